@@ -39,8 +39,8 @@ TEST_WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
 # PyTorch takes six seconds in each worker, and a model is trained.
-unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline tests/scoring \
-    src/modwatch/models src/modwatch/scoring
+unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline tests/models/scoring \
+    src/modwatch/models src/modwatch/models/scoring
 unit-tests: export HYPOTHESIS_PROFILE := quick
 
 # Tests and demo start hundreds of Python processes; without bytecode each compiles all it imports.

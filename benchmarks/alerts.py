@@ -7,10 +7,11 @@ with the highest uncertainty are reviewed and 50 of the others are drawn at rand
 accuracy varies by 0.15 on the log-odds scale from day to day. On the first evening 60 % of a day's
 labels are in, on the second 85 %, on the third all. Two programs see the same labels:
 
-    rules    all default rules, evaluated every evening by `modwatch.alerts.causes.evaluate_rules`,
-             as the task `raise_alerts` does. Their other metrics are healthy: volume, PSI and
-             flagged share of simulated scores, six groups of comments compared on Sundays, Review
-             Efficiency and ECE of the window, the queue, validation, the decision log.
+    rules    all default rules, evaluated every evening by `evaluate_rules` of
+             `modwatch.monitoring.incidents.causes`, as the task `raise_alerts` does. Their
+             other metrics are healthy: volume, PSI and flagged share of simulated scores, six
+             groups of comments compared on Sundays, Review Efficiency and ECE of the window, the
+             queue, validation, the decision log.
     window   the default rules on the level of the last fourteen days, alone
 
 Columns: `opened`, share of runs with a message on quality after the change; `delay`, days from the
@@ -45,14 +46,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import beta, norm
 
-from modwatch.alerts.causes import evaluate_rules
-from modwatch.alerts.incidents import MetricValue, incidents
-from modwatch.alerts.metrics import flagged_share_excess
-from modwatch.alerts.rules import load_rules
-from modwatch.metrics.changes import MINIMUM_BEFORE
-from modwatch.metrics.distance import Effect, population_stability_index, share_change
-from modwatch.metrics.intervals import NORMAL_QUANTILE
+from modwatch.monitoring.incidents.causes import evaluate_rules
+from modwatch.monitoring.incidents.incidents import MetricValue, incidents
+from modwatch.monitoring.incidents.metrics import flagged_share_excess
+from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.statistics.drift.changes import MINIMUM_BEFORE
+from modwatch.statistics.drift.distance import Effect, population_stability_index, share_change
+from modwatch.statistics.intervals import NORMAL_QUANTILE
 
 COMMENTS, REVIEWED, DRAWN = 1500, 150, 50
 SHARE = REVIEWED / COMMENTS

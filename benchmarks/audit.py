@@ -44,13 +44,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from modwatch.audit.allocation import optimal
-from modwatch.audit.design import Design, ScoreCounts, SideDesign, design
-from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
-from modwatch.audit.forecast import one_of, sufficient
-from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.strata import strata
-from modwatch.audit.stratified import StratumCounts
+from modwatch.statistics.audit.allocation import optimal
+from modwatch.statistics.audit.design import Design, ScoreCounts, SideDesign, design
+from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.statistics.audit.forecast import one_of, sufficient
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.strata import strata
+from modwatch.statistics.audit.stratified import StratumCounts
 
 # Populations and baselines are shared with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))

@@ -34,12 +34,12 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.estimates import ENOUGH_POSITIVES
-from modwatch.audit.intervals import IntervalOptions, interval, korn_graubard
-from modwatch.audit.recalibration import Calibration, prior_shift
-from modwatch.audit.stages import next_stage
-from modwatch.audit.stratified import StratumCounts, combine
+from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES
+from modwatch.statistics.audit.intervals import IntervalOptions, interval, korn_graubard
+from modwatch.statistics.audit.recalibration import Calibration, prior_shift
+from modwatch.statistics.audit.stages import next_stage
+from modwatch.statistics.audit.stratified import StratumCounts, combine
 
 # Populations and baselines are shared with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))

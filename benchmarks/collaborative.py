@@ -22,8 +22,8 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from modwatch.metrics import REVIEW_FRACTIONS, collaboration_curve, review_scores
-from modwatch.metrics.collaborative import METRICS
+from modwatch.statistics import REVIEW_FRACTIONS, collaboration_curve, review_scores
+from modwatch.statistics.collaboration.collaborative import METRICS
 
 STRATEGIES = ("uncertainty", "toxicity")
 

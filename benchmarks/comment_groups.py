@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 from coverage import DAYS, ERRORS, POLICY, THRESHOLD, Team, comments
 
-from modwatch import metrics
-from modwatch.divergence import bnsp_auc, bpsn_auc
-from modwatch.metrics.estimation import sample as sampling
-from modwatch.metrics.estimation.groups import GroupedDay, _side, measure_groups
-from modwatch.metrics.estimation.prediction_sets import _halves, _predicted
-from modwatch.metrics.estimation.sample import Sample
-from modwatch.metrics.intervals import _POINTS, PartialTotal, _beta_points
+from modwatch import statistics as metrics
+from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
+from modwatch.statistics.intervals import _POINTS, PartialTotal, _beta_points
+from modwatch.statistics.live import sample as sampling
+from modwatch.statistics.live.groups import GroupedDay, _side, measure_groups
+from modwatch.statistics.live.prediction_sets import _halves, _predicted
+from modwatch.statistics.live.sample import Sample
 
 _SHOWN = ["held", "held_difference", "bias", "width", "figure", "significant"]
 CELLS = list(product(("differs", "alike"), (0.1, 0.4), ERRORS[1:4:2]))

@@ -14,7 +14,7 @@ import numpy as np
 from mapie.classification import SplitConformalClassifier
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from modwatch.metrics import conformal_prediction
+from modwatch.statistics import conformal_prediction
 
 
 class Known(ClassifierMixin, BaseEstimator):

@@ -35,14 +35,14 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from modwatch import metrics
-from modwatch.metrics import LabelledDay, measure_days
-from modwatch.metrics.collaborative import METRICS
-from modwatch.metrics.estimation.label_errors import label_error_table
-from modwatch.metrics.estimation.labelled_day import Confirmations
+from modwatch import statistics as metrics
 from modwatch.routing import RoutingPolicy, design_routing
 from modwatch.routing.confirmations import confirmation_probabilities
 from modwatch.routing.design import strata_of
+from modwatch.statistics import LabelledDay, measure_days
+from modwatch.statistics.collaboration.collaborative import METRICS
+from modwatch.statistics.live.label_errors import label_error_table
+from modwatch.statistics.live.labelled_day import Confirmations
 
 DAYS = 14
 THRESHOLD = 0.5

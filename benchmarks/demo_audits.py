@@ -30,19 +30,19 @@ import numpy as np
 import pandas as pd
 from demo_coverage import ScoredDay, Team, people, scored
 
-from modwatch.audit.design import ScoreCounts, design
-from modwatch.audit.draw import DrawnComment, Scored, draw
-from modwatch.audit.estimates import Estimate
-from modwatch.audit.label_errors import ImputedEstimator, label_errors
-from modwatch.audit.labels import AuditLabel, in_order
-from modwatch.audit.plan import SIDES, AuditPlan, PopulationDay
-from modwatch.audit.recalibration import KnownLabels
-from modwatch.audit.results import Evidence, estimator
 from modwatch.audits.request import AuditRequest
 from modwatch.demo.audit import LABELS
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
 from modwatch.review.simulated import SimulatedModerator
+from modwatch.statistics.audit.design import ScoreCounts, design
+from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
+from modwatch.statistics.audit.estimates import Estimate
+from modwatch.statistics.audit.label_errors import ImputedEstimator, label_errors
+from modwatch.statistics.audit.labels import AuditLabel, in_order
+from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
+from modwatch.statistics.audit.recalibration import KnownLabels
+from modwatch.statistics.audit.results import Evidence, estimator
 
 FIGURES = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 FLOOR = 0.93

@@ -29,19 +29,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from modwatch.common.errors import SourceError
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import DEMO_MODERATORS
 from modwatch.demo.setup import DEMO_SETTINGS
-from modwatch.errors import SourceError
-from modwatch.metrics import LabelledDay, fully_labelled, measure_days
-from modwatch.metrics.estimation.label_errors import label_error_table
-from modwatch.metrics.estimation.labelled_day import Confirmations
-from modwatch.resources import open_source
+from modwatch.installation.resources import open_source
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.routing import RoutingPolicy, design_routing, random_keys
 from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing
 from modwatch.settings import load_settings
+from modwatch.statistics import LabelledDay, fully_labelled, measure_days
+from modwatch.statistics.live.label_errors import label_error_table
+from modwatch.statistics.live.labelled_day import Confirmations
 
 DATA = ("synthetic", "wikipedia_talk", "civil_comments")
 METRICS = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
@@ -192,8 +192,8 @@ def score(data: DemoData, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the ids, days, labels and probabilities of these comments by a model trained now."""
     from modwatch.models.artifact import save
     from modwatch.models.recipe import offline_recipe
+    from modwatch.models.scoring.local import LocalScorer
     from modwatch.models.training import train
-    from modwatch.scoring.local import LocalScorer
 
     corpus = data.training()
     recipe = offline_recipe(expected_prevalence=data.expected_prevalence)

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from modwatch.disagreement import (
+from modwatch.common.errors import MetricInputError
+from modwatch.data.sources.corpora import load, long_table
+from modwatch.statistics.disagreement import (
     Annotations,
     adjusted_accuracy,
     estimate_flip_rates,
     majority,
 )
-from modwatch.errors import MetricInputError
-from modwatch.ingest.corpora import load, long_table
 
 #: Name, loader, folder.
 CORPORA = (

@@ -2,12 +2,12 @@
 
     python benchmarks/disagreement_recovery.py [--repetitions 20]
 
-Communities of 4,000 comments and 40 people (`tests/disagreement/people.py`), who flip their labels
-at a rate of their own, or more often on hard comments, and give a fifth of them again. Printed are,
-by number of annotators a comment, the mean errors of the AUROC against the majority label, all
-labels, primary labels by Eq. 2 (which clips) and the adjusted metric; the standard deviation of the
-latter's, and how many of the communities it misses by less than 0.01; and the mean errors of the
-adjusted recall and average precision.
+Communities of 4,000 comments and 40 people (`tests/support/disagreeing_people.py`), who flip their
+labels at a rate of their own, or more often on hard comments, and give a fifth of them again.
+Printed are, by number of annotators a comment, the mean errors of the AUROC against the majority
+label, all labels, primary labels by Eq. 2 (which clips) and the adjusted metric; the standard
+deviation of the latter's, and how many of the communities it misses by less than 0.01; and the mean
+errors of the adjusted recall and average precision.
 """
 
 import argparse
@@ -18,9 +18,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from disagreement.people import world
-from modwatch import metrics
-from modwatch.disagreement import adjusted, adjusted_metrics, estimate_flip_rates
+from disagreeing_people import world
+
+from modwatch import statistics as metrics
+from modwatch.statistics.disagreement import adjusted, adjusted_metrics, estimate_flip_rates
 
 CELLS = [(3, False), (5, False), (10, False), (20, False), (3, True), (5, True), (20, True)]
 COLUMNS = (

@@ -14,13 +14,13 @@ import time
 
 import numpy as np
 
-from modwatch.disagreement import (
+from modwatch.statistics.disagreement import (
     Annotations,
     adjusted_metrics,
     retest_flip_rates,
     svd_flip_rates,
 )
-from modwatch.divergence import (
+from modwatch.statistics.divergence import (
     Groups,
     annotator_profiles,
     conformity_delta,

@@ -2,12 +2,12 @@
 
     python benchmarks/group_coverage.py [--repetitions 500] [--people 20 100]
 
-Three groups of a simulated crowd (`tests/divergence/crowd.py`) label 500 items; the last one turns
-round a part of the labels that agree with the model, which lowers its agreement by five points.
-Printed are, by number of annotators a group: the share of 95 % intervals that hold the figure, the
-difference from all others, and Cohen's kappa, of 24,000 such people (floor: 93–98 %), and the share
-of tests of the last group's agreement at 5 % that find the bias (floor at 100 annotators: 80 %),
-and that find one where there is none (5 %).
+Three groups of a simulated crowd (`tests/support/divergent_crowd.py`) label 500 items; the last
+one turns round a part of the labels that agree with the model, which lowers its agreement by five
+points. Printed are, by number of annotators a group: the share of 95 % intervals that hold the
+figure, the difference from all others, and Cohen's kappa, of 24,000 such people (floor: 93–98 %),
+and the share of tests of the last group's agreement at 5 % that find the bias (floor at 100
+annotators: 80 %), and that find one where there is none (5 %).
 """
 
 import argparse
@@ -18,8 +18,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from divergence.crowd import crowd
-from modwatch.divergence import group_report, kappa_table
+from divergent_crowd import crowd
+
+from modwatch.statistics.divergence import group_report, kappa_table
 
 #: Of the labels that agree: five points of agreement.
 BIAS = 0.063

@@ -50,12 +50,12 @@ from coverage import CELLS, DAYS, FRACTION, POLICY, THRESHOLD, Team, comments, h
 from scipy import stats
 from scipy.stats import rankdata
 
-from modwatch import metrics
-from modwatch.metrics.annotator_error import annotator_error_rate
-from modwatch.metrics.estimation.annotators import DRAWS, TrueLabels
-from modwatch.metrics.estimation.estimator import Estimator
-from modwatch.metrics.estimation.labelled_day import Confirmations
-from modwatch.metrics.estimation.sample import Sample
+from modwatch import statistics as metrics
+from modwatch.statistics.live.annotator_error import annotator_error_rate
+from modwatch.statistics.live.annotators import DRAWS, TrueLabels
+from modwatch.statistics.live.estimator import Estimator
+from modwatch.statistics.live.labelled_day import Confirmations
+from modwatch.statistics.live.sample import Sample
 
 COMMENTS, IMPUTATIONS, STEPS = 5000, 20, 500
 ERRORS = ((0.0, 0.0), (0.02, 0.1), (0.02, 0.2))

@@ -25,17 +25,17 @@ import numpy as np
 import pyarrow as pa
 from small_audits import plan_audit
 
-from modwatch.audit.draw import labels_demanded
-from modwatch.audit.files import labels_file, read_sample, sample_file, write_labels
-from modwatch.audit.labels import AuditLabel
-from modwatch.audit.plan import AuditPlan
 from modwatch.audits import verification
+from modwatch.audits.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audits.request import AuditRequest
-from modwatch.lake.schemas import COMMENTS, SCORES
+from modwatch.data.lake.schemas import COMMENTS, SCORES
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
+from modwatch.statistics.audit.draw import labels_demanded
+from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.plan import AuditPlan
 
 FIRST = datetime.date(2026, 1, 5)
 BATCH = 100_000

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from modwatch.lake.schemas import LABELS
+from modwatch.data.lake.schemas import LABELS
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.models.scoring.scorer import Predictions, Scorer
 from modwatch.pipeline import daily
-from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
-from modwatch.scoring.scorer import Predictions, Scorer
 from modwatch.settings import CommunitySourceSettings, Settings
 
 DAY = datetime.date(2026, 1, 5)
@@ -59,7 +59,7 @@ class BenchmarkResources(Resources):
         return "1"
 
     def scorer(self, version: str) -> Scorer:
-        from modwatch.scoring.opening import open_scorer
+        from modwatch.models.scoring.opening import open_scorer
 
         folder, threads = self.settings.home / MODEL, self.settings.torch_threads
         if not folder.exists():
@@ -69,7 +69,7 @@ class BenchmarkResources(Resources):
 
 def save_tiny_model(folder: Path) -> None:
     """Save a model of one layer, trained on a few comments of the day before."""
-    from modwatch.ingest.community import Community
+    from modwatch.data.sources.community import Community
     from modwatch.models.artifact import save
     from modwatch.models.recipe import offline_recipe
     from modwatch.models.training import train

@@ -29,21 +29,15 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from modwatch.alerts.messages.incidents import ActiveAlert
-from modwatch.alerts.rules import Severity, load_rules
-from modwatch.lake.schemas import DRIFT, MEASUREMENTS
-from modwatch.monitoring.publication import publish_timeline
-from modwatch.tracking.client import (
-    artifact_url,
-    connect,
-    experiment_id,
-    run_url,
-    runs_tagged,
-)
-from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.tracking.runs import publish_day, publish_unmeasured
-from modwatch.tracking.timeline import TIMELINE_PAGE
-from modwatch.tracking.view import days_url
+from modwatch.common.mlflow_client import artifact_url, connect, experiment_id, run_url, runs_tagged
+from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+from modwatch.monitoring.incidents.rules import Severity, load_rules
+from modwatch.monitoring.measurements.publication import publish_timeline
+from modwatch.monitoring.publishing.facts import DayFacts, DayTables, UnmeasuredDay
+from modwatch.monitoring.publishing.runs import publish_day, publish_unmeasured
+from modwatch.monitoring.publishing.timeline import TIMELINE_PAGE
+from modwatch.monitoring.publishing.view import days_url
 
 FIRST = date(2026, 1, 5)
 

@@ -19,7 +19,7 @@ from coverage import DAYS, POLICY, THRESHOLD, Team, exact
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.metrics.estimation.paired import METRICS, ModelDays, Setting, compare_days
+from modwatch.statistics.live.paired import METRICS, ModelDays, Setting, compare_days
 
 CELLS = list(product((0.02, 0.1), ((0.0, 0.0), (0.02, 0.1)), ("same", "better")))
 _NOISE = {"champion": 1.5, "same": 1.5, "better": 0.75}

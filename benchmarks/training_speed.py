@@ -12,12 +12,12 @@ import argparse
 import time
 
 import torch
+from scoring import invented_texts
 
 from modwatch.models.devices import device_of
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
-from scoring import invented_texts
 
 
 class Clock:

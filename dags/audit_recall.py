@@ -61,9 +61,9 @@ Every task can be killed, retried and cleared: sealed files do not change.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import monthly_schedule
-from modwatch.orchestration.audit_form import FORM
-from modwatch.orchestration.audits import (
+from modwatch.pipeline.airflow import monthly_schedule
+from modwatch.pipeline.airflow.audit_form import FORM
+from modwatch.pipeline.airflow.audits import (
     Approval,
     AuditLabels,
     SignOff,

@@ -64,9 +64,9 @@ do not depend on MLflow.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import after_scoring, task_of
-from modwatch.orchestration.links import MLFLOW_RUN, REVIEW_QUEUE
 from modwatch.pipeline import daily
+from modwatch.pipeline.airflow import after_scoring, task_of
+from modwatch.pipeline.airflow.links import MLFLOW_RUN, REVIEW_QUEUE
 
 
 @dag(doc_md=__doc__, tags=["modwatch", "daily"], **after_scoring())

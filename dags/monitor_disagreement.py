@@ -46,8 +46,8 @@ until the next comparison at least. A file raises none.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import weekly_schedule
-from modwatch.orchestration.opinions import (
+from modwatch.pipeline.airflow import weekly_schedule
+from modwatch.pipeline.airflow.opinions import (
     FORM,
     collect_annotations,
     deliver_alerts,

@@ -53,9 +53,9 @@ compares a day with the days before it.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily_schedule, hand_over, scoring_pool, task_of
-from modwatch.orchestration.links import REVIEW_QUEUE, VALIDATION_PAGE
 from modwatch.pipeline import daily
+from modwatch.pipeline.airflow import daily_schedule, hand_over, scoring_pool, task_of
+from modwatch.pipeline.airflow.links import REVIEW_QUEUE, VALIDATION_PAGE
 
 
 @dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily_schedule("@daily"))

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from modwatch.addresses import OPS_PREFIX, overview_url
-from modwatch.console import AIRFLOW_PREFIX, MountedConsole
-from modwatch.mounted import OpenedEarly
-from modwatch.ops_page.mount import MountedOpsPage
-from modwatch.orchestration.timetables import DayTimetable
+from modwatch.common.addresses import OPS_PREFIX, overview_url
+from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole
+from modwatch.installation.mounted import OpenedEarly
+from modwatch.installation.ops_page.mount import MountedOpsPage
+from modwatch.pipeline.airflow.timetables import DayTimetable
 from modwatch.settings import load_settings
 
 _settings = load_settings()

@@ -17,11 +17,11 @@ import pytest
 
 # The path itself takes seconds to import: most tests need nothing of it.
 if TYPE_CHECKING:
-    from installation import Installation
     from playwright.sync_api import Browser
     from sqlalchemy import Connection, Engine
 
-    from modwatch.resources import Resources
+    from installation import Installation
+    from modwatch.installation.resources import Resources
     from modwatch.review.embedded import EmbeddedServer
 
 #: Comments of a day of the small lake.
@@ -128,7 +128,7 @@ class Registry:
         """Return the URL of a copy: the same models, and an experiment of its own for days."""
         import mlflow
 
-        from modwatch.tracking.groups import GROUP_EXPERIMENT
+        from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
 
         target.mkdir(parents=True)
         url = _copy_store(self.folder, target)
@@ -185,11 +185,10 @@ def champion(
 ) -> Registry:
     """An MLflow whose champion is a small model, trained on the synthetic community."""
     from installation import Installation
-
-    from modwatch.ingest.community import Community
+    from modwatch.data.sources.community import Community
+    from modwatch.installation.resources import open_resources
     from modwatch.models.recipe import offline_recipe
     from modwatch.pipeline import model
-    from modwatch.resources import open_resources
 
     folder = tmp_path_factory.mktemp("champion")
     url = new_store(folder)
@@ -207,8 +206,8 @@ def make_installation(
 ) -> Callable[..., "Installation"]:
     """Return a function that makes an installation in a folder, its review database included."""
     from databases import owner_url
-    from installation import Installation
 
+    from installation import Installation
     from modwatch.review.embedded import APPLICATION
     from modwatch.review.migrate import upgrade
 
@@ -256,6 +255,7 @@ def incoming(tmp_path: Path) -> Path:
 def files(install: Callable[..., "Installation"], incoming: Path) -> "Installation":
     """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
     from feed import good, write_json
+
     from installation import MONDAY
 
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
@@ -283,10 +283,10 @@ def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installation":
     """A lake that is made in no time: two days of scored comments, the later half flagged."""
     import numpy as np
-    from installation import MONDAY, TUESDAY, Installation
     from lake_days import put_comments, put_scores
 
-    from modwatch.resources import open_resources
+    from installation import MONDAY, TUESDAY, Installation
+    from modwatch.installation.resources import open_resources
 
     values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
     home = Installation(values=values)
@@ -301,7 +301,7 @@ def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installatio
 @pytest.fixture
 def small(small_home: "Installation") -> Iterator["Resources"]:
     """The same, opened, for what comes after the scores."""
-    from modwatch.resources import open_resources
+    from modwatch.installation.resources import open_resources
 
     with open_resources(small_home.settings) as at:
         yield at

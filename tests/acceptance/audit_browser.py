@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from acceptance.audit_runs import DAG, FORM, Audits, eventually
-from modwatch.orchestration.audit_form import FORM as FIELDS
-from modwatch.orchestration.audits import CANCEL, STOP
+from modwatch.pipeline.airflow.audit_form import FORM as FIELDS
+from modwatch.pipeline.airflow.audits import CANCEL, STOP
 
 _PATIENCE_MS = 180_000
 expect.set_options(timeout=_PATIENCE_MS)

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from databases import owner_url
-from installation import Installation
 from small_audits import plan_audit
 from sqlalchemy import func, select
 
 from acceptance.audit_runs import FORM, Audits, chain
-from modwatch.audit import files
-from modwatch.audit.evidence import first_of
-from modwatch.audit.labels import AuditLabel
+from installation import Installation
+from modwatch.audits import files
+from modwatch.audits.evidence import first_of
 from modwatch.audits.request import requested
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review.database import create_database
 from modwatch.review.events import record_event
 from modwatch.review.migrate import upgrade
@@ -26,6 +25,7 @@ from modwatch.review.people import create_moderator
 from modwatch.review.queue import claim
 from modwatch.review.tables import decision, outbox_message, review_item
 from modwatch.settings import Settings
+from modwatch.statistics.audit.labels import AuditLabel
 from review.labelling import label as decide
 
 #: Why the labelling of an audit is stopped.

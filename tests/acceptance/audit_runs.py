@@ -16,16 +16,16 @@ import httpx
 import numpy as np
 import psutil
 from daily_job import MARK, environment, restore_environment
-from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 
-from modwatch.audit.evidence import Event
+from installation import MONDAY, TUESDAY
+from modwatch.audits.evidence import Event
+from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, started
-from modwatch.ingest.corpora.corpus import LabelledTexts
-from modwatch.resources import open_resources
-from modwatch.stack.airflow_client import AirflowClient
-from modwatch.stack.installation import Narrator
+from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.installation import Narrator
 from traps import sitecustomize as traps
 
 DAG = "audit_recall"

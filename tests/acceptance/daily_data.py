@@ -6,11 +6,11 @@ from pathlib import Path
 
 from daily_job import DailyJob
 from databases import owner_url
-from installation import Installation
 from lake_days import batch
 
-from modwatch.lake.schemas import ANNOTATOR_GROUPS
-from modwatch.resources import open_resources
+from installation import Installation
+from modwatch.data.lake.schemas import ANNOTATOR_GROUPS
+from modwatch.installation.resources import open_resources
 from modwatch.review.database import create_database
 from modwatch.review.migrate import upgrade
 

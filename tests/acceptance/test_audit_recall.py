@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 from daily_job import MARK
-from installation import files_with, tables_with
 from playwright.sync_api import Browser
 
 from acceptance.audit_browser import Auditor
@@ -25,12 +24,13 @@ from acceptance.audit_people import (
     undisturbed,
 )
 from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, told
-from modwatch.audit import files
-from modwatch.audit.evidence import stopping
-from modwatch.orchestration.audits import CANCEL, STOP
+from installation import files_with, tables_with
+from modwatch.audits import files
+from modwatch.audits.evidence import stopping
+from modwatch.audits.review_items import audit_progress
+from modwatch.installation.resources import open_resources
+from modwatch.pipeline.airflow.audits import CANCEL, STOP
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import open_resources
-from modwatch.review.queue.audits import audit_progress
 from modwatch.settings import Settings
 
 pytestmark = pytest.mark.acceptance

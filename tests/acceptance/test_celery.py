@@ -13,14 +13,14 @@ from typing import Any
 
 import psutil
 import pytest
-from installation import MONDAY, Installation, table_rows
 
-from modwatch.resources import open_resources
+from installation import MONDAY, Installation, table_rows
+from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.airflow import AirflowHome
+from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.installation import for_psycopg2
+from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.review.embedded import EmbeddedServer
-from modwatch.stack.airflow import AirflowHome
-from modwatch.stack.airflow_client import AirflowClient
-from modwatch.stack.installation import for_psycopg2
-from modwatch.stack.supervisor import Service, Stack
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -31,7 +31,7 @@ pytestmark = [
 
 WORKERS = ("worker-1", "worker-2")
 DAG = "score_comments"
-PRELOADED = '{"imports": ["modwatch.orchestration.celery_worker"]}'
+PRELOADED = '{"imports": ["modwatch.pipeline.airflow.celery_worker"]}'
 _LIMIT_SECONDS = 420
 
 

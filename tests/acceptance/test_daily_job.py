@@ -12,22 +12,22 @@ import httpx
 import psutil
 import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
-from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
 from mlflow import MlflowClient
 from playwright.sync_api import BrowserContext
 from sqlalchemy import text
 
 from acceptance.daily_data import put_comparison, queued, undisturbed_days
 from acceptance.daily_pages import choose, day_run
-from modwatch.addresses import day_url
+from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
+from modwatch.common.addresses import day_url
+from modwatch.common.errors import StackError
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
-from modwatch.errors import StackError
+from modwatch.installation.resources import open_resources
 from modwatch.models.registry import version_tags
-from modwatch.monitoring import tables
-from modwatch.resources import open_resources
+from modwatch.monitoring.measurements import tables
+from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.queue import current_labels, verify_log
-from modwatch.tracking.groups import GROUP_EXPERIMENT
 
 pytestmark = pytest.mark.acceptance
 

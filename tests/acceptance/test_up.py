@@ -16,12 +16,12 @@ from typing import Any
 import psutil
 import pytest
 from feed import good, write_json
-from installation import MONDAY
 
-from modwatch.stack.airflow import AirflowHome
-from modwatch.stack.airflow_client import AirflowClient
-from modwatch.stack.processes import MARK, members
-from modwatch.stack.record import StackFolder
+from installation import MONDAY
+from modwatch.installation.stack.airflow import AirflowHome
+from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.processes import MARK, members
+from modwatch.installation.stack.record import StackFolder
 
 pytestmark = pytest.mark.acceptance
 

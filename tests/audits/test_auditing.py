@@ -10,28 +10,28 @@ from dataclasses import replace
 import pytest
 import small_audits
 from databases import unguarded
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from small_audits import plan_audit
 from sqlalchemy import select, text
 
-from modwatch.audit import files
-from modwatch.audit.descriptions import describe_plan
-from modwatch.audit.dsa import DsaReportError
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.verify import verify
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.audits import audit as audit_module
+from modwatch.audits import files
+from modwatch.audits.descriptions import describe_plan
+from modwatch.audits.dsa import DsaReportError
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.review_items import AuditProgress, audit_lock
 from modwatch.audits.sources import current_labels
-from modwatch.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
-from modwatch.lake.files import Folder
+from modwatch.audits.verify import verify
+from modwatch.common.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
+from modwatch.data.lake.files import Folder
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as audit_pipeline
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.audits import AuditProgress, audit_lock
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
+from modwatch.statistics.audit.plan import AuditPlan
 from review.labelling import label_all, label_next
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

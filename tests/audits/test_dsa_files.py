@@ -10,31 +10,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from installation import MONDAY, TUESDAY, Installation
+from audit_making import plan_of
 from lake_days import put_comments, put_scores
 from small_audits import plan_audit
 from sqlalchemy import select
 
-from audit.making import plan_of
-from modwatch.audit.dsa import validate
-from modwatch.audit.dsa.from_audit import Measures
-from modwatch.audit.dsa.vocabulary import LANGUAGES
-from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
-from modwatch.audit.plan import AuditPlan, PopulationDay
-from modwatch.audit.publication import transparency_files
+from installation import MONDAY, TUESDAY, Installation
+from modwatch.audits.dsa import validate
+from modwatch.audits.dsa.from_audit import Measures
+from modwatch.audits.dsa.vocabulary import LANGUAGES
 from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
+from modwatch.audits.publication import transparency_files
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
-from modwatch.errors import AuditError
+from modwatch.common.errors import AuditError
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.amendments import correct, undo
-from modwatch.review.queue.audits import enqueue_audit
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.leases import lease_escalated
 from modwatch.review.tables import review_item
+from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from review.labelling import held, label, label_all
 
 SIZE = 400

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from lake_days import batch, put_comments, put_scores
 
-from modwatch.audit.plan import PopulationDay
 from modwatch.audits.sources import known_labels, survey
-from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import LABELS, ROUTED, ROUTING_DESIGN
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import LABELS, ROUTED, ROUTING_DESIGN
+from modwatch.statistics.audit.plan import PopulationDay
 
 FIRST = datetime.date(2026, 3, 2)
 SECOND = FIRST + datetime.timedelta(days=1)

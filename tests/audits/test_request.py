@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from installation import MONDAY, TUESDAY
 
-from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import AuditPlan, PopulationDay
+from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest, requested
-from modwatch.errors import AuditError, DesignError
+from modwatch.common.errors import AuditError, DesignError
+from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 
 FORM = {"audit": "a", "first": "2026-01-05", "last": "2026-01-06"}
 ASKED = AuditRequest(audit="a", first=MONDAY, last=TUESDAY, labels=100)

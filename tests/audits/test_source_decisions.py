@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from audit_path import STEPS, go_to
-from installation import MONDAY, TUESDAY, Installation
 from lake_days import put_scores
 
-from modwatch.audit import files
-from modwatch.audit.plan import AuditPlan
-from modwatch.errors import AuditError
+from installation import MONDAY, TUESDAY, Installation
+from modwatch.audits import files
+from modwatch.common.errors import AuditError
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
+from modwatch.statistics.audit.plan import AuditPlan
 
 SIZE = 400
 SCORES = np.arange(SIZE, dtype=np.float32) / SIZE + 0.001

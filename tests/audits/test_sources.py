@@ -7,12 +7,12 @@ import pytest
 from small_audits import ADAPTIVE, REQUEST, begin, correct_some, label_everything, seal
 from sqlalchemy import select
 
-from modwatch.audit import files
-from modwatch.audit.plan import AuditPlan
-from modwatch.errors import AuditError
+from modwatch.audits import files
+from modwatch.common.errors import AuditError
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 from modwatch.review.tables import review_item
+from modwatch.statistics.audit.plan import AuditPlan
 
 ONE = "the labels of 1 comment were changed in the decision log after they were sealed"
 ANEW = "; cancel the audit and plan another"

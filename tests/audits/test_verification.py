@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from installation import MONDAY, TUESDAY
 from lake_days import put_scores
 from small_audits import ADAPTIVE, REQUEST, begin, plan_audit, seal
 
-from modwatch.audit import evidence, files
-from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
-from modwatch.audit.verify import verify
-from modwatch.audits import verification
+from installation import MONDAY, TUESDAY
+from modwatch.audits import evidence, files, verification
+from modwatch.audits.verify import verify
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
+from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 
 
 def forge(at: Resources, **changes: Any) -> AuditPlan:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
-from installation import Installation
 
+from installation import Installation
 from modwatch.cli.alerts import check_silence
 from modwatch.cli.main import main
-from modwatch.errors import IncidentError
-from modwatch.lake.schemas import MEASUREMENTS
+from modwatch.common.errors import IncidentError
+from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

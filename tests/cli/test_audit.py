@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from killing import run
 
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.cli.main import main
+from modwatch.installation.resources import open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
 

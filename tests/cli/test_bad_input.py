@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from installation import MONDAY, Installation
 
+from installation import MONDAY, Installation
 from modwatch.cli.main import main
-from modwatch.resources import open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.review.people import create_moderator, disable, find_moderator
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

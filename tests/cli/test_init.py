@@ -13,8 +13,8 @@ import pytest
 
 from modwatch.cli import init
 from modwatch.cli.main import main
-from modwatch.errors import SettingsError
-from modwatch.resources import open_source
+from modwatch.common.errors import SettingsError
+from modwatch.installation.resources import open_source
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
 from modwatch.settings.file import apply_settings_file

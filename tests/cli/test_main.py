@@ -11,6 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from receivers import webhook
+
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -20,12 +22,10 @@ from installation import (
     picture_of,
     review,
 )
-from receivers import webhook
-
 from modwatch.cli.main import _plan_table, main
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
+from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
 from modwatch.review.people import authenticate
 from modwatch.routing.label_plan import plan_labels
 from modwatch.routing.policy import RoutingPolicy

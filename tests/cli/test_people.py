@@ -5,11 +5,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from installation import Installation
 
+from installation import Installation
 from modwatch.cli.main import main
-from modwatch.errors import AccessDeniedError
-from modwatch.resources import open_resources
+from modwatch.common.errors import AccessDeniedError
+from modwatch.installation.resources import open_resources
 from modwatch.review.people import authenticate, find_moderator, log_in
 from review.labelling import open_queues
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from installation import MONDAY, Installation
 from sqlalchemy import select
 
+from installation import MONDAY, Installation
 from modwatch.cli.main import main
-from modwatch.resources import open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import enqueue
 from modwatch.review.queue.items import NewItem

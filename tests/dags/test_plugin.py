@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.installed import dags_folder
+from modwatch.common.installed import dags_folder
 
 pytestmark = pytest.mark.usefixtures("services")
 
@@ -19,7 +19,7 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import DataInterval
 from airflow.utils.types import DagRunType
-from modwatch.orchestration import daily_schedule
+from modwatch.pipeline.airflow import daily_schedule
 from pendulum import datetime
 # As the scheduler does: it has the timetable from Airflow's database.
 stored = json.loads(json.dumps(encode_timetable(daily_schedule("@daily")["schedule"])))

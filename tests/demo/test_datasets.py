@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from published import real_data
 
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, table
+from modwatch.data.sources.corpora.wikipedia_talk import normalise
 from modwatch.demo.datasets import FIRST_DAY, _ratings, demo_data, published_data
-from modwatch.errors import SourceError
-from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, table
-from modwatch.ingest.corpora.wikipedia_talk import normalise
-from modwatch.resources import open_source
+from modwatch.installation.resources import open_source
 from modwatch.settings import load_settings
 
 
@@ -40,7 +40,7 @@ def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
 
 
 def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
-    from modwatch.ingest.community.metadata import parse_id
+    from modwatch.data.sources.community.metadata import parse_id
 
     data = demo_data("synthetic")
     gold, again = data.gold(), data.gold()

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from published import real_data
 from small_audits import plan_audit
 from sqlalchemy import text
 
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.audits.request import AuditRequest
-from modwatch.connections import listen
+from modwatch.audits.review_items import AuditProgress, audit_labels
+from modwatch.common.connections import listen
+from modwatch.common.errors import SourceError
 from modwatch.demo import moderators
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import (
@@ -30,9 +32,8 @@ from modwatch.demo.moderators import (
     visitor_token,
 )
 from modwatch.demo.run import run_demo
-from modwatch.errors import SourceError
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review.console.server import server
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import authenticate
@@ -40,7 +41,6 @@ from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import counts, current_labels
-from modwatch.review.queue.audits import AuditProgress, audit_labels
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from installation import MONDAY, TUESDAY, Installation
 from lake_days import batch, put_comments, put_scores
 from mlflow import MlflowClient
 from small_audits import label_everything, plan_audit
 
+from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
+from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.demo import summary
 from modwatch.demo.summary import audit_table, true_values
-from modwatch.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
-from modwatch.metrics.agreement import observed_agreement
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
+from modwatch.statistics.agreement import observed_agreement
 
 ROW = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.1, "low": 0.8, "high": 1.0}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from extras import PROJECT, ROOT, own_requirements, run_with
-from modwatch import installed
+from modwatch.common import installed
 
 #: Each test starts an interpreter, and some import torch.
 pytestmark = pytest.mark.usefixtures("services")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit_making import finished
 
-from audit.making import finished
 from extras import PROJECT
 from wheel import ROOT, build_wheel, pip
 
@@ -56,7 +56,7 @@ def test_only_the_base_is_installed(run: Run) -> None:
 
 
 def test_the_statistics_are_imported(run: Run) -> None:
-    code = "import modwatch.metrics, modwatch.routing, modwatch.audit, modwatch.errors"
+    code = "import modwatch.statistics, modwatch.routing, modwatch.statistics.audit"
     done = run("python", "-W", "error", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
 

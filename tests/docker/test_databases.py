@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from modwatch.resources import open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.review.embedded import embedded
 from modwatch.review.log.verification import verify_log
 from modwatch.review.people import create_moderator

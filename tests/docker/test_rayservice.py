@@ -11,7 +11,7 @@ import yaml
 from ray._common.utils import import_attr
 from ray.serve.schema import ServeDeploySchema
 
-from modwatch.serving.ray_app import RayOptions, build
+from modwatch.installation.ray_app import RayOptions, build
 from modwatch.settings import Settings
 
 ROOT = Path(__file__).parents[2]

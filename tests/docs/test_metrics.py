@@ -10,9 +10,9 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 #: The page that explains each package.
 PAGES = {
-    "modwatch.metrics": "metrics.md",
-    "modwatch.disagreement": "groups.md",
-    "modwatch.divergence": "groups.md",
+    "modwatch.statistics": "metrics.md",
+    "modwatch.statistics.disagreement": "groups.md",
+    "modwatch.statistics.divergence": "groups.md",
 }
 TEXT = {page: (DOCS / page).read_text() for page in PAGES.values()}
 NAMES = {page: set(re.findall(r"`(modwatch\.[\w.]+)`", text)) for page, text in TEXT.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch import errors
+from modwatch.common import errors
 from modwatch.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def test_the_reference_has_every_public_name(site: Path, name: str) -> None:
 def test_the_reference_has_every_error(site: Path) -> None:
     anchors = re.findall(r'id="([^"]+)"', (site / "api" / "errors.html").read_text())
     named = {name for name, each in vars(errors).items() if isinstance(each, type)}
-    assert {f"modwatch.errors.{name}" for name in named} <= set(anchors)
+    assert {f"modwatch.common.errors.{name}" for name in named} <= set(anchors)
 
 
 def test_the_settings_page_has_every_setting(site: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from modwatch.common.webhooks import Answer, post
 from modwatch.review.outbox import delivery
 from modwatch.review.outbox.decision_events import SCHEMA_VERSION, TOPIC
 from modwatch.review.outbox.feed import LONGEST_PAGE
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.webhooks import Answer, post
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "webhooks.md").read_text()

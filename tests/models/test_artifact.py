@@ -18,7 +18,7 @@ from transformers import (
     RobertaConfig,
 )
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.artifact import load, save
 from modwatch.models.manifest import read_manifest
 from modwatch.models.recipe import Recipe

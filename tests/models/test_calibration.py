@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.calibration import (
     METHODS,
     Calibration,

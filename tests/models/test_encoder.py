@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5Config, T5Model
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.encoder import (
     hidden_states,
     longest_input,
@@ -100,7 +100,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
 _UNREACHABLE = """
 import time
 time.sleep = lambda _: None
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.encoder import pretrained_encoder
 from modwatch.models.tokenizer import pretrained_tokenizer
 for load in (pretrained_tokenizer, pretrained_encoder):

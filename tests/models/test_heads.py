@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.heads import DeterministicHead, Head, SNGPHead, build_head
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models import memory
 from modwatch.models.memory import BatchLimits, LastingLimits
 

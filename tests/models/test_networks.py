@@ -13,7 +13,7 @@ import psutil
 import pytest
 import torch
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.training import train

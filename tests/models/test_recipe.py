@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.recipe import Recipe
 
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from modwatch.errors import ModelError
-from modwatch.metrics.profile import Profile
+from modwatch.common.errors import ModelError
 from modwatch.models.calibration import prevalence_weights
 from modwatch.models.manifest import read_manifest
 from modwatch.models.reference import from_json, held_out_profile, to_json
 from modwatch.models.training import TrainedModel, train
+from modwatch.statistics.drift.profile import Profile
 
 
 def made(size: int = 500) -> Profile:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.errors import ModelError, NoChampionError, TrackingError
+from modwatch.common.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
 from modwatch.models.manifest import read_manifest, write_manifest
 from modwatch.models.registry import (
@@ -30,8 +30,8 @@ from modwatch.models.registry import (
     set_alias,
     stored_reference,
 )
+from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training_run import TrainingRun
-from modwatch.scoring.local import LocalScorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import (
     encode,

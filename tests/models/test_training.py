@@ -14,7 +14,7 @@ import torch
 from killed_training import train_until_killed
 from torch.nn.utils import parameters_to_vector
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models import optimisation, training
 from modwatch.models.batches import Batch
 from modwatch.models.classifier import Classifier, Predictor, build_classifier

@@ -12,7 +12,7 @@ import mlflow
 import pytest
 from mlflow.entities import Run
 
-from modwatch.errors import ModelError, TrackingError
+from modwatch.common.errors import ModelError, TrackingError
 from modwatch.models import training_run
 from modwatch.models.recipe import Recipe
 from modwatch.models.registration import train_and_register

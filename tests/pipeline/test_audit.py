@@ -17,21 +17,21 @@ from audit_path import (
     picture,
     recall_status,
 )
-from installation import MONDAY, Installation
 from receivers import Webhook, webhook
 from small_audits import label_everything
 
 from conftest import Registry
-from modwatch.audit import files
+from installation import MONDAY, Installation
+from modwatch.audits import files
 from modwatch.audits import store as audit_store
 from modwatch.audits.labelling import Labelling
-from modwatch.errors import AuditError
+from modwatch.audits.review_items import AuditProgress
+from modwatch.common.errors import AuditError
+from modwatch.common.mlflow_client import connect, runs_tagged
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.publishing.runs import AUDIT_EXPERIMENT
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
-from modwatch.review.queue.audits import AuditProgress
-from modwatch.tracking.client import connect, runs_tagged
-from modwatch.tracking.runs import AUDIT_EXPERIMENT
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

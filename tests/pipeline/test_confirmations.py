@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from modwatch.lake.day_scores import DayScores
-from modwatch.pipeline import routed
+from modwatch.data.lake.day_scores import DayScores
+from modwatch.routing import routed
 from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 

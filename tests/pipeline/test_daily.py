@@ -13,6 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from mlflow import MlflowClient
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -27,14 +31,10 @@ from installation import (
     table_rows,
     take_one,
 )
-from mlflow import MlflowClient
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
-
-from modwatch.ingest.community import Community
-from modwatch.lake.schemas import COMMENTS
+from modwatch.data.lake.schemas import COMMENTS
+from modwatch.data.sources.community import Community
+from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
 from modwatch.review.queue import counts
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

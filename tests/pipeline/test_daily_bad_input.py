@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from feed import MARK, assert_again_the_same, good, quarantined, refused, write_json
+from published import real_data
+
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -18,13 +20,8 @@ from installation import (
     picture_of,
     queue_rows,
 )
-from published import real_data
-
-from modwatch.errors import (
-    DayRejectedError,
-    SourceError,
-)
-from modwatch.resources import open_resources
+from modwatch.common.errors import DayRejectedError, SourceError
+from modwatch.installation.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

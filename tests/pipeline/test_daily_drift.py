@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from deltalake import DeltaTable
-from installation import MONDAY, table_rows
 from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import insert, text
 
-from modwatch.ingest.community import Community
+from installation import MONDAY, table_rows
+from modwatch.data.sources.community import Community
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import daily
-from modwatch.resources import Resources, open_resources
 from modwatch.review.queue import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import alert_action

@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
 from mlflow import MlflowClient
 
-from modwatch.alerts.metrics import metric_values
-from modwatch.lake.day_scores import day_scores
-from modwatch.metrics.estimation.annotators import MINIMUM_CONFIRMED
-from modwatch.metrics.estimation.labelled_day import LabelledDay
-from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
-from modwatch.metrics.what_if import OUTCOMES
-from modwatch.monitoring.tables import labelled_day
-from modwatch.resources import Resources, open_resources
+from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.metrics import metric_values
+from modwatch.monitoring.measurements.tables import labelled_day
+from modwatch.monitoring.publishing.keys import metric_title
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
 from modwatch.review.simulated import SimulatedModerator
-from modwatch.tracking.keys import metric_title
+from modwatch.statistics.collaboration.what_if import OUTCOMES
+from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED
+from modwatch.statistics.live.labelled_day import LabelledDay
+from modwatch.statistics.live.measure import measure_days, reliability_estimates
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

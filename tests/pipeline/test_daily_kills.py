@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 from databases import owner_url
+from killing import new_file, run
+from sqlalchemy import URL, make_url, text
+
 from installation import (
     MONDAY,
     TO_THE_QUEUE,
@@ -25,13 +28,10 @@ from installation import (
     published,
     review,
 )
-from killing import new_file, run
-from sqlalchemy import URL, make_url, text
-
+from modwatch.installation.resources import open_resources
+from modwatch.models.scoring.shards import shards
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
 from modwatch.review.database import connect
-from modwatch.scoring.shards import shards
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -43,7 +43,7 @@ DAY = TUESDAY.isoformat()
 SHARES = (0, 0.5, 0.95)
 
 #: The steps of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
-#: nothing on a quiet day: `tests/alerts/test_evaluation.py` kills them with alerts at hand.
+#: nothing on a quiet day: `tests/monitoring/incidents/test_evaluation.py` kills them with alerts.
 STEPS = (
     "ingest",
     "check_comments",

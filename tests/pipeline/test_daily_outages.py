@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from feed import MARK, good, refused, write_json
+
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -19,11 +20,10 @@ from installation import (
     published,
     review,
 )
-
-from modwatch.errors import DatabaseError, LakeError, NoChampionError, TrackingError
+from modwatch.common.errors import DatabaseError, LakeError, NoChampionError, TrackingError
+from modwatch.installation.resources import open_resources
 from modwatch.models.registry import set_alias
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

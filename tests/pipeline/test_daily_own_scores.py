@@ -10,6 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from feed import MARK, good, quarantined, refused, write_json
+from mlflow import MlflowClient
+from small_audits import plan_audit
+
+from conftest import Registry
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -21,17 +25,13 @@ from installation import (
     picture_of,
     review,
 )
-from mlflow import MlflowClient
-from small_audits import plan_audit
-
-from conftest import Registry
 from modwatch.audits.request import AuditRequest
-from modwatch.errors import DayRejectedError, NoChampionError
-from modwatch.ingest.community import Community
-from modwatch.lake.day_scores import day_scores
+from modwatch.common.errors import DayRejectedError, NoChampionError
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.sources.community import Community
+from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from installation import MONDAY, Installation, table_rows
 
-from modwatch.errors import DayRejectedError
-from modwatch.lake.schemas import COMMENTS
+from installation import MONDAY, Installation, table_rows
+from modwatch.common.errors import DayRejectedError
+from modwatch.data.lake.schemas import COMMENTS
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.models.scoring import shards
+from modwatch.models.scoring.scorer import Predictions, Scorer
 from modwatch.pipeline import daily
-from modwatch.resources import Resources, open_resources
-from modwatch.scoring import shards
-from modwatch.scoring.scorer import Predictions, Scorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -30,8 +30,8 @@ _LIMIT_SECONDS = 120
 TASK = f"""
 import datetime, json, sys, time
 from modwatch.pipeline import daily
-from modwatch.resources import open_resources
-from modwatch.scoring import shards
+from modwatch.installation.resources import open_resources
+from modwatch.models.scoring import shards
 shards._PIECE_ROWS, staged = {PIECE}, shards.staged
 def slowly(*rows, **numbers):
     time.sleep(0.3)

@@ -4,13 +4,13 @@ import datetime
 from collections.abc import Callable
 
 import pytest
-from installation import MONDAY, TO_THE_QUEUE, Installation
 
-from modwatch.errors import DayRejectedError
-from modwatch.quality.profiles import read_profiles
-from modwatch.quality.result import percentage
-from modwatch.quality.rules import VALIDATED_COLUMNS
-from modwatch.resources import open_resources
+from installation import MONDAY, TO_THE_QUEUE, Installation
+from modwatch.common.errors import DayRejectedError
+from modwatch.data.validation.profiles import read_profiles
+from modwatch.data.validation.result import percentage
+from modwatch.data.validation.rules import VALIDATED_COLUMNS
+from modwatch.installation.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review.database import connect, create_database
 from modwatch.review.embedded import EmbeddedServer
 

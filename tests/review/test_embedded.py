@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 

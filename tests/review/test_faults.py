@@ -16,7 +16,7 @@ import psutil
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 from modwatch.review import people, queue
 from modwatch.review.console.server import server
 from modwatch.review.database import connect

@@ -11,7 +11,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, select, text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review import migrations, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer

@@ -5,8 +5,8 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine, select
 
-from modwatch.connections import listen
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.connections import listen
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.console.server import server
 from modwatch.review.log.labels import confirming_labels

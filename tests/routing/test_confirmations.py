@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.errors import DesignError
+from modwatch.common.errors import DesignError
 from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
 
 THRESHOLD = 0.6

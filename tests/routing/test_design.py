@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from modwatch.errors import DesignError
-from modwatch.metrics.strategies import review_scores
-from modwatch.routing.design import allocate, design_routing, strata_of
+from modwatch.common.errors import DesignError
+from modwatch.routing.design import design_routing, strata_of
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.sampling import allocate
 
 policies = st.builds(
     RoutingPolicy,

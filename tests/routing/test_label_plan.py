@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from reviewed_days import community, labelled_by_people, reviewed_day
 
-from modwatch.errors import DesignError, MetricInputError
-from modwatch.metrics.estimation.labelled_day import LabelledDay
-from modwatch.metrics.estimation.measure import measure_days
-from modwatch.metrics.estimation.sample import Sample
+from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.routing.label_plan import plan_labels
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.live.labelled_day import LabelledDay
+from modwatch.statistics.live.measure import measure_days
+from modwatch.statistics.live.sample import Sample
 
 POLICY = RoutingPolicy(review_fraction=0.1, slice_share=0.2)
 RATES = (0.02, 0.2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 from modwatch.settings.file import Entry, apply_settings_file, parse, render, write
 
 VALUES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]))

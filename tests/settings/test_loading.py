@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from modwatch.errors import SettingsError
-from modwatch.quality.thresholds import Thresholds
+from modwatch.common.errors import SettingsError
+from modwatch.data.validation.thresholds import Thresholds
 from modwatch.settings import Settings, load_settings
 
 

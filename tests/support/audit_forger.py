@@ -7,17 +7,16 @@ from dataclasses import replace
 from databases import unguarded
 from sqlalchemy import text
 
-from modwatch.audit import evidence, files
-from modwatch.audit.evidence import Event
-from modwatch.audit.labels import AuditLabel, key_of
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.publication import Publication, published_files
-from modwatch.audit.verify import recomputed
-from modwatch.audits import register
+from modwatch.audits import evidence, files, register
+from modwatch.audits.evidence import Event
+from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.register import REGISTER
-from modwatch.lake.files import Folder
+from modwatch.audits.verify import recomputed
+from modwatch.data.lake.files import Folder
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
+from modwatch.statistics.audit.labels import AuditLabel, key_of
+from modwatch.statistics.audit.plan import AuditPlan
 
 Change = Callable[[Event], Event]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 _CHILD = """
 import os, signal, sys
 from modwatch.pipeline.audit import open_audit
-from modwatch.lake.files import Folder
-from modwatch.resources import open_resources
+from modwatch.data.lake.files import Folder
+from modwatch.installation.resources import open_resources
 
 write, left = Folder.write, int(sys.argv[1])
 

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from installation import MONDAY, TUESDAY, queue_rows
 from small_audits import label_everything
 
-from modwatch.audit.evidence import Event
+from installation import MONDAY, TUESDAY, queue_rows
 from modwatch.audits import audit as audit_module
 from modwatch.audits.audit import Audit
+from modwatch.audits.evidence import Event
+from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 
 FORM = {
     "audit": "small",

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from modwatch.data.sources.community import Community
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.moderators import Shift, create_moderators
 from modwatch.demo.setup import Demo, started, write_model_data
-from modwatch.ingest.community import Community
+from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.airflow_client import AirflowClient, DayRun
+from modwatch.installation.stack.installation import Narrator
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model
-from modwatch.resources import open_resources
-from modwatch.stack.airflow_client import AirflowClient, DayRun
-from modwatch.stack.installation import Narrator
 
 #: Stands in every comment, so that one search tells whether a comment got where it must not.
 MARK = "quillfeather"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installation import MONDAY, Installation, assert_same, picture_of
 
-from modwatch.errors import ModwatchError
-from modwatch.resources import open_resources
+from installation import MONDAY, Installation, assert_same, picture_of
+from modwatch.common.errors import ModwatchError
+from modwatch.installation.resources import open_resources
 
 #: Stands in every text of this module, so that one search tells where texts got.
 MARK = "quillfeather"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from databases import owner_url
 from sqlalchemy import Engine, text
 
-from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import TABLES
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import TABLES
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import daily
-from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect, create_database
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease

@@ -24,14 +24,14 @@ _LIMIT_SECONDS = 300
 _PRELOADED = [
     "killing",
     "modwatch.cli.main",
-    "modwatch.ingest.community",
+    "modwatch.data.sources.community",
     "modwatch.models.registry",
     "modwatch.pipeline",
     "modwatch.pipeline.audit",
-    "modwatch.monitoring.publication",
-    "modwatch.quality",
+    "modwatch.monitoring.measurements.publication",
+    "modwatch.data.validation",
     "modwatch.review.queue",
-    "modwatch.scoring.local",
+    "modwatch.models.scoring.local",
     "great_expectations",
     "matplotlib.figure",
     "mlflow.artifacts",
@@ -103,7 +103,7 @@ class _Traces:
         from deltalake import write_deltalake
         from sqlalchemy import Engine, event
 
-        from modwatch.lake import delta
+        from modwatch.data.lake import delta
 
         self.left, self._dies_at = 0, dies_at
         sys.addaudithook(self._audited)

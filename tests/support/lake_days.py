@@ -5,10 +5,10 @@ import datetime
 import numpy as np
 import pyarrow as pa
 
-from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import COMMENTS, SCORES
-from modwatch.quality.profiles import profile_comments, profile_scores, save_profile
-from modwatch.quality.result import InvalidRows
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import COMMENTS, SCORES
+from modwatch.data.validation.profiles import profile_comments, profile_scores, save_profile
+from modwatch.data.validation.result import InvalidRows
 
 
 def batch(schema: pa.Schema, size: int, **columns: object) -> pa.RecordBatch:

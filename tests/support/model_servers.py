@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 import uvicorn
 
-from modwatch.connections import listen
-from modwatch.errors import ModelError, NoChampionError
-from modwatch.scoring.scorer import Predictions
-from modwatch.serving.app import create_app
-from modwatch.serving.models import ServedModel
-from modwatch.serving.telemetry import ProcessTelemetry, Telemetry
+from modwatch.common.connections import listen
+from modwatch.common.errors import ModelError, NoChampionError
+from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.serving.app import create_app
+from modwatch.models.serving.models import ServedModel
+from modwatch.models.serving.telemetry import ProcessTelemetry, Telemetry
 
 TOKEN = "open-sesame"
 THRESHOLD = 0.4

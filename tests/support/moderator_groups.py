@@ -7,9 +7,9 @@ import numpy as np
 from lake_days import batch, put_scores
 from sqlalchemy import Engine, text
 
-from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import ANNOTATIONS
-from modwatch.resources import Resources
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import ANNOTATIONS
+from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.people.changes import describe_group
 

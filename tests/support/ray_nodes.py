@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 
 #: `ray start` replaces 127.0.0.1 by an address that other machines reach.
 _ON_LOOPBACK = """

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from modwatch.alerts.channels import MailChannel, Retry, WebhookChannel
+from modwatch.monitoring.incidents.channels import MailChannel, Retry, WebhookChannel
 
 _LIMIT_SECONDS = 20
 

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
 from modwatch.routing.confirmations import confirmation_probabilities
 from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
 
 def community(rng, size, prevalence, *, over_confident=False):

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from installation import MONDAY, TUESDAY
 from sqlalchemy import select
 
-from modwatch.audit.plan import AuditPlan
+from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.amendments import correct
 from modwatch.review.tables import decision, review_item
+from modwatch.statistics.audit.plan import AuditPlan
 from review.labelling import label_all
 
 REQUEST = AuditRequest(audit="small", first=MONDAY, last=TUESDAY, labels=120, confirmed_share=0.1)

@@ -15,32 +15,18 @@ from functools import cached_property
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Engine
 
-from modwatch.audit import evidence, files
-from modwatch.audit.consistency import outcome_problems
-from modwatch.audit.descriptions import describe_days
-from modwatch.audit.design import design
-from modwatch.audit.draw import draw
-from modwatch.audit.dsa.statement import refuse_unusable
-from modwatch.audit.evidence import Event
-from modwatch.audit.identities import MACHINE, conflict, folded
-from modwatch.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
-from modwatch.audit.levels import Level
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.publication import Publication, published_files
-from modwatch.audit.results import Document
-from modwatch.audit.seeds import PUBLIC_VALUE, made_seed, seed_of
-from modwatch.audit.verify import planned_sizes, read_evidence, recomputed, verify
-from modwatch.audits import register, sources, verification
+from modwatch.audits import evidence, files, register, sources, verification
+from modwatch.audits.consistency import outcome_problems
+from modwatch.audits.descriptions import describe_days
+from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.evidence import Event
+from modwatch.audits.identities import MACHINE, conflict, folded
 from modwatch.audits.labelling import Labelling, refuse_incomplete, refuse_labels_of_approver
+from modwatch.audits.levels import Level
+from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.store import AuditStore
-from modwatch.audits.witnesses import WITNESSED, Witnesses
-from modwatch.days import between
-from modwatch.errors import AuditCancelledError, AuditError, TimestampError
-from modwatch.installed import version
-from modwatch.lake.delta import Lake
-from modwatch.review.queue.audits import (
+from modwatch.audits.review_items import (
     AuditProgress,
     audit_progress,
     enqueue_audit,
@@ -48,7 +34,20 @@ from modwatch.review.queue.audits import (
     withdraw_audit,
     withdrawing,
 )
+from modwatch.audits.seeds import PUBLIC_VALUE, made_seed, seed_of
+from modwatch.audits.store import AuditStore
+from modwatch.audits.verify import planned_sizes, read_evidence, recomputed, verify
+from modwatch.audits.witnesses import WITNESSED, Witnesses
+from modwatch.common.days import between
+from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
+from modwatch.common.installed import version
+from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.lanes import Lanes
+from modwatch.statistics.audit.design import design
+from modwatch.statistics.audit.draw import draw
+from modwatch.statistics.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import Document
 
 _log = logging.getLogger(__name__)
 

@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from modwatch.audit.dsa.from_audit import (
-    Measures,
-)
-from modwatch.audit.plan import AuditPlan, PopulationDay
-from modwatch.errors import AuditError
-from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import LABELS
+from modwatch.audits.dsa.from_audit import Measures
+from modwatch.common.errors import AuditError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import LABELS
 from modwatch.review.log.labels import current_labels
 from modwatch.review.tables import ACTIONABLE_KINDS
+from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 
 
 def period_measures(plan: AuditPlan, lake: Lake, database: Engine) -> dict[str, Measures]:

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from modwatch.audit import evidence
-from modwatch.audit.evidence import Event
-from modwatch.audit.identities import conflict
-from modwatch.audit.labels import AuditLabel
-from modwatch.audit.plan import AuditPlan
-from modwatch.errors import AuditError
-from modwatch.review.queue.audits import AuditProgress
+from modwatch.audits import evidence
+from modwatch.audits.evidence import Event
+from modwatch.audits.identities import conflict
+from modwatch.audits.review_items import AuditProgress
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.plan import AuditPlan
 
 
 @dataclass(frozen=True, kw_only=True)

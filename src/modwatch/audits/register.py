@@ -16,13 +16,13 @@ from datetime import date
 
 from sqlalchemy import Connection, Engine, func, select
 
-from modwatch.audit.evidence import START, Event
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.seeds import LOG, NUMBER
-from modwatch.errors import AuditError
+from modwatch.audits.evidence import START, Event
+from modwatch.audits.seeds import LOG, NUMBER
+from modwatch.common.errors import AuditError
 from modwatch.review import tables
 from modwatch.review.events import record_event
 from modwatch.review.log.ends import recorded_witness, was_witnessed
+from modwatch.statistics.audit.plan import AuditPlan
 
 #: Name of the file.
 REGISTER = "register.jsonl"

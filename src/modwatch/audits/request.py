@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from modwatch.audit.confirmations import planned_rules
-from modwatch.audit.design import Design, DesignOptions
-from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import (
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.confirmations import planned_rules
+from modwatch.statistics.audit.design import Design, DesignOptions
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.plan import (
     SIDES,
     AuditPlan,
     PopulationDay,
@@ -17,7 +18,6 @@ from modwatch.audit.plan import (
     planned_strata,
     raise_on_invalid_name,
 )
-from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
 

@@ -17,8 +17,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from modwatch.audit.identities import folded
-from modwatch.errors import AuditError
+from modwatch.audits.identities import folded
+from modwatch.common.errors import AuditError
 
 #: Public keys by the folded name of the person.
 Signers = Mapping[str, Ed25519PublicKey]

@@ -16,9 +16,14 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from tqdm import tqdm
 
-from modwatch.audit import files
-from modwatch.audit.design import ScoreCounts
-from modwatch.audit.draw import (
+from modwatch.audits import files
+from modwatch.audits.evidence import Event, read, sealed_files
+from modwatch.audits.review_items import audit_labels, queued_comments
+from modwatch.common.errors import AuditError
+from modwatch.data.lake.delta import Lake
+from modwatch.review.queue.items import NewItem
+from modwatch.statistics.audit.design import ScoreCounts
+from modwatch.statistics.audit.draw import (
     DrawnComment,
     Scored,
     ScoreHistogram,
@@ -26,14 +31,9 @@ from modwatch.audit.draw import (
     labels_wanted,
     texts_digest,
 )
-from modwatch.audit.evidence import Event, read, sealed_files
-from modwatch.audit.labels import AuditLabel, Key, Outcome, changed, key_of
-from modwatch.audit.plan import SIDES, AuditPlan, PopulationDay
-from modwatch.audit.recalibration import KnownLabels
-from modwatch.errors import AuditError
-from modwatch.lake.delta import Lake
-from modwatch.review.queue.audits import audit_labels, queued_comments
-from modwatch.review.queue.items import NewItem
+from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
+from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
+from modwatch.statistics.audit.recalibration import KnownLabels
 
 #: Columns whose values an audit reports on separately.
 TRAITS = ("language", "platform", "groups")

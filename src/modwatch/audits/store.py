@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from modwatch.audit import evidence, files
-from modwatch.audit.evidence import Event
-from modwatch.audit.identities import MACHINE
-from modwatch.audit.plan import AuditPlan
-from modwatch.audits import register
+from modwatch.audits import evidence, files, register
+from modwatch.audits.evidence import Event
+from modwatch.audits.identities import MACHINE
 from modwatch.audits.register import REGISTER, Entry
-from modwatch.errors import AuditError
-from modwatch.lake.files import Folder
+from modwatch.common.errors import AuditError
+from modwatch.data.lake.files import Folder
+from modwatch.statistics.audit.plan import AuditPlan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,22 +5,21 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sqlalchemy import Engine
 
-from modwatch.audit import files
-from modwatch.audit.consistency import plan_problems
-from modwatch.audit.draw import Drawn, draw
-from modwatch.audit.dsa.from_audit import Measures
-from modwatch.audit.evidence import Event, read
-from modwatch.audit.levels import Level, level_of_files
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.publication import Publication
-from modwatch.audit.seeds import seed_of
-from modwatch.audit.verify import planned_sizes
-from modwatch.audits import register, sources
+from modwatch.audits import files, register, sources
+from modwatch.audits.consistency import plan_problems
+from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.evidence import Event, read
+from modwatch.audits.levels import Level, level_of_files
+from modwatch.audits.publication import Publication
+from modwatch.audits.seeds import seed_of
 from modwatch.audits.store import AuditStore
+from modwatch.audits.verify import planned_sizes
 from modwatch.audits.witnesses import Witnesses
-from modwatch.errors import AuditError, ModwatchError
-from modwatch.lake.delta import Lake
+from modwatch.common.errors import AuditError, ModwatchError
+from modwatch.data.lake.delta import Lake
+from modwatch.statistics.audit.draw import Drawn, draw
+from modwatch.statistics.audit.plan import AuditPlan
 
 
 def levels_of(

@@ -7,13 +7,13 @@ from datetime import timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from modwatch import timestamps
-from modwatch.audit import files
-from modwatch.audit.evidence import Event, moment, read, written
-from modwatch.audit.identities import folded
-from modwatch.audit.levels import Level
+from modwatch.audits import files
+from modwatch.audits.evidence import Event, moment, read, written
+from modwatch.audits.identities import folded
+from modwatch.audits.levels import Level
 from modwatch.audits.signatures import Signers, signed_by
-from modwatch.errors import AuditError, TimestampError
+from modwatch.common import timestamps
+from modwatch.common.errors import AuditError, TimestampError
 
 #: The steps that are signed and timestamped.
 WITNESSED = ("approved", "signed_off")

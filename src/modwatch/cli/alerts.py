@@ -5,7 +5,7 @@ import datetime
 from typing import Any
 
 from modwatch.cli.arguments import add_command, day, open_resources, whole_number
-from modwatch.errors import IncidentError
+from modwatch.common.errors import IncidentError
 
 #: Lines that `list` and `history` print, unless `--limit` says otherwise.
 _LIMIT = 50
@@ -72,7 +72,7 @@ def _add_limit(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from modwatch.alerts.current import current_incidents
+    from modwatch.monitoring.incidents.current import current_incidents
 
     with open_resources() as at:
         found = current_incidents(at.database, at.lake, at.alert_rules)
@@ -92,7 +92,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _history(options: argparse.Namespace) -> None:
-    from modwatch.alerts.actions import history
+    from modwatch.monitoring.incidents.actions import history
 
     with open_resources() as resources:
         found = history(resources.database, options.incident, newest=options.limit)
@@ -110,7 +110,7 @@ def _history(options: argparse.Namespace) -> None:
 
 
 def _record(options: argparse.Namespace) -> None:
-    from modwatch.alerts.actions import Action, acknowledged_by, record
+    from modwatch.monitoring.incidents.actions import Action, acknowledged_by, record
 
     if options.until:
         check_silence(options.until, datetime.datetime.now(datetime.UTC).date())
@@ -147,8 +147,8 @@ def check_silence(until: datetime.date, today: datetime.date) -> None:
 
 
 def _accept(options: argparse.Namespace) -> None:
-    from modwatch.alerts.actions import accept
-    from modwatch.alerts.delivery import deliver
+    from modwatch.monitoring.incidents.actions import accept
+    from modwatch.monitoring.incidents.delivery import deliver
 
     with open_resources() as resources:
         measured = resources.lake.days("measurements")
@@ -168,7 +168,7 @@ def _accept(options: argparse.Namespace) -> None:
 
 
 def _check_heartbeat(options: argparse.Namespace) -> int:
-    from modwatch.alerts.heartbeat import check_heartbeat
+    from modwatch.monitoring.incidents.heartbeat import check_heartbeat
 
     with open_resources() as resources:
         hour = resources.settings.alert_measured_by if options.by is None else options.by

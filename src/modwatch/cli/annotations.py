@@ -69,7 +69,11 @@ def add_commands(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from modwatch.annotation_report import annotation_report, read_annotations, write_report
+    from modwatch.monitoring.annotation_report import (
+        annotation_report,
+        read_annotations,
+        write_report,
+    )
 
     names = ("item", "annotator", "label", "time", "prob")
     given = {name: getattr(options, f"{name}_column") for name in names}

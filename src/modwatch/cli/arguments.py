@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modwatch.resources import Resources
+    from modwatch.installation.resources import Resources
 
 
 def add_command(
@@ -26,7 +26,7 @@ def add_command(
 @contextmanager
 def open_resources() -> Iterator["Resources"]:
     """Open the resources of this installation, as `resources.open_resources` does."""
-    from modwatch import resources
+    from modwatch.installation import resources
 
     with resources.open_resources() as opened:
         yield opened

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
-from modwatch.errors import AuditError
+from modwatch.common.errors import AuditError
 
 if TYPE_CHECKING:
-    from modwatch.audit.levels import Level
     from modwatch.audits.audit import Audit
+    from modwatch.audits.levels import Level
     from modwatch.audits.witnesses import Witnesses
 
 _share = number_between(0, 1)
@@ -142,8 +142,8 @@ def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from modwatch.audit.descriptions import describe_forecast
-    from modwatch.audit.identities import is_person
+    from modwatch.audits.descriptions import describe_forecast
+    from modwatch.audits.identities import is_person
     from modwatch.pipeline import audit
 
     if not is_person(options.by):
@@ -226,7 +226,7 @@ def _estimate(options: argparse.Namespace) -> None:
 
 
 def _print_estimates(estimates: list[dict[str, Any]]) -> None:
-    from modwatch.audit.descriptions import bound_text
+    from modwatch.audits.descriptions import bound_text
 
     for each in estimates:
         name = each["metric"].replace("_", " ")
@@ -289,7 +289,7 @@ def _redraw(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from modwatch.audit.levels import level_of_files
+    from modwatch.audits.levels import level_of_files
 
     if options.files:
         folder = _folder(Path(options.audit))
@@ -317,7 +317,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _witnesses(options: argparse.Namespace) -> "Witnesses":
     from modwatch.audits.signatures import read_signers
     from modwatch.audits.witnesses import Witnesses
-    from modwatch.timestamps import read_roots
+    from modwatch.common.timestamps import read_roots
 
     return Witnesses(
         signers=read_signers(options.signers) if options.signers else None,
@@ -328,7 +328,7 @@ def _witnesses(options: argparse.Namespace) -> "Witnesses":
 
 def _log_level(audit: "Audit", path: Path) -> "Level":
     """Return what the whole decision log shows against a witness of it."""
-    from modwatch.audit.levels import Level
+    from modwatch.audits.levels import Level
     from modwatch.review.log.verification import verify_log
 
     try:
@@ -350,7 +350,7 @@ def _folder(path: Path) -> dict[str, bytes]:
 
 
 def _validate_dsa(options: argparse.Namespace) -> int:
-    from modwatch.audit import dsa
+    from modwatch.audits import dsa
 
     try:
         content = options.file.read_bytes()

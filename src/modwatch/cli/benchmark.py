@@ -69,8 +69,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _cotomod(options: argparse.Namespace) -> None:
-    from modwatch.benchmark import run_cotomod
-    from modwatch.benchmark.corpora import benchmark_data
+    from modwatch.demo.benchmark import run_cotomod
+    from modwatch.demo.benchmark.corpora import benchmark_data
     from modwatch.models.devices import devices_of
     from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from modwatch.cli.arguments import add_command, day
-from modwatch.days import require_possible
-from modwatch.errors import NoChampionError, SettingsError
+from modwatch.common.days import require_possible
+from modwatch.common.errors import NoChampionError, SettingsError
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, apply_settings_file, render, write
 
 if TYPE_CHECKING:
-    from modwatch.ingest.inspection import TimeFormat
-    from modwatch.ingest.own_data import FileData, Sample, TableData
+    from modwatch.data.sources.inspection import TimeFormat
+    from modwatch.data.sources.own_data import FileData, Sample, TableData
 
 _REQUIRED = {"comment_id": "the id", "text": "the text", "created_at": "the time"}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
@@ -151,7 +151,7 @@ def _init(options: argparse.Namespace) -> None:
 
 
 def _data(given: str, options: argparse.Namespace, dialogue: _Dialogue) -> "FileData | TableData":
-    from modwatch.ingest.own_data import FileData, TableData, database_url, table_names
+    from modwatch.data.sources.own_data import FileData, TableData, database_url, table_names
 
     url = database_url(given)
     if url is None:
@@ -173,7 +173,13 @@ def _known(table: str, tables: Sequence[str]) -> str:
 
 
 def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue) -> _Reading:
-    from modwatch.ingest.inspection import describe, describe_choice, look, propose, propose_score
+    from modwatch.data.sources.inspection import (
+        describe,
+        describe_choice,
+        look,
+        propose,
+        propose_score,
+    )
 
     columns, rows = look(sample.rows, sample.names), len(sample.rows)
     print(f"The first {rows:,} rows of {sample.where}:\n\n{describe(columns, rows)}\n")
@@ -201,7 +207,7 @@ def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue)
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
     """Return the columns that can be chosen, by what is shown of their names."""
-    from modwatch.ingest.headers import shown_names, usable_names
+    from modwatch.data.sources.headers import shown_names, usable_names
 
     usable = set(usable_names(names))
     pairs = zip(shown_names(names), names, strict=True)
@@ -234,7 +240,7 @@ def _score(
 
 
 def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str, str]:
-    from modwatch.ingest.landing import FILLABLE
+    from modwatch.data.sources.landing import FILLABLE
 
     pairs = dict(each.partition("=")[::2] for each in given)
     for field, column in pairs.items():
@@ -291,7 +297,7 @@ def _source_settings(
     data: "FileData | TableData", sample: "Sample", reading: _Reading, options: argparse.Namespace
 ) -> dict[str, str]:
     """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
-    from modwatch.ingest.own_data import FileData
+    from modwatch.data.sources.own_data import FileData
 
     wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
     values: dict[str, str | None] = {}
@@ -359,8 +365,8 @@ def _is_free(port: int) -> bool:
 
 def _run(path: Path, chosen: datetime.date) -> None:
     """Start everything, train the offline model if nothing scores, and run a whole day."""
-    from modwatch.stack.commands import pages, up_detached
-    from modwatch.stack.record import StackFolder
+    from modwatch.installation.stack.commands import pages, up_detached
+    from modwatch.installation.stack.record import StackFolder
 
     os.environ[VARIABLE] = str(path.absolute())
     apply_settings_file(os.environ)

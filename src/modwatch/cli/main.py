@@ -10,19 +10,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from modwatch import days
 from modwatch.cli import alerts, annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.init import add_init
 from modwatch.cli.models import add_models
 from modwatch.cli.serve import add_scorer
 from modwatch.cli.stack import add_stack
-from modwatch.errors import ModwatchError
-from modwatch.installed import dags_folder, missing_extra, version
+from modwatch.common import days
+from modwatch.common.errors import ModwatchError
+from modwatch.common.installed import dags_folder, missing_extra, version
+from modwatch.common.signals import signals_held
 from modwatch.pipeline import daily
 from modwatch.settings import current_settings_table, load_settings, settings_table
 from modwatch.settings.file import apply_settings_file
-from modwatch.signals import signals_held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,7 +215,7 @@ def _score_shard(options: argparse.Namespace) -> None:
 
 
 def _console(options: argparse.Namespace) -> None:
-    from modwatch.console import serve
+    from modwatch.installation.console import serve
 
     with signals_held() as came, open_resources() as resources:
         serve(resources, host=options.host, port=options.port, came=came)

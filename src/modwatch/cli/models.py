@@ -142,7 +142,7 @@ def _corpus(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
         data = demo_data(options.data[0])
         return data.training(), {"expected_prevalence": data.expected_prevalence}
-    from modwatch.ingest.labelled import LabelColumns, read_labelled
+    from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
     columns = LabelColumns(
         text=options.text_column,

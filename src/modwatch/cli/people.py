@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli.arguments import add_command, number_between, open_resources
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli.arguments import add_command, day, open_resources
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 
 if TYPE_CHECKING:
     from modwatch.review.quality_control.gold import GoldComment
@@ -143,7 +143,7 @@ def _import_tasks(options: argparse.Namespace) -> None:
 
 
 def _deliver(options: argparse.Namespace) -> None:
-    from modwatch.console import deliverer
+    from modwatch.installation.console import deliverer
 
     with open_resources() as resources:
         if resources.settings.decision_webhook_url is None:
@@ -175,7 +175,7 @@ def _add_gold(options: argparse.Namespace) -> None:
 
 
 def _gold_in(file: Path) -> Iterator["GoldComment"]:
-    from modwatch.ingest.readers import read_records
+    from modwatch.data.sources.readers import read_records
     from modwatch.review.quality_control.gold import gold_of
 
     for record in read_records(file):

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli.arguments import add_command, day, open_resources
-from modwatch.errors import ModelError, SettingsError
+from modwatch.common.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
-    from modwatch.resources import Resources
+    from modwatch.installation.resources import Resources
 
 _METRICS_PORT = 8096
 #: Options of `serving.ray_app.RayOptions`: type and help.
@@ -69,9 +69,9 @@ def _serve(options: argparse.Namespace) -> None:
 
 def _serve_here(options: argparse.Namespace, at: "Resources") -> None:
     """Serve as this process."""
-    from modwatch.serving.opening import open_server
-    from modwatch.serving.server import serve
-    from modwatch.serving.telemetry import ProcessTelemetry
+    from modwatch.installation.model_server import open_server
+    from modwatch.installation.serve_model import serve
+    from modwatch.models.serving.telemetry import ProcessTelemetry
 
     given = [
         name for name in (*_RAY, "metrics_port", "address") if getattr(options, name) is not None
@@ -85,12 +85,12 @@ def _serve_replicas(options: argparse.Namespace, at: "Resources") -> None:
     """Serve as replicas on Ray."""
     from pydantic import ValidationError
 
-    from modwatch.serving.ray_environment import prepare_ray
+    from modwatch.models.serving.ray_environment import prepare_ray
 
     address = options.address or os.environ.get("RAY_ADDRESS")
     prepare_ray(address)
-    from modwatch.serving.ray_app import RayOptions
-    from modwatch.serving.ray_server import serve_replicas
+    from modwatch.installation.ray_app import RayOptions
+    from modwatch.installation.ray_server import serve_replicas
 
     given = {name: getattr(options, name) for name in ("replicas", *_RAY)}
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -111,8 +111,8 @@ def _serve_replicas(options: argparse.Namespace, at: "Resources") -> None:
 
 def _profile(options: argparse.Namespace) -> None:
     """Profile the champion on this machine, in process, with comments of the lake."""
-    from modwatch.scoring.local import LocalScorer
-    from modwatch.scoring.profiling import profile
+    from modwatch.models.scoring.local import LocalScorer
+    from modwatch.models.scoring.profiling import profile
 
     with open_resources() as at:
         wanted = options.day or max(at.lake.days("comments"), default=None)
@@ -126,7 +126,7 @@ def _profile(options: argparse.Namespace) -> None:
         found = profile(scorer, texts)
     print("\n".join(found.lines()))
     if options.html is not None:
-        from modwatch.scoring.profile_page import profile_page
+        from modwatch.models.scoring.profile_page import profile_page
 
         options.html.write_text(profile_page(found), "utf-8")
         print(f"page: {options.html}")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli.arguments import add_command, whole_number
-from modwatch.errors import StackError
+from modwatch.common.errors import StackError
 from modwatch.settings import load_settings
 
 if TYPE_CHECKING:
-    from modwatch.stack.record import StackFolder
+    from modwatch.installation.stack.record import StackFolder
 
 _LINES = 20
 
@@ -37,30 +37,30 @@ def add_stack(commands: Any) -> None:
 
 
 def _folder() -> "StackFolder":
-    from modwatch.stack.record import StackFolder
+    from modwatch.installation.stack.record import StackFolder
 
     return StackFolder(home=load_settings().home.resolve())
 
 
 def _up(options: argparse.Namespace) -> None:
     if options.detach:
-        from modwatch.stack.commands import up_detached
+        from modwatch.installation.stack.commands import up_detached
 
         up_detached(_folder(), show=_show)
     else:
-        from modwatch.stack.foreground import up
+        from modwatch.installation.stack.foreground import up
 
         up(load_settings(), show=_show)
 
 
 def _down(_: argparse.Namespace) -> None:
-    from modwatch.stack.commands import down
+    from modwatch.installation.stack.commands import down
 
     print(down(_folder(), say=_show))
 
 
 def _status(_: argparse.Namespace) -> int:
-    from modwatch.stack.commands import describe, is_ready
+    from modwatch.installation.stack.commands import describe, is_ready
 
     folder = _folder()
     print(describe(folder))
@@ -68,7 +68,7 @@ def _status(_: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> None:
-    from modwatch.stack.logs import follow, last_lines
+    from modwatch.installation.stack.logs import follow, last_lines
 
     folder = _folder()
     paths = [folder.logs / f"{part}.log" for part in options.part] or sorted(

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from modwatch.demo.moderators import create_auditors, label_audit
 from modwatch.demo.setup import Demo
-from modwatch.resources import open_resources
-from modwatch.stack.airflow_client import AirflowClient
-from modwatch.stack.progress import Wait
+from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.progress import Wait
 
 AUDIT = "demo"
 DAG = "audit_recall"

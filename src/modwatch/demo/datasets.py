@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from modwatch.errors import SourceError
-from modwatch.ingest import corpora
-from modwatch.ingest.community import Community
-from modwatch.ingest.community.metadata import comment_ids
-from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
+from modwatch.common.errors import SourceError
+from modwatch.data.sources import corpora
+from modwatch.data.sources.community import Community
+from modwatch.data.sources.community.metadata import comment_ids
+from modwatch.data.sources.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.ratings import Ratings
 

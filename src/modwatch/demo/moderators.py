@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Engine, func, select
 
-from modwatch.resources import Resources
+from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts

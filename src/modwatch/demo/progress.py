@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import date
 
-from modwatch.stack.progress import Wait
+from modwatch.installation.stack.progress import Wait
 
 #: Seconds of a day on a machine with two cores, until a day of this demo was measured.
 _USUAL_DAY = {"score_comments": 15.0, "monitor_collaboration": 10.0}

@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from modwatch import days
+from modwatch.common import days
+from modwatch.common.errors import SourceError, StackError
 from modwatch.demo.audit import AUDIT, make_audit
 from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
@@ -14,15 +15,14 @@ from modwatch.demo.moderators import Shift, create_moderators, visitor_token
 from modwatch.demo.progress import DayProgress
 from modwatch.demo.setup import Demo, start_model_server, started, write_model_data
 from modwatch.demo.summary import summarise
-from modwatch.errors import SourceError, StackError
-from modwatch.resources import open_resources
+from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.airflow_client import AirflowClient, DayRun
+from modwatch.installation.stack.installation import Narrator
+from modwatch.installation.stack.memory import MemoryGauge
+from modwatch.installation.stack.progress import Wait, time_left
+from modwatch.installation.stack.supervisor import interruptible
+from modwatch.monitoring.publishing.view import days_address
 from modwatch.review.quality_control.gold import add_gold
-from modwatch.stack.airflow_client import AirflowClient, DayRun
-from modwatch.stack.installation import Narrator
-from modwatch.stack.memory import MemoryGauge
-from modwatch.stack.progress import Wait, time_left
-from modwatch.stack.supervisor import interruptible
-from modwatch.tracking.view import days_address
 
 #: What the preparation of training and the summary usually take on two cores, in seconds.
 _USUAL_PREPARATION, _USUAL_SUMMARY = 15, 10

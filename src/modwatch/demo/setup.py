@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
-from modwatch.ingest.corpora.corpus import LabelledTexts
+from modwatch.installation.stack.airflow import AirflowHome
+from modwatch.installation.stack.installation import Narrator, running
+from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.settings import EMBEDDED, Settings, load_settings
-from modwatch.stack.airflow import AirflowHome
-from modwatch.stack.installation import Narrator, running
-from modwatch.stack.supervisor import Service, Stack
 
 #: What all demos set beside their own source; the environment goes before.
 DEMO_SETTINGS = {

@@ -13,23 +13,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
-from modwatch.alerts.actions import open_incidents
-from modwatch.audit.plan import AuditPlan
+from modwatch.common.markdown import markdown_table
+from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.demo.audit import AUDIT
 from modwatch.demo.datasets import DemoData
-from modwatch.lake.day_scores import DayScores, day_scores
-from modwatch.markdown import markdown_table
-from modwatch.metrics.classification import auprc, auroc
-from modwatch.metrics.estimate import Estimate
-from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
-from modwatch.metrics.estimation.measure import measure_days
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.registry import SCRATCH, version_tags
+from modwatch.monitoring.incidents.actions import open_incidents
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
 from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.collaboration.classification import auprc, auroc
+from modwatch.statistics.estimate import Estimate
+from modwatch.statistics.live.labelled_day import LabelledDay, fully_labelled
+from modwatch.statistics.live.measure import measure_days
 
 _AUDIT_METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 

@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.calibration import Calibration
 from modwatch.models.classifier import Classifier, build_classifier
 from modwatch.models.encoder import pretrained_encoder, quiet

@@ -13,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import precision_recall_curve
 from sklearn.model_selection import StratifiedKFold
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.manifest import AGAIN
 
 Floats = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 import torch
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 
 
 def device_of(name: str) -> torch.device:

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTrainedModel
 from transformers.utils import logging as hf_logging
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.recipe import Pooling, Recipe
 
 _ENCODERS = "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"

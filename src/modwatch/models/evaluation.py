@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from modwatch.errors import ModelError
-from modwatch.markdown import markdown_table
-from modwatch.metrics.model_comparison import ScoredByModel, compare_models
+from modwatch.common.errors import ModelError
+from modwatch.common.markdown import markdown_table
+from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
 
 _TITLES = {
     "average_precision": "Average precision",

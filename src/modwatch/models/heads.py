@@ -10,7 +10,7 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.recipe import Recipe
 
 #: The diagonal of the precision grows at most this many times by ten, where it cannot be inverted.

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 
 FORMAT = 2
 MANIFEST = "modwatch.json"

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
 from modwatch.models.devices import has_bf16
 from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder

@@ -24,7 +24,7 @@ from transformers import (
 )
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.batches import ShuffledBuckets, padded
 from modwatch.models.classifier import Classifier, Predictor
 from modwatch.models.devices import has_bf16

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
@@ -26,7 +26,7 @@ class Recipe:
     >>> Recipe(pooling="median")
     Traceback (most recent call last):
         ...
-    modwatch.errors.ModelError: recipe: pooling must be mean or max, got 'median'
+    modwatch.common.errors.ModelError: recipe: pooling must be mean or max, got 'median'
     """
 
     #: Pre-trained Hugging Face encoder: a folder, or a name on the hub. None trains tokenizer and

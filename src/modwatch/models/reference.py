@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.errors import ModelError
-from modwatch.metrics.profile import (
+from modwatch.common.errors import ModelError
+from modwatch.statistics.drift.profile import (
     BINS,
     LENGTH_BANDS,
     RANGES,

@@ -19,10 +19,10 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modwatch.errors import ModelError, NoChampionError
+from modwatch.common.errors import ModelError, NoChampionError
+from modwatch.common.mlflow_client import connect, experiment_id, log_texts
 from modwatch.models.manifest import MANIFEST, model_digest, read_manifest
 from modwatch.models.training_run import EXPERIMENT
-from modwatch.tracking.client import connect, experiment_id, log_texts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -47,7 +47,7 @@ _EVALUATION = "evaluation_of_version_{}.json"
 SCRATCH = "from scratch"
 #: The tag of a version that gives a model of others its threshold.
 THRESHOLD_TAG = "modwatch.threshold"
-_SCRIPT = "modwatch.scoring.pyfunc"
+_SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
 #: Columns of its predictions, beside `flagged`.

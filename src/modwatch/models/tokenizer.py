@@ -6,7 +6,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from modwatch.errors import ModelError
+from modwatch.common.errors import ModelError
 from modwatch.models.encoder import reading
 from modwatch.models.recipe import Recipe
 

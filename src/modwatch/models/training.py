@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from transformers import PreTrainedTokenizerFast
 
-from modwatch import metrics
-from modwatch.errors import ModelError
+from modwatch import statistics as metrics
+from modwatch.common.errors import ModelError
 from modwatch.models.agreement import Agreement, agreement
 from modwatch.models.calibration import (
     METHODS,

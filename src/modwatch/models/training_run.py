@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from modwatch.errors import ModelError, TrackingError
-from modwatch.tracking.client import connect, experiment_id, log_steps, run_url
+from modwatch.common.errors import ModelError, TrackingError
+from modwatch.common.mlflow_client import connect, experiment_id, log_steps, run_url
 
 logger = logging.getLogger(__name__)
 

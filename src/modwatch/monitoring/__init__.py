@@ -1,1 +1,1 @@
-"""Measures the days in the lake, compares them with reference days, and publishes both."""
+"""Monitoring: measurements of days, the incidents behind alerts, and the pages that show both."""

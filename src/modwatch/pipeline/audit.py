@@ -13,18 +13,21 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from modwatch.alerts.delivery import notify
-from modwatch.alerts.messages.alert import Alert
-from modwatch.alerts.messages.requests import approval_alert, reminder_alert
-from modwatch.audit import files
-from modwatch.audit.descriptions import describe_plan, describe_result
-from modwatch.audit.dsa.statement import refuse_unusable
-from modwatch.audit.evidence import moment
+from modwatch.audits import files
 from modwatch.audits.audit import Audit
+from modwatch.audits.descriptions import describe_plan, describe_result
+from modwatch.audits.dsa.statement import refuse_unusable
+from modwatch.audits.evidence import moment
 from modwatch.audits.request import requested
-from modwatch.errors import AlertError
-from modwatch.resources import Resources
-from modwatch.tracking.runs import publish_audit
+from modwatch.common.errors import AlertError
+from modwatch.installation.resources import Resources
+from modwatch.monitoring.incidents.delivery import notify
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.messages.requests import (
+    approval_alert,
+    reminder_alert,
+)
+from modwatch.monitoring.publishing.runs import publish_audit
 
 _log = logging.getLogger(__name__)
 

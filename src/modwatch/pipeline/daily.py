@@ -19,14 +19,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from modwatch import days
+from modwatch.common import days
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from modwatch.metrics.drift import Reference
-    from modwatch.resources import Resources
+    from modwatch.installation.resources import Resources
+    from modwatch.statistics.drift.drift import Reference
 
 
 #: Day of the week on which groups of comments are compared by labels: Sunday.
@@ -61,9 +61,9 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
     """
-    from modwatch import quality
-    from modwatch.monitoring.references import trailing_days
-    from modwatch.quality.volumes import seasonal_volumes
+    from modwatch.data import validation as quality
+    from modwatch.data.validation.volumes import seasonal_volumes
+    from modwatch.monitoring.measurements.references import trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     landed, plan = partial(lake.read, "landed", day), resources.reference_plan
@@ -89,7 +89,7 @@ def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
     Raises:
         NoChampionError: the source brought no scores, and no model is registered.
     """
-    from modwatch.scoring.shards import shards
+    from modwatch.models.scoring.shards import shards
 
     lake, settings = resources.lake, resources.settings
     texts = lake.read("comments", day, columns=["row", "text"])
@@ -119,8 +119,8 @@ def score_shard(
     again, if they have exactly the comments of this plan, with the same texts. Scores that the
     source brought are taken as they are.
     """
-    from modwatch.scoring import own
-    from modwatch.scoring.shards import ScoresOnce, score_rows, store_shard
+    from modwatch.models.scoring import own
+    from modwatch.models.scoring.shards import ScoresOnce, score_rows, store_shard
 
     columns = _scored_columns(resources, day)
 
@@ -151,10 +151,13 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     Raises:
         DayRejectedError: validation failed; the published scores were not changed.
     """
-    from modwatch import quality
-    from modwatch.lake.schemas import SCORES
-    from modwatch.monitoring.references import model_reference, trailing_days
-    from modwatch.scoring.shards import digests, stale_scores
+    from modwatch.data import validation as quality
+    from modwatch.data.lake.schemas import SCORES
+    from modwatch.models.scoring.shards import digests, stale_scores
+    from modwatch.monitoring.measurements.references import (
+        model_reference,
+        trailing_days,
+    )
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     version = _keep_model_reference(resources, day)
@@ -190,10 +193,10 @@ def route(resources: "Resources", day: datetime.date) -> int:
     Raises:
         DesignError: the routing policy is invalid.
     """
-    from modwatch.lake.day_scores import day_scores
-    from modwatch.pipeline import routed
+    from modwatch.data.lake.day_scores import day_scores
     from modwatch.review.quality_control.queueing import queue_quality_control
     from modwatch.review.queue import enqueue
+    from modwatch.routing import routed
     from modwatch.routing.design import design_routing
 
     lake, policy, salt = resources.lake, resources.policy, resources.sampling_salt
@@ -229,8 +232,8 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
     Raises:
         ModelError: the challenger cannot be loaded, or returns no probabilities.
     """
-    from modwatch.lake.day_scores import day_scores
-    from modwatch.scoring.shards import probabilities_only, score_rows
+    from modwatch.data.lake.day_scores import day_scores
+    from modwatch.models.scoring.shards import probabilities_only, score_rows
 
     lake, version = resources.lake, resources.challenger_version()
     champion = day_scores(lake, day)
@@ -270,9 +273,12 @@ def measure(resources: "Resources", day: datetime.date) -> int:
 
     The windows that end with a day of the window are measured too if they changed.
     """
-    from modwatch.monitoring.measurement import measure_day, measure_window
-    from modwatch.monitoring.tables import is_unmeasured
-    from modwatch.monitoring.windows import windows
+    from modwatch.monitoring.measurements.measurement import (
+        measure_day,
+        measure_window,
+    )
+    from modwatch.monitoring.measurements.tables import is_unmeasured
+    from modwatch.monitoring.measurements.windows import windows
 
     lake, policy, window = resources.lake, resources.policy, _window(resources, day)
     measured = windows(lake, (_window(resources, past) for past in window))
@@ -291,8 +297,8 @@ def compare_challenger(resources: "Resources", day: datetime.date) -> int:
     On the labels that both share: which comments they decide differently, and paired differences of
     the metrics.
     """
-    from modwatch.monitoring.challenger import compare_window
-    from modwatch.monitoring.windows import windows
+    from modwatch.monitoring.measurements.challenger import compare_window
+    from modwatch.monitoring.measurements.windows import windows
 
     (window,) = windows(resources.lake, [_window(resources, day)])
     return compare_window(resources.lake, window, resources.policy)
@@ -304,8 +310,8 @@ def compare_groups(resources: "Resources", day: datetime.date) -> int:
     On Sundays they are also compared by the model's errors, by the labels of the window, where
     these suffice: that takes a second a group.
     """
-    from modwatch.monitoring import comment_groups
-    from modwatch.monitoring.windows import windows
+    from modwatch.monitoring.measurements import comment_groups
+    from modwatch.monitoring.measurements.windows import windows
 
     terms = resources.identity_terms
     if day.isoweekday() == _LABELS_COMPARED_ON:
@@ -320,7 +326,7 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     The segments are ranked that explain a change of the flagged share, or of the mean score.
     The queue metrics of the window's other days are updated: they have changed since.
     """
-    from modwatch.monitoring import drift, segments
+    from modwatch.monitoring.measurements import drift, segments
 
     lake, database = resources.lake, resources.database
     for past in _window(resources, day)[:-1]:
@@ -339,7 +345,7 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
     An intact log gets a new witness, if MODWATCH_WITNESS_FOLDER names a place. The problems are
     what `modwatch queue verify-log` prints; here they are counted, for the alert.
     """
-    from modwatch.monitoring.log_verification import verify_decision_log
+    from modwatch.monitoring.measurements.log_verification import verify_decision_log
 
     return verify_decision_log(
         resources.lake, resources.database, day, resources.witness_folder, resources.authority
@@ -348,9 +354,9 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
 
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
-    from modwatch.alerts.evaluation import evaluate
-    from modwatch.monitoring.comment_groups import group_behind_fall
-    from modwatch.tracking.client import alert_links
+    from modwatch.common.mlflow_client import alert_links
+    from modwatch.monitoring.incidents.evaluation import evaluate
+    from modwatch.monitoring.measurements.comment_groups import group_behind_fall
 
     settings = resources.settings
     terms = resources.identity_terms
@@ -373,8 +379,8 @@ def publish(resources: "Resources", day: datetime.date) -> int:
     Days that were rejected or failed are published as such.
     """
     from modwatch.models.registry import record_service
-    from modwatch.monitoring import publication
-    from modwatch.monitoring.tables import served_days
+    from modwatch.monitoring.measurements import publication
+    from modwatch.monitoring.measurements.tables import served_days
 
     lake, checks, settings = resources.lake, resources.checks, resources.settings
     windows = {past: _window(resources, past) for past in _window(resources, day)}
@@ -410,7 +416,7 @@ def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:
     Raises:
         AlertError: a channel failed; its alerts stay pending.
     """
-    from modwatch.alerts.delivery import deliver
+    from modwatch.monitoring.incidents.delivery import deliver
 
     return deliver(resources.database, resources.alert_channels)
 
@@ -421,7 +427,7 @@ def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "p
     Computed from the window that ends with `day`; empty when it has no interval yet. `wanted` are
     the widths, budget and error rates of `routing.label_plan.plan_labels`.
     """
-    from modwatch.monitoring.measurement import window_plan
+    from modwatch.monitoring.measurements.measurement import window_plan
 
     return window_plan(resources.lake, _window(resources, day), resources.policy, **wanted)
 
@@ -433,21 +439,21 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
 
 def _own_version(resources: "Resources", day: datetime.date) -> str | None:
     """Return the model version of scores that the source brought; None: a model scores the day."""
-    from modwatch.scoring.own import own_version
+    from modwatch.models.scoring.own import own_version
 
     return own_version(resources.lake.read("comments", day, columns=["model_version"]))
 
 
 def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ...]:
     """Return the columns of the day's comments that its scores are made from."""
-    from modwatch.scoring import own
+    from modwatch.models.scoring import own
 
     return ("comment_id", "text") if _own_version(resources, day) is None else own.COLUMNS
 
 
 def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":
     """Return what a day is compared with."""
-    from modwatch.monitoring.references import references
+    from modwatch.monitoring.measurements.references import references
 
     return references(resources.lake, resources.checks, day, plan=resources.reference_plan)
 
@@ -457,7 +463,7 @@ def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | N
 
     None: nothing is staged. Scores of the source have no model that could bring one.
     """
-    from modwatch import quality
+    from modwatch.data import validation as quality
 
     lake = resources.lake
     staged = lake.read("staged_scores", day, columns=["model_version"])

@@ -18,14 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from modwatch.errors import AlertError, ModelError, NoChampionError, SettingsError
+from modwatch.common.errors import AlertError, ModelError, NoChampionError, SettingsError
 
 if TYPE_CHECKING:
-    from modwatch.ingest.corpora.corpus import LabelledTexts
+    from modwatch.data.sources.corpora.corpus import LabelledTexts
+    from modwatch.installation.resources import Resources
     from modwatch.models.data_report import DataReport
     from modwatch.models.evaluation import Evaluation, FrozenSet
     from modwatch.models.recipe import Recipe
-    from modwatch.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         SettingsError: neither the form nor MODWATCH_TRAINING_DATA names files.
         SourceError: a file cannot be used.
     """
-    from modwatch.ingest.labelled import LabelColumns, read_labelled
+    from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
     files = form["data"] or resources.settings.training_data
     if not files:
@@ -145,9 +145,9 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
         ModelError: a model cannot be loaded, or fails.
         TrackingError: MLflow cannot be reached.
     """
-    from modwatch.metrics.model_comparison import ScoredByModel
     from modwatch.models import registry
     from modwatch.models.evaluation import evaluation
+    from modwatch.statistics.collaboration.model_comparison import ScoredByModel
 
     settings, policy, frozen = resources.settings, resources.policy, _frozen(resources)
 
@@ -195,8 +195,8 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
 
     `page` is where the answer is given; the text returned is Markdown.
     """
-    from modwatch.alerts.delivery import notify
-    from modwatch.alerts.messages.requests import promotion_alert
+    from modwatch.monitoring.incidents.delivery import notify
+    from modwatch.monitoring.incidents.messages.requests import promotion_alert
 
     alert = promotion_alert(resources.settings.model_name, version, page)
     try:
@@ -277,8 +277,8 @@ def _evaluation(resources: "Resources", version: str) -> "Evaluation":
 
 def _frozen(resources: "Resources") -> "FrozenSet":
     """Return the evaluation data: columns text, label and, if there is one, groups."""
-    from modwatch.ingest.labelled import LabelColumns, read_labelled
-    from modwatch.ingest.readers import column_names
+    from modwatch.data.sources.labelled import LabelColumns, read_labelled
+    from modwatch.data.sources.readers import column_names
     from modwatch.models.evaluation import FrozenSet
 
     path = resources.settings.evaluation_data

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modwatch.resources import Resources
+    from modwatch.installation.resources import Resources
 
 #: Days whose labels a report is made of.
 DAYS = 84
@@ -28,7 +28,7 @@ MINIMUM_MEMBERS = 10
 
 def collect_annotations(resources: "Resources", last: datetime.date) -> int:
     """Copy the labels given in the twelve weeks to the day `last`; return how many there are."""
-    from modwatch.days import trailing
+    from modwatch.common.days import trailing
     from modwatch.review.log.annotations import annotation_days, given_labels
 
     lake, database, period = resources.lake, resources.database, trailing(last, DAYS)
@@ -47,8 +47,12 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
     Groups are compared in a run of their own if `last` ends four weeks of groups, once: with the
     same labels compared again, who joined or left a group would show in the difference.
     """
-    from modwatch.days import trailing
-    from modwatch.monitoring.opinions import labels_between, opinion_report, publish
+    from modwatch.common.days import trailing
+    from modwatch.monitoring.measurements.opinions import (
+        labels_between,
+        opinion_report,
+        publish,
+    )
 
     lake, url = resources.lake, resources.settings.mlflow_url
     labels = labels_between(lake, trailing(last, DAYS)[0], last)
@@ -63,13 +67,17 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
 
 def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     """Publish the comparison of groups over the four weeks to `last`, unless it is published."""
-    from modwatch.days import trailing
-    from modwatch.monitoring.annotator_groups import store_comparison
-    from modwatch.monitoring.opinions import labels_between, opinion_report, publish
+    from modwatch.common.days import trailing
+    from modwatch.monitoring.measurements.annotator_groups import store_comparison
+    from modwatch.monitoring.measurements.opinions import (
+        labels_between,
+        opinion_report,
+        publish,
+    )
+    from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
+    from modwatch.monitoring.publishing.runs import report_published
     from modwatch.review.people.groups import counted_groups
     from modwatch.review.quality_control.agreement import agreement_by_group
-    from modwatch.tracking.groups import GROUP_EXPERIMENT
-    from modwatch.tracking.runs import report_published
 
     name, url = f"groups of moderators {last}", resources.settings.mlflow_url
     if report_published(name, tracking_uri=url, experiment=GROUP_EXPERIMENT):
@@ -87,9 +95,9 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
 
 def raise_alerts(resources: "Resources", last: datetime.date) -> int:
     """Evaluate the alert rules on groups up to the day `last`; return how many alerts are new."""
-    from modwatch.alerts.evaluation import evaluate_annotators
-    from modwatch.tracking.client import alert_links
-    from modwatch.tracking.groups import GROUP_EXPERIMENT
+    from modwatch.common.mlflow_client import alert_links
+    from modwatch.monitoring.incidents.evaluation import evaluate_annotators
+    from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
 
     settings = resources.settings
     return evaluate_annotators(
@@ -115,8 +123,11 @@ def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> i
         SourceError: the file cannot be read, or contradicts itself.
         MetricInputError: its labels are no annotations.
     """
-    from modwatch.annotation_report import annotation_report, read_annotations
-    from modwatch.monitoring.opinions import publish
+    from modwatch.monitoring.annotation_report import (
+        annotation_report,
+        read_annotations,
+    )
+    from modwatch.monitoring.measurements.opinions import publish
 
     table = read_annotations(path, groups=groups)
     report = annotation_report(table.annotations, y_prob=table.y_prob, groups=table.groups)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, Executable, create_engine, event, tex
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 
 logger = logging.getLogger(__name__)
 

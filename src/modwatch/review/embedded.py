@@ -16,9 +16,9 @@ from typing import IO, Any
 import psutil
 from sqlalchemy import text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
+from modwatch.common.signals import signals_held
 from modwatch.review.database import connect, create_database
-from modwatch.signals import signals_held
 
 logger = logging.getLogger(__name__)
 

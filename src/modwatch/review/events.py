@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, select, text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review.database import at_once
 from modwatch.review.tables import event, moderator
 

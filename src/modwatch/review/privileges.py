@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, Engine, text
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review.tables import metadata
 
 #: What the application may do beside reading, by table. `UPDATE -a -b`: of all columns but these.

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.ratings import Ratings
 
 #: After a broken connection or a 5xx, a request is sent again with the same key: the restart of a

@@ -22,9 +22,9 @@ from modwatch.routing.confirmations import (
     confirmation_probabilities,
     draw_confirmations,
 )
-from modwatch.routing.design import Routing, allocate, design_routing
-from modwatch.routing.keys import random_keys
+from modwatch.routing.design import Routing, design_routing
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.sampling import allocate, random_keys
 
 __all__ = [
     "ConfirmationDraw",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.errors import DesignError
-from modwatch.metrics.inputs import Floats
+from modwatch.common.errors import DesignError
+from modwatch.statistics.inputs import Floats
 
 #: Labels that a confirmation costs on average: a third person follows where two differ.
 _COST = 1.2

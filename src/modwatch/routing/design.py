@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.errors import DesignError
-from modwatch.metrics.ranking import slots
-from modwatch.metrics.strategies import review_scores
+from modwatch.common.errors import DesignError
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.collaboration.ranking import slots
+from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.sampling import allocate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -154,28 +155,6 @@ def strata_of(
             "routing policy have changed since; route the day again"
         )
     return found
-
-
-def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Ints:
-    """Return the sample size n_h (H,) of each stratum; they sum to `total`.
-
-    Each stratum gets `minimum` or its whole population; the remainder is allocated by `mass`, up to
-    the population. `total` must be between the sum of the minima and the sum of the populations.
-
-    >>> allocate(np.array([3.0, 1.0]), np.array([100, 5]), 12, minimum=2).tolist()
-    [8, 4]
-    """
-    sizes = np.minimum(population, min(minimum, total))
-    while (left := total - int(sizes.sum())) > 0:
-        room = population - sizes
-        wanted = np.where(room > 0, mass, 0.0)
-        wanted = wanted if wanted.sum() > 0 else room.astype(np.float64)
-        share = left * wanted / wanted.sum()
-        given = np.minimum(np.floor(share).astype(np.int64), room)
-        if not given.any():
-            given[np.argmax(share)] = 1
-        sizes = sizes + given
-    return sizes
 
 
 def _decisions(

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modwatch.errors import DesignError
-from modwatch.metrics.estimation.annotators import RATE_BOUNDS, KnownAnswers, TrueLabels
-from modwatch.metrics.estimation.labelled_day import LabelledDay
-from modwatch.metrics.estimation.measure import sample_estimates
-from modwatch.metrics.estimation.sample import Sample
-from modwatch.metrics.estimation.sample_size import positive_width
-from modwatch.metrics.inputs import Floats
+from modwatch.common.errors import DesignError
 from modwatch.routing.confirmations import confirmation_probabilities
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.inputs import Floats
+from modwatch.statistics.live.annotators import RATE_BOUNDS, KnownAnswers, TrueLabels
+from modwatch.statistics.live.labelled_day import LabelledDay
+from modwatch.statistics.live.measure import sample_estimates
+from modwatch.statistics.live.sample import Sample
+from modwatch.statistics.live.sample_size import positive_width
 
 #: Default widths of the 95 % interval.
 WIDTHS = (0.1, 0.05, 0.02)

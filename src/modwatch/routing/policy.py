@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 
-from modwatch.errors import DesignError
-from modwatch.metrics.strategies import STRATEGIES
+from modwatch.common.errors import DesignError
+from modwatch.statistics.collaboration.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 
 #: Variable that names the file; without it, a file of this name in the working folder is read.
 VARIABLE, DEFAULT = "MODWATCH_SETTINGS_FILE", "modwatch.env"

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError as NotJsonError
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 from modwatch.settings.fields import SOURCE_KIND, Settings, Variable, variables
 
 #: Variables with the same prefix that are no settings: the demo's data, the processes of a stack,

@@ -8,14 +8,14 @@ from audit_forger import finders, forge, problems, remarks
 from audit_path import FORM, STEPS
 from small_audits import label_everything
 
-from modwatch.audit import files
-from modwatch.audit.evidence import Event, stopping
-from modwatch.audit.labels import AuditLabel, Key, in_order, key_of
+from modwatch.audits import files
+from modwatch.audits.evidence import Event, stopping
+from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.leases import lease
+from modwatch.statistics.audit.labels import AuditLabel, Key, in_order, key_of
 from review.labelling import label
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

@@ -10,14 +10,14 @@ from databases import unguarded
 from small_audits import begin, label_everything
 from sqlalchemy import text
 
-from modwatch.audit import files
-from modwatch.audit.evidence import Event, stopping
-from modwatch.audit.labels import key_of
-from modwatch.audit.levels import level_of_files
-from modwatch.errors import AuditError
+from modwatch.audits import files
+from modwatch.audits.evidence import Event, stopping
+from modwatch.audits.levels import level_of_files
+from modwatch.common.errors import AuditError
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 from modwatch.review.log.verification import verify_log
+from modwatch.statistics.audit.labels import key_of
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

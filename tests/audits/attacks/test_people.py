@@ -7,12 +7,12 @@ from audit_forger import finders, forge, problems, remarks
 from audit_path import go_to
 from small_audits import REQUEST, begin, label_everything, plan_audit
 
-from modwatch.audit.evidence import Event
-from modwatch.audit.identities import folded, is_person
+from modwatch.audits.evidence import Event
+from modwatch.audits.identities import folded, is_person
 from modwatch.cli.main import main
-from modwatch.errors import AuditError
+from modwatch.common.errors import AuditError
+from modwatch.installation.resources import Resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
 

@@ -6,9 +6,9 @@ import pytest
 from audit_forger import finders, forge, problems, remarks
 from audit_path import go_to
 
-from modwatch.audit import files
-from modwatch.audit.publication import Publication
-from modwatch.resources import Resources
+from modwatch.audits import files
+from modwatch.audits.publication import Publication
+from modwatch.installation.resources import Resources
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 

@@ -8,23 +8,22 @@ import pytest
 from audit_forger import finders, forge, problems, remarks, remove_folder, rewrite_register
 from audit_path import FORM, go_to
 from databases import unguarded
-from installation import MONDAY, TUESDAY
 from small_audits import REQUEST, begin, label_everything, plan_audit
 from sqlalchemy import text
 
-from modwatch.audit import files
-from modwatch.audit.draw import draw
-from modwatch.audit.evidence import Event, first_of, following, written
-from modwatch.audit.levels import level_of_files
-from modwatch.audit.plan import AuditPlan
-from modwatch.audit.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
-from modwatch.audits import register, sources
+from installation import MONDAY, TUESDAY
+from modwatch.audits import files, register, sources
+from modwatch.audits.evidence import Event, first_of, following, written
+from modwatch.audits.levels import level_of_files
+from modwatch.audits.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
 from modwatch.cli.main import main
-from modwatch.errors import AuditError
-from modwatch.lake.files import Folder
+from modwatch.common.errors import AuditError
+from modwatch.data.lake.files import Folder
+from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources
+from modwatch.statistics.audit.draw import draw
+from modwatch.statistics.audit.plan import AuditPlan
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 

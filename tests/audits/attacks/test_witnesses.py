@@ -12,18 +12,18 @@ import pytest
 from audit_forger import finders, forge, problems, remarks, turned_round
 from audit_path import STEPS, go_to
 from authority import Authority, serving, usual
-from installation import Installation
 
-from modwatch.audit import files
-from modwatch.audit.evidence import Event, moment
-from modwatch.audit.levels import Level
+from installation import Installation
+from modwatch.audits import files
+from modwatch.audits.evidence import Event, moment
+from modwatch.audits.levels import Level
 from modwatch.audits.signatures import make_key, read_key, read_signers
 from modwatch.audits.witnesses import Witnesses
 from modwatch.cli.main import main
-from modwatch.errors import AuditError
+from modwatch.common.errors import AuditError
+from modwatch.common.timestamps import read_roots
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.resources import Resources, open_resources
-from modwatch.timestamps import read_roots
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.connections import listen
-from modwatch.errors import StackError
+from modwatch.common.connections import listen
+from modwatch.common.errors import StackError
 from modwatch.review.console.server import serve
 
 SERVE = """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from modwatch.errors import LeaseConflictError, QueueError
+from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import queue
 from modwatch.review.label_studio import tasks as label_studio_tasks
 from modwatch.review.label_studio import transfer as label_studio

@@ -4,7 +4,7 @@ from datetime import date
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from modwatch.lake.schemas import LABELS
+from modwatch.data.lake.schemas import LABELS
 from modwatch.review import queue
 from modwatch.review.people import Moderator
 from review.labelling import decide_all

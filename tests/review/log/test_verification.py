@@ -6,7 +6,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import queue
 from modwatch.review.log.export import export
 from modwatch.review.log.hashing import COVERED, GENESIS

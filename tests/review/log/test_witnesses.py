@@ -9,12 +9,12 @@ from authority import serving, usual
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.errors import TimestampError
-from modwatch.lake.files import Folder
+from modwatch.common.errors import TimestampError
+from modwatch.common.timestamps import read_roots
+from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import Authority, latest, verify_and_witness
 from modwatch.review.people import Moderator
-from modwatch.timestamps import read_roots
 from review.labelling import decide_all, label_next
 
 FORGED = (

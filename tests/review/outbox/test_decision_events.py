@@ -13,7 +13,7 @@ import pytest
 from desk import Desk
 from sqlalchemy import Connection, Engine, select, text
 
-from modwatch.errors import DatabaseError, LeaseConflictError, QueueError
+from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import append
 from modwatch.review.log.hashing import COVERED

@@ -16,13 +16,13 @@ from desk import Desk, shift_deliveries
 from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
+from modwatch.common.webhooks import Answer
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.delivery import CLAIM, LONGEST_PAUSE, DecisionWebhook, Round, deliver
 from modwatch.review.outbox.delivery_status import dead_letters, resend
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
-from modwatch.webhooks import Answer
 
 SECRET = "s3cret"
 SENT = Answer(status=200)

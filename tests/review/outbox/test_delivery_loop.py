@@ -12,11 +12,11 @@ from desk import Desk
 from receivers import closed_port, webhook
 from sqlalchemy import Engine, text
 
+from modwatch.common.webhooks import Answer
 from modwatch.review.database import connect
 from modwatch.review.outbox.delivery import DecisionWebhook, Deliverer
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
-from modwatch.webhooks import Answer
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,13 @@ import pytest
 from desk import Desk, shift_deliveries
 from sqlalchemy import Engine
 
+from modwatch.common.webhooks import Answer
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.delivery import deliver
 from modwatch.review.outbox.delivery_status import dead_letters, delivery_state, resend
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
-from modwatch.webhooks import Answer
 
 GONE = Answer(status=410, problem="answer 410")
 SENT = Answer(status=200)

@@ -8,7 +8,7 @@ import pytest
 from desk import Desk
 from sqlalchemy import Engine
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.feed import feed

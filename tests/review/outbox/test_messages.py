@@ -7,7 +7,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.errors import AlertError
+from modwatch.common.errors import AlertError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine, select
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review import people
 from modwatch.review.people import Moderator
 from modwatch.review.tables import access_token

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people
 from modwatch.review.people import Moderator
 from modwatch.review.queue.lanes import Lane, Lanes

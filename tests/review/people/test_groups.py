@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 import modwatch
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator

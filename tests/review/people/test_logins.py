@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import Engine, select, text, update
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator
@@ -134,7 +134,7 @@ def test_a_password_changed_while_it_is_compared_opens_nothing(
 _GUESSES = """
 import sys
 from datetime import timedelta
-from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, ThrottledError
 from modwatch.review.database import connect
 from modwatch.review.people import log_in
 engine, looked_at = connect(sys.argv[1]), 0

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import Engine, select, text
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator, OidcOptions, Provider

@@ -6,7 +6,7 @@ from argon2 import PasswordHasher
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.people import passwords
 
 GOOD = "correct horse battery"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.people.pseudonyms import skeletons, usable_pseudonym
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.people.accounts import ROLE_SCOPES, SCOPES, cut, usable_scopes
 from modwatch.review.tables import ROLES
 

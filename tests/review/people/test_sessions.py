@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from modwatch.errors import AccessDeniedError
+from modwatch.common.errors import AccessDeniedError
 from modwatch.review import people
 from modwatch.review.people import Moderator
 from review.labelling import open_queues

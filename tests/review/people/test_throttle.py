@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, ThrottledError
 from modwatch.review.people import throttle
 
 

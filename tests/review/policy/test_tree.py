@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
 
-from modwatch.errors import QueueError, SettingsError
+from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.policy import tree as module
 from modwatch.review.policy.dsa import CATEGORIES
 from modwatch.review.policy.tree import (

@@ -9,7 +9,7 @@ from databases import unguarded
 from moderator_groups import count_as_chosen
 from sqlalchemy import Engine, text
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.agreement import (

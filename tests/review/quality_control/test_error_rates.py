@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import labels_of_comments

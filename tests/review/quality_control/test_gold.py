@@ -4,7 +4,7 @@ from datetime import date
 import pytest
 from sqlalchemy import Engine, select, text
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import (

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pytest
 from sqlalchemy import Engine
 
+from modwatch.audits.review_items import enqueue_audit
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
@@ -18,7 +19,6 @@ from modwatch.review.quality_control.overturned import (
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.amendments import undo
-from modwatch.review.queue.audits import enqueue_audit
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from review.labelling import held, label, label_all, label_next

@@ -8,7 +8,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, RowMapping, select, text
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator

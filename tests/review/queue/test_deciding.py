@@ -9,7 +9,7 @@ from datetime import date, timedelta
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal

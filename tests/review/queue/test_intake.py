@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from sqlalchemy import Engine, select, update
 
-from modwatch.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import Enqueued

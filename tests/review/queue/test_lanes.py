@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 from modwatch.review.queue.lanes import Lane, Lanes, LowConfidence, load_lanes, place
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem

@@ -4,12 +4,12 @@ from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
-from modwatch.metrics.queue import Queue
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import day_queue, days_since_routed
+from modwatch.statistics.drift.queue import Queue
 
 
 def test_an_empty_queue(engine: Engine) -> None:

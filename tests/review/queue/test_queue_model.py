@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Engine, func, select
 
-from modwatch.errors import LeaseConflictError
+from modwatch.common.errors import LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels

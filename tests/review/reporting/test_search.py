@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from modwatch.errors import ItemNotFoundError, QueueError
+from modwatch.common.errors import ItemNotFoundError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import amendments

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
 
-from modwatch.errors import (
+from modwatch.common.errors import (
     AccessDeniedError,
     DatabaseError,
     ItemNotFoundError,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import Form
 from pydantic import ValidationError
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.queue import LONGEST_NOTE
 
 FormText = Annotated[str, Form(max_length=400)]

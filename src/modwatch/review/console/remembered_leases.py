@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from modwatch.errors import TooManyLeasesError
+from modwatch.common.errors import TooManyLeasesError
 from modwatch.review import queue
 from modwatch.review.console.request_context import Session
 from modwatch.review.console.schemas import RequestSchema, Token

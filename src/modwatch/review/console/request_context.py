@@ -21,7 +21,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 
-from modwatch.errors import AccessDeniedError
+from modwatch.common.errors import AccessDeniedError
 from modwatch.review.console.forms import FormText
 from modwatch.review.console.i18n import Locale, negotiate
 from modwatch.review.console.preferences import Preferences, preferences_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import uvicorn
 from sqlalchemy import Engine
 
-from modwatch.connections import listen, server_config
+from modwatch.common.connections import listen, server_config
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 

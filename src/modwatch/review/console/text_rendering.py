@@ -10,7 +10,7 @@ from itertools import islice
 
 from markupsafe import Markup, escape
 
-from modwatch.text import CONTROLS, INVISIBLE
+from modwatch.common.text import CONTROLS, INVISIBLE
 
 #: Characters shown at once; the rest on demand, so that a megabyte does not freeze the page.
 SHOWN = 4_000

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, tuple_, update
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.events import record_event
 from modwatch.review.label_studio.tasks import Task, invalid
 from modwatch.review.log.decision_log import append, entry_of

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.queue.items import LONGEST_ID, storable
 
 #: The choices of `transfer.LABELING_CONFIG`.

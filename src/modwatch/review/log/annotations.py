@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from sqlalchemy import Date, Engine, cast, func, select
 
-from modwatch.lake.schemas import ANNOTATIONS
+from modwatch.data.lake.schemas import ANNOTATIONS
 from modwatch.review.log.labels import decided_between, in_force
 from modwatch.review.tables import decision, moderator
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.log.hashing import GENESIS
 
 _MOST_PROBLEMS = 100

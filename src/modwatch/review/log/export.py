@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine, Select, select
 
-from modwatch.cells import neutral
-from modwatch.errors import QueueError
+from modwatch.common.cells import neutral
+from modwatch.common.errors import QueueError
 from modwatch.review.log.hashing import COVERED
 from modwatch.review.log.labels import decided_between
 from modwatch.review.tables import decision, moderator

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, Engine, Select, and_, exists, select, text, true
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from modwatch.lake.schemas import CONFIRMATIONS, LABELS
+from modwatch.data.lake.schemas import CONFIRMATIONS, LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
 #: Actions that give an item its label; `correct` replaces one.

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from sqlalchemy import Engine
 
-from modwatch import timestamps
-from modwatch.errors import LakeError, QueueError, TimestampError
-from modwatch.lake.files import Folder
+from modwatch.common import timestamps
+from modwatch.common.errors import LakeError, QueueError, TimestampError
+from modwatch.data.lake.files import Folder
 from modwatch.review.database import now
 from modwatch.review.log.chains import ends_of
 from modwatch.review.log.verification import LogReport, verify_log

@@ -17,12 +17,12 @@ from typing import Any
 from sqlalchemy import Engine, Row, func, text, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from modwatch import webhooks
-from modwatch.errors import DatabaseError
+from modwatch.common import webhooks
+from modwatch.common.errors import DatabaseError
+from modwatch.common.webhooks import Answer
 from modwatch.review.outbox.decision_events import TOPIC, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage, message_of
 from modwatch.review.tables import outbox_delivery
-from modwatch.webhooks import Answer
 
 logger = logging.getLogger(__name__)
 

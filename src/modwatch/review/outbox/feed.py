@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.tables import outbox_message
 

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.digests import digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people.accounts import lock_person, usable_scopes

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import start_chain

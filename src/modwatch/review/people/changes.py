@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_sessions
 from modwatch.review.people.accounts import check_role, lock_person, update_person

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus, urlsplit
 import httpx
 import jwt
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 
 #: Asymmetric algorithms only: a token with HS256 or `none` is rejected before it is verified.
 ALGORITHMS = ("RS256", "ES256")

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import httpx
 from sqlalchemy import Connection, Engine, Select, select
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_access
 from modwatch.review.people.accounts import (

@@ -14,7 +14,7 @@ from typing import Any
 
 from zxcvbn import zxcvbn
 
-from modwatch.errors import WeakPasswordError
+from modwatch.common.errors import WeakPasswordError
 
 #: zxcvbn's grade from 0 to 4; 4 means 10^10 guesses or more.
 WEAKEST_GRADE = 4

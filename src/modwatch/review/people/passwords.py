@@ -15,7 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import ColumnElement, Engine, RowMapping, select
 
-from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError
+from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people import second_factor, throttle
 from modwatch.review.people.access_tokens import end_access, end_sessions

@@ -10,8 +10,8 @@ compared as they are. After a false conflict, choose another name.
 import re
 import unicodedata
 
-from modwatch.errors import QueueError
-from modwatch.text import is_invisible
+from modwatch.common.errors import QueueError
+from modwatch.common.text import is_invisible
 
 LONGEST_PSEUDONYM = 100
 

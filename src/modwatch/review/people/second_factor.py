@@ -14,7 +14,7 @@ import pyotp
 from sqlalchemy import Connection, Engine, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.digests import digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people import throttle

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, update
 
-from modwatch.errors import AccessDeniedError
+from modwatch.common.errors import AccessDeniedError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
 from modwatch.review.events import record_event

@@ -36,7 +36,7 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from modwatch.errors import ThrottledError
+from modwatch.common.errors import ThrottledError
 from modwatch.review.database import take_turn
 from modwatch.review.digests import digest_of
 from modwatch.review.events import record_event

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 from modwatch.review.policy.dsa import CATEGORIES
 
 #: Actions that require a reason.

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
-from modwatch.errors import QueueError, SettingsError
+from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.digests import json_digest
 from modwatch.review.events import record_event
 from modwatch.review.policy.schema import NodeSchema, Texts, validated

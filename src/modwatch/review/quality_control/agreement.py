@@ -17,18 +17,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlalchemy import Engine, RowMapping
 
-from modwatch.divergence.groups import suppressed_groups
-from modwatch.errors import QueueError
-from modwatch.metrics.agreement import (
+from modwatch.common.errors import QueueError
+from modwatch.review.people.groups import counted_groups
+from modwatch.review.quality_control.comparisons import compared
+from modwatch.statistics.agreement import (
     cohen_kappa,
     krippendorff_alpha,
     observed_agreement,
     observed_disagreement,
 )
-from modwatch.metrics.annotator_error import MINIMUM_PAIRS
-from modwatch.metrics.estimate import Estimate
-from modwatch.review.people.groups import counted_groups
-from modwatch.review.quality_control.comparisons import compared
+from modwatch.statistics.divergence.groups import suppressed_groups
+from modwatch.statistics.estimate import Estimate
+from modwatch.statistics.live.annotator_error import MINIMUM_PAIRS
 
 
 @dataclass(frozen=True, kw_only=True)

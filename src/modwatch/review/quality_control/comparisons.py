@@ -11,8 +11,8 @@ import pyarrow as pa
 from sqlalchemy import Connection, Engine, RowMapping, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
-from modwatch.errors import QueueError
-from modwatch.lake.schemas import CHECK_ANSWERS
+from modwatch.common.errors import QueueError
+from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.review.tables import EVER_ROUTED_KINDS
 
 #: A label that was not undone.

@@ -1,7 +1,7 @@
 """How often one label is wrong, by queue, by reason and by week.
 
 From first labels and their confirmations: `comparisons` says which count, and
-`modwatch.metrics.true_labels` tells the rates from them. No figure is about a person.
+`modwatch.statistics.true_labels` tells the rates from them. No figure is about a person.
 """
 
 import datetime as dt
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from modwatch.errors import QueueError
-from modwatch.metrics.estimate import Estimate
-from modwatch.metrics.estimation.annotators import MINIMUM_CONFIRMED, GivenLabels, true_labels
-from modwatch.metrics.intervals import interval
+from modwatch.common.errors import QueueError
 from modwatch.review.quality_control.comparisons import labels_of_comments
+from modwatch.statistics.estimate import Estimate
+from modwatch.statistics.intervals import interval
+from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED, GivenLabels, true_labels
 
 #: Queues and reasons with rates of their own; those with the most confirmed labels.
 MOST_GROUPS = 8

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_DIGEST

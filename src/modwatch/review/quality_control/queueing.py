@@ -28,7 +28,7 @@ from sqlalchemy import (
     true,
 )
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.quality_control.activity import (
     Person,

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from modwatch.errors import LeaseConflictError, QueueError
+from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.database import DriverSql, at_once
 from modwatch.review.digests import digest_of
 from modwatch.review.log.decision_log import Decision, made_under

@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import (

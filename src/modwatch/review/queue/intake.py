@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.queue.confirmations import settle
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable

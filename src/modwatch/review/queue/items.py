@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 
 #: PostgreSQL cannot index longer ones.
 LONGEST_ID = 512

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection, Select, select
 from sqlalchemy.dialects.postgresql import insert
 
-from modwatch.errors import SettingsError
+from modwatch.common.errors import SettingsError
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import lane
 

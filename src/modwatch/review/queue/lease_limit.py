@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Engine, func, select
 
-from modwatch.errors import TooManyLeasesError
+from modwatch.common.errors import TooManyLeasesError
 from modwatch.review.database import at_once
 from modwatch.review.tables import OPEN_STATUSES, review_item
 

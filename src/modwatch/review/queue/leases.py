@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.database import DriverSql, at_once
 from modwatch.review.digests import digest_of
 from modwatch.review.log.labels import in_force

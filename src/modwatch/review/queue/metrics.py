@@ -19,9 +19,9 @@ from sqlalchemy import (
     union_all,
 )
 
-from modwatch.metrics.queue import Queue
 from modwatch.review.database import at_once
 from modwatch.review.tables import decision, review_item
+from modwatch.statistics.drift.queue import Queue
 
 #: Leased now, as `statements` defines it.
 leased = and_(

@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 
-from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
+from modwatch.common.errors import DatabaseError, ItemNotFoundError, QueueError
 from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import (

@@ -19,8 +19,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
+from modwatch.models.serving.telemetry import ProcessTelemetry
 from modwatch.review import people, queue
-from modwatch.serving.telemetry import ProcessTelemetry
 
 DASHBOARD = Path(__file__).resolve().parents[4] / "docker" / "grafana" / "modwatch.json"
 _LIMIT_SECONDS = 60

@@ -6,9 +6,9 @@ from datetime import date
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.alerts.channels import Channel
-from modwatch.alerts.escalations import alert_severe_escalations
-from modwatch.alerts.messages.alert import Alert
+from modwatch.monitoring.incidents.channels import Channel
+from modwatch.monitoring.incidents.escalations import alert_severe_escalations
+from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.review import people, queue
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import Moderator

@@ -1,6 +1,6 @@
 """Somebody who looks for the group that a person chose, wherever the console answers.
 
-What figures of groups tell is in `tests/monitoring/test_group_inference.py`.
+What figures of groups tell is in `tests/monitoring/measurements/test_group_inference.py`.
 """
 
 import io

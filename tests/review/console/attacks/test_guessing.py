@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, ThrottledError
 from modwatch.review import people
 from modwatch.review.console.pages.sign_in import DEVICE_COOKIE, LOGIN_COOKIE
 from modwatch.review.console.request_context import SESSION_COOKIE

@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 from tabs import Tab
 
-from modwatch.connections import listen
-from modwatch.errors import TooManyLeasesError
+from modwatch.common.connections import listen
+from modwatch.common.errors import TooManyLeasesError
 from modwatch.review import people, queue
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions

@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 
 RUN = "from modwatch.cli.main import program; program()"
 

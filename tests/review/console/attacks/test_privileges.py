@@ -7,7 +7,7 @@ from databases import owner_url
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import ProgrammingError
 
-from modwatch.errors import DatabaseError
+from modwatch.common.errors import DatabaseError
 from modwatch.review import queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer

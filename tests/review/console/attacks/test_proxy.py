@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.console.server import server
 from modwatch.review.people.throttle import FAILURES_PER_ADDRESS

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, update
 
-from modwatch.errors import AccessDeniedError
+from modwatch.common.errors import AccessDeniedError
 from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
 from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions

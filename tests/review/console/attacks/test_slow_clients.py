@@ -11,8 +11,8 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from modwatch import connections
-from modwatch.connections import listen
+from modwatch.common import connections
+from modwatch.common.connections import listen
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.console.server import server
 

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.errors import WeakPasswordError
+from modwatch.common.errors import WeakPasswordError
 from modwatch.review import people
 from modwatch.review.console.page_texts import NOTICES
 from modwatch.review.console.request_context import SESSION_COOKIE

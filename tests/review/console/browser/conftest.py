@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
-from modwatch.connections import listen
+from modwatch.common.connections import listen
 from modwatch.review import queue
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.console.server import server

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.console.api import QueryDay
 from modwatch.review.console.request_context import ContextDep, LeadDep
 from modwatch.review.console.schemas import RequestSchema, error_responses

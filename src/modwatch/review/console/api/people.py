@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, SecretStr
 
-from modwatch.errors import ItemNotFoundError, QueueError
+from modwatch.common.errors import ItemNotFoundError, QueueError
 from modwatch.review import people
 from modwatch.review.console.api import RecordId
 from modwatch.review.console.request_context import (

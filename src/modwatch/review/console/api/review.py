@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Response
 
-from modwatch.errors import LeaseConflictError, TooManyLeasesError
+from modwatch.common.errors import LeaseConflictError, TooManyLeasesError
 from modwatch.review import queue
 from modwatch.review.console.api import IdempotencyKey, RecordId
 from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of

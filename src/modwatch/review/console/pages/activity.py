@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.console.activity import Activity, activity_today
 from modwatch.review.console.api import review as api
 from modwatch.review.console.decision_choices import reasons_of, titles_of

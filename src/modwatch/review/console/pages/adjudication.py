@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Cookie, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import queue
 from modwatch.review.console.api import review as api
 from modwatch.review.console.decision_choices import codes_of, titles_of

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Response
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.console.api.decisions import export_response
 from modwatch.review.console.forms import FormText
 from modwatch.review.console.render import Page, render

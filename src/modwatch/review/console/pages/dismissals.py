@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from sqlalchemy import select
 
-from modwatch.errors import LeaseConflictError, QueueError
+from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.console.api import RecordId
 from modwatch.review.console.api import dismissals as api
 from modwatch.review.console.decision_choices import reasons_of

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from modwatch.errors import QueueError
-from modwatch.metrics.estimation.annotators import MINIMUM_CONFIRMED
+from modwatch.common.errors import QueueError
 from modwatch.review import database
 from modwatch.review.console.api.lead import period, within
 from modwatch.review.console.decision_choices import titles_of
@@ -24,6 +23,7 @@ from modwatch.review.quality_control.overturned import (
     OverturnedLabels,
     overturned_labels,
 )
+from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED
 
 router = APIRouter(include_in_schema=False)
 

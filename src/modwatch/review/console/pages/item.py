@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import LeaseConflictError, QueueError
+from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.console.api import RecordId
 from modwatch.review.console.api import review as api
 from modwatch.review.console.api.decisions import viewer_of

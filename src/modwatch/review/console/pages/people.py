@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import database, people
 from modwatch.review.console.api import RecordId
 from modwatch.review.console.api import people as api

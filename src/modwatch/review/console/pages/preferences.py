@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
+from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
 from modwatch.review import people
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.preferences import (

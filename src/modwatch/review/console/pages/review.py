@@ -14,7 +14,7 @@ from fastapi import APIRouter, Cookie, Form, Header, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
 
-from modwatch.errors import ItemNotFoundError, LeaseConflictError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
 from modwatch.review import queue
 from modwatch.review.console.activity import toxic_today
 from modwatch.review.console.api import review as api

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Form, Response
 from pydantic import ValidationError
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review.console.api.decisions import SearchRequest, viewer_of
 from modwatch.review.console.decision_choices import titles_of
 from modwatch.review.console.forms import FormText, problem_of

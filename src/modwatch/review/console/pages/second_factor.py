@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (

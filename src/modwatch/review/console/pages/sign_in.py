@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Cookie, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
+from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
 from modwatch.review.console.forms import FormText
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, RedirectPage, render_public

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from modwatch.errors import QueueError
+from modwatch.common.errors import QueueError
 from modwatch.review import database
 from modwatch.review.console.api.lead import period
 from modwatch.review.console.render import Page, render

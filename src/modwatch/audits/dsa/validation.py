@@ -1,0 +1,288 @@
+"""Validation of a file of any provider, with the rules across its rows.
+
+Those of part 8 are about duplicates, missing rows and sums; `row_rules` has those on a single row.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import chain, islice
+
+from modwatch.audits.dsa.cells import echo, key
+from modwatch.audits.dsa.findings import Finding
+from modwatch.audits.dsa.reading import Columns, Sheet, columns_of, read
+from modwatch.audits.dsa.row_rules import (
+    QuantitativeRow,
+    Row,
+    ambiguous_codes,
+    applicability,
+    common,
+    interpret,
+    kind_of,
+    period_of,
+    spelling,
+    unfilled,
+    usual,
+)
+from modwatch.audits.dsa.statement import exceeding
+from modwatch.audits.dsa.vocabulary import (
+    ALL_QUALITATIVE,
+    COLUMNS,
+    LANGUAGES,
+    NAM_TOTAL,
+    OWN_INITIATIVE,
+    PLACEHOLDER_TEXT,
+    QUALITATIVE,
+    RATES,
+    TOTAL,
+    Indicator,
+    counts_of,
+    indicators_of,
+)
+from modwatch.common.errors import DsaReportError
+
+#: Maximum findings; one more says that there are others.
+MAX_FINDINGS = 1000
+
+_TEXTS = {key(name): name for name in ALL_QUALITATIVE}
+_SOLELY = (Indicator.MEASURES_SOLELY, Indicator.NOTICES_SOLELY)
+
+
+def validate(content: bytes) -> list[Finding]:
+    r"""Return the findings about part 8 or part 11 of a transparency report, by row.
+
+    The header decides which part it is. Accepts any bytes: unreadable content becomes a finding,
+    and equal warnings are merged. An empty list means that no rule is broken, not that the values
+    are correct. Raises DsaReportError if `content` is not bytes.
+
+    >>> [finding.rule for finding in validate(b"")]
+    ['file-empty']
+    """
+    try:
+        data = bytes(memoryview(content))
+    except TypeError as error:
+        raise DsaReportError("content: must be the bytes of the file.") from error
+    sheet = read(data)
+    columns = columns_of(sheet.header)
+    every = chain(sheet.findings, columns.findings, _of_rows(sheet, columns))
+    findings = list(islice(every, MAX_FINDINGS + 1))
+    if len(findings) > MAX_FINDINGS:
+        message = f"Only {MAX_FINDINGS} findings are listed; fix them and validate again."
+        rest = Finding("too-many-findings", message)
+        findings = [*findings[:MAX_FINDINGS], rest]
+    return sorted(_merged(findings), key=_position)
+
+
+def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield errors unchanged, and warnings that differ only by row as one."""
+    alike: defaultdict[Finding, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.severity == "error":
+            yield finding
+        else:
+            alike[replace(finding, row=None)].append(finding)
+    for first, *others in alike.values():
+        more = f"; similar rows: {len(others)}." if others else "."
+        yield replace(first, message=first.message.removesuffix(".") + more)
+
+
+def _position(finding: Finding) -> tuple[int, int]:
+    column = finding.column
+    return finding.row or 0, COLUMNS.index(column) if column in COLUMNS else -1
+
+
+def _of_rows(sheet: Sheet, columns: Columns) -> Iterator[Finding]:
+    if not columns.positions:
+        return
+    table = [
+        Row(number=number, cells={name: cells[at] for name, at in columns.positions.items()})
+        for number, cells in sheet.rows
+    ]
+    if columns.qualitative:
+        yield from _part_11(table)
+    else:
+        yield from _part_8(table)
+
+
+def _part_8(table: Sequence[Row]) -> Iterator[Finding]:
+    blank = unfilled(table)
+    if blank:
+        message = "Rows of the template are not filled in, starting with this one; fill or remove."
+        first = next(row for row in table if row.number in blank)
+        yield first.finding("placeholder", None, message)
+    table = [row for row in table if row.number not in blank]
+    rows = []
+    for row in table:
+        interpreted, findings = interpret(row)
+        rows.append(interpreted)
+        yield from findings
+    yield from ambiguous_codes(rows)
+    mixed = list(_one_report(table))
+    yield from mixed
+    if not any(each.rule in ("several-services", "several-periods") for each in mixed):
+        yield from chain(
+            _duplicates(rows), _missing_rows(rows), _rates_of_nothing(rows), _sums(rows)
+        )
+
+
+def _one_report(table: Sequence[Row]) -> Iterator[Finding]:
+    """Yield findings about services and periods of a file, in either template."""
+    services: dict[str, Row] = {}
+    periods: dict[tuple[date, date], Row] = {}
+    for row in table:
+        if row.has("Service"):
+            services.setdefault(row.cells["Service"].strip(), row)
+        period = period_of(row)
+        if period and period[0] <= period[1]:
+            periods.setdefault(period, row)
+    if len(services) > 1:
+        row = list(services.values())[1]
+        message = "Another service starts here; use a file per service, so that all rules apply."
+        yield row.finding("several-services", "Service", message)
+    if len(periods) > 1:
+        row = list(periods.values())[1]
+        message = "Another period starts here; use a file per period, so that all rules apply."
+        yield row.finding("several-periods", "Reporting period", message)
+    for (start, end), row in periods.items():
+        if not usual(start, end):
+            message = f"{start}/{end} is neither a year nor a half-year of 2026 or later."
+            yield row.finding("period-unusual", "Reporting period", message)
+
+
+def _duplicates(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+    """Rates may recur by moderation system, if the context names it."""
+    first: dict[tuple[str, ...], int] = {}
+    for entry in rows:
+        if entry.indicator is None or entry.scope is None:
+            continue
+        context = entry.row.cells.get("Contextual Information", "").strip()
+        name = (entry.indicator, entry.scope, context if entry.indicator in RATES else "")
+        if name in first:
+            message = f"Row {first[name]} has the same indicator and scope."
+            if entry.indicator in RATES:
+                message = f"{message[:-1]}, and the contexts are equal."
+            yield entry.row.finding("duplicate-row", "Indicator", message)
+        first.setdefault(name, entry.row.number)
+
+
+def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+    """A row that cannot be interpreted counts as any of the rows that it may be."""
+    by_scope: defaultdict[str, list[QuantitativeRow]] = defaultdict(list)
+    unclear: set[tuple[Indicator | None, str | None, bool]] = set()
+    for entry in rows:
+        if entry.scope is None:
+            unclear.add((entry.indicator, None, entry.code_like))
+        elif entry.indicator in indicators_of(entry.scope):
+            by_scope[entry.scope].append(entry)
+        else:
+            unclear.add((None, entry.scope, False))
+
+    def excused(indicator: Indicator, scope: str) -> bool:
+        return any(
+            (known is None or known is indicator)
+            and (place == scope or (place is None and (scope in LANGUAGES or not code_like)))
+            for known, place, code_like in unclear
+        )
+
+    for scope in kind_of(rows).scopes:
+        here = {each.indicator for each in by_scope[scope]}
+        missing = [
+            each for each in indicators_of(scope) if each not in here and not excused(each, scope)
+        ]
+        yield from _missing_of_scope(scope, missing, by_scope[scope])
+
+
+def _missing_of_scope(
+    scope: str, missing: list[Indicator], rows: list[QuantitativeRow]
+) -> Iterator[Finding]:
+    counts = [each for each in missing if each not in RATES]
+    rates = [each for each in rows if each.indicator in RATES and not each.blank]
+    if len(counts) == 1:
+        message = f"The scope '{scope}' lacks '{counts[0].value}', the other of its two counts."
+        yield Finding("automation-unpaired", message, column="Indicator")
+    elif counts and rates:
+        message = f"The scope '{scope}' lacks the count of decisions solely by automated means."
+        yield rates[0].row.finding("rate-without-count", "Indicator", message)
+    left = [each for each in missing if each in RATES or (len(counts) == 2 and not rates)]
+    if len(left) == len(indicators_of(scope)):
+        yield Finding("missing-row", f"The scope '{scope}' is missing.", column="Indicator")
+    elif left:
+        names = ", ".join(f"'{each.value}'" for each in left)
+        yield Finding("missing-row", f"The scope '{scope}' lacks {names}.", column="Indicator")
+
+
+def _rates_of_nothing(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+    without = {each.scope for each in rows if each.indicator in _SOLELY and each.number == 0}
+    for entry in rows:
+        if (
+            entry.indicator in RATES
+            and entry.scope in without
+            and entry.number is not None
+            and not entry.row.has("Contextual Information")
+        ):
+            message = (
+                f"'{entry.scope}' has no decisions solely by automated means; say in the context "
+                "what the rate refers to, or leave it blank."
+            )
+            yield entry.row.finding("rate-of-nothing", "Value", message)
+
+
+def _sums(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+    counts: dict[tuple[Indicator, str], int] = {}
+    rows_: dict[tuple[Indicator, str], Row] = {}
+    for entry in rows:
+        if entry.indicator is None or entry.scope is None or entry.number is None:
+            continue
+        if entry.indicator in counts_of(entry.scope):
+            counts.setdefault((entry.indicator, entry.scope), int(entry.number))
+            rows_.setdefault((entry.indicator, entry.scope), entry.row)
+    for part, whole, indicator in exceeding(counts):
+        message = f"'{part}' has {counts[indicator, part]}, '{whole}' {counts[indicator, whole]}."
+        yield rows_[indicator, part].finding("part-exceeds-whole", "Value", message)
+    for measures, notices in zip(counts_of(TOTAL), counts_of(NAM_TOTAL), strict=True):
+        names = ((measures, TOTAL), (measures, OWN_INITIATIVE), (notices, NAM_TOTAL))
+        if all(name in counts for name in names):
+            total, own, noticed = (counts[name] for name in names)
+            if own <= total != own + noticed:
+                message = (
+                    f"Own initiative and notices add up to {own + noticed}, not {total}; explain "
+                    "the difference in the context."
+                )
+                yield rows_[names[0]].finding("totals-differ", "Value", message)
+
+
+def _part_11(table: Sequence[Row]) -> Iterator[Finding]:
+    """Yield findings about part 11; missing rows only for those on automated means."""
+    first: dict[str, int] = {}
+    unknown = False
+    for row in table:
+        name = _TEXTS.get(key(row.cells["Indicator"]))
+        yield from common(row)
+        yield from applicability(row, ALL_QUALITATIVE[name] if name else None)
+        yield from _of_text(row)
+        if name is None:
+            unknown = True
+            message = f"{echo(row.cells['Indicator'])} is not an indicator of the template."
+            yield row.finding("indicator", "Indicator", message)
+            continue
+        yield from spelling(row, "Indicator", "indicator-spelling", name)
+        if name in first:
+            message = f"Row {first[name]} has the same indicator."
+            yield row.finding("duplicate-row", "Indicator", message)
+        first.setdefault(name, row.number)
+    yield from _one_report(table)
+    if not unknown:
+        for name in QUALITATIVE:
+            if name not in first:
+                message = f"The row '{name}' is missing."
+                yield Finding("missing-row", message, column="Indicator")
+
+
+def _of_text(row: Row) -> Iterator[Finding]:
+    if not row.has("Value"):
+        message = "The text is missing; write one, or the reason why there is none."
+        yield row.finding("blank-without-reason", "Value", message)
+    elif key(row.cells["Value"]) == key(PLACEHOLDER_TEXT):
+        message = "The placeholder of the template is still here; write the text."
+        yield row.finding("placeholder", "Value", message)

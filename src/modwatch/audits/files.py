@@ -1,0 +1,232 @@
+"""The files of an audit's evidence: tables as CSV in canonical form, for reproducible hashes.
+
+RFC 4180 in UTF-8. Text that a spreadsheet might take for a formula starts with an apostrophe
+(`cells.neutral`). They contain ids, scores, random numbers, labels and pseudonyms, and no text of
+a comment.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any, TypeVar
+
+from modwatch.common.cells import neutral, original
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.draw import DrawnComment
+from modwatch.statistics.audit.labels import OUTCOMES, AuditLabel, Outcome
+
+PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
+
+#: What the report and the files for transparency reports were made of, beside plan and result.
+PUBLICATION = "publication.json"
+
+#: Parts 8 and 11 of the transparency report that the Digital Services Act asks for.
+AUTOMATED_MEANS_FILE, QUALITATIVE_FILE = "dsa-automated-means.csv", "dsa-qualitative.csv"
+
+#: Files without single comments and their labellers.
+SHOWN = (PLAN, RESULT, REPORT, AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
+
+_SAMPLE = ("day", "comment_id", "stratum", "score", "key", "traits")
+_POPULATION = ("column", "value", "stratum", "comments")
+_LABEL = ("day", "comment_id", "labeller", "action", "label", "decided_at", "decision")
+
+_OUTCOME = ("day", "comment_id", "outcome", "labels")
+
+#: Signatures and timestamps of the first N lines of the chain: beside it, and sealed by no step.
+_WITNESS = re.compile(r"chain-([1-9]\d{0,3})\.(sig|tsr)")
+
+T = TypeVar("T")
+
+
+def sample_file(stage: int) -> str:
+    """Return the file name of a stage's sample, which includes those of earlier stages."""
+    return f"sample-{stage}.csv"
+
+
+def population_file(stage: int) -> str:
+    """Return the file name of the numbers of comments that the sample represents."""
+    return f"population-{stage}.csv"
+
+
+def labels_file(stage: int) -> str:
+    """Return the file name of the labels up to a stage."""
+    return f"labels-{stage}.csv"
+
+
+def outcomes_file(stage: int) -> str:
+    """Return the file name of the outcomes of all comments drawn up to a stage."""
+    return f"outcomes-{stage}.csv"
+
+
+def signature_file(steps: int) -> str:
+    """Return the file name of the signature of the first `steps` lines of the chain."""
+    return f"chain-{steps}.sig"
+
+
+def timestamp_file(steps: int) -> str:
+    """Return the file name of the timestamp of the first `steps` lines of the chain."""
+    return f"chain-{steps}.tsr"
+
+
+def witnessed_steps(name: str) -> int | None:
+    """Return how many lines a signature or timestamp is of; None for the name of another file.
+
+    >>> witnessed_steps("chain-2.sig"), witnessed_steps("chain.jsonl")
+    (2, None)
+    """
+    found = _WITNESS.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
+    """Return the comments of a sample as CSV, in the given order."""
+    rows = (
+        (*(each.day.isoformat(), each.comment_id, each.stratum, each.score, each.key),
+         _joined(each.traits))
+        for each in drawn
+    )  # fmt: skip
+    return _written(_SAMPLE, rows)
+
+
+def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
+    """Return what `write_sample` wrote; AuditError for anything else."""
+
+    def row(cells: Mapping[str, str]) -> DrawnComment:
+        return DrawnComment(
+            day=date.fromisoformat(cells["day"]),
+            comment_id=cells["comment_id"],
+            stratum=int(cells["stratum"]),
+            score=float(cells["score"]),
+            key=int(cells["key"]),
+            traits=_parted(cells["traits"]),
+        )
+
+    return tuple(_read(content, _SAMPLE, row, write_sample, "sample"))
+
+
+def write_population(population: Mapping[tuple[str, str, int], int]) -> bytes:
+    """Return the numbers of comments by column, value and stratum as CSV."""
+    rows = ((*key, comments) for key, comments in sorted(population.items()))
+    return _written(_POPULATION, rows)
+
+
+def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
+    """Return what `write_population` wrote; AuditError for anything else."""
+
+    def row(cells: Mapping[str, str]) -> tuple[tuple[str, str, int], int]:
+        key = (cells["column"], cells["value"], int(cells["stratum"]))
+        return key, int(cells["comments"])
+
+    def write(rows: Iterable[tuple[tuple[str, str, int], int]]) -> bytes:
+        return write_population(dict(rows))
+
+    return dict(_read(content, _POPULATION, row, write, "population"))
+
+
+def write_labels(labels: Iterable[AuditLabel]) -> bytes:
+    """Return the labels as CSV, sorted by day, comment and person."""
+    rows = sorted(
+        tuple(each.day.isoformat() if name == "day" else getattr(each, name) for name in _LABEL)
+        for each in labels
+    )
+    return _written(_LABEL, rows)
+
+
+def read_labels(content: bytes) -> list[AuditLabel]:
+    """Return what `write_labels` wrote; AuditError for anything else."""
+
+    def row(cells: Mapping[str, str]) -> AuditLabel:
+        fields: dict[str, Any] = {name: cells[name] for name in _LABEL}
+        fields |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
+        return AuditLabel(**fields)
+
+    return _read(content, _LABEL, row, write_labels, "labels")
+
+
+def write_outcomes(outcomes: Iterable[Outcome]) -> bytes:
+    """Return the outcomes as CSV, in the given order."""
+    rows = ((each.day.isoformat(), each.comment_id, each.outcome, each.labels) for each in outcomes)
+    return _written(_OUTCOME, rows)
+
+
+def read_outcomes(content: bytes) -> list[Outcome]:
+    """Return what `write_outcomes` wrote; AuditError for anything else."""
+
+    def row(cells: Mapping[str, str]) -> Outcome:
+        if cells["outcome"] not in OUTCOMES:
+            raise ValueError
+        return Outcome(
+            day=date.fromisoformat(cells["day"]),
+            comment_id=cells["comment_id"],
+            outcome=cells["outcome"],
+            labels=int(cells["labels"]),
+        )
+
+    return _read(content, _OUTCOME, row, write_outcomes, "outcomes")
+
+
+def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows(
+        [neutral(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+    return out.getvalue().encode(errors="surrogatepass")
+
+
+def _read(
+    content: bytes,
+    header: Sequence[str],
+    row: Callable[[Mapping[str, str]], T],
+    write: Callable[[list[T]], bytes],
+    name: str,
+) -> list[T]:
+    """Return the rows, each converted by `row`; errors quote no cell.
+
+    AuditError unless `write` turns them into the same bytes again.
+    """
+    made: list[T] = []
+    try:
+        text = content.decode(errors="surrogatepass")
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if tuple(next(lines, ())) != tuple(header):
+            raise AuditError(f"The {name} file must have the columns {','.join(header)}.")
+        made.extend(row(dict(zip(header, map(original, cells), strict=True))) for cells in lines)
+    except UnicodeDecodeError:
+        raise AuditError(f"The {name} file is not UTF-8.") from None
+    except (ValueError, OverflowError, csv.Error):
+        number = len(made) + 1
+        raise AuditError(f"Row {number} of the {name} file cannot be read.") from None
+    if write(made) != content:
+        raise AuditError(f"The {name} file is not in canonical form: it was edited or reformatted.")
+    return made
+
+
+def _joined(traits: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the values of all columns in one cell: `groups=a,b;language=de`.
+
+    Special characters are encoded by their code point, `%2c.` for a comma; `%.` is an empty value.
+    """
+    return ";".join(
+        f"{_quoted(column)}={','.join(_quoted(value) or '%.' for value in values)}"
+        for column, values in sorted(traits.items())
+    )
+
+
+def _parted(cell: str) -> dict[str, tuple[str, ...]]:
+    pairs = (part.split("=") for part in cell.split(";") if part)
+    return {
+        _unquoted(column): tuple(_unquoted(value) for value in values.split(",") if value)
+        for column, values in pairs
+    }
+
+
+def _quoted(word: str) -> str:
+    return "".join(f"%{ord(c):x}." if c in "%;=," else c for c in word)
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"%([0-9a-f]*)\.", lambda code: chr(int(code[1], 16)) if code[1] else "", word)

@@ -1,0 +1,136 @@
+"""The published files of an audit, and what they are made of, so that anybody can make them again.
+
+`publication.json` is sealed with the report: the version that wrote it, the service, the results of
+earlier audits in the trend, and the measures of the period in the files for transparency reports.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
+from modwatch.audits.dsa.writing import automated_means_csv, qualitative_csv
+from modwatch.audits.evidence import Event, first_of, read
+from modwatch.audits.files import (
+    AUTOMATED_MEANS_FILE,
+    CHAIN,
+    PLAN,
+    PUBLICATION,
+    QUALITATIVE_FILE,
+    REPORT,
+    RESULT,
+)
+from modwatch.audits.report import render_report
+from modwatch.common.errors import AuditError, ModwatchError
+from modwatch.common.installed import version
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import Document
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What published files are made of, beside plan, result and chain."""
+
+    #: Version of Modwatch that wrote them: another may write the same facts in other words.
+    version: str
+    #: Name of the service; empty for none, and then there are no files for transparency reports.
+    service: str = ""
+    #: Results of the audits that were published before, oldest period first.
+    earlier: Sequence[Document] = ()
+    #: Measures of the period by language tag, "" for none; None without a service.
+    measures: Mapping[str, Measures] | None = None
+
+    def to_json(self) -> bytes:
+        """Return the canonical text."""
+        return (json.dumps(asdict(self), sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> "Publication":
+        """Return what `to_json` wrote; AuditError for anything else."""
+        try:
+            fields: dict[str, Any] = json.loads(content)
+            if fields["measures"] is not None:
+                measures = fields["measures"].items()
+                fields["measures"] = {tag: Measures(**each) for tag, each in measures}
+            made = cls(**fields)
+            if made.to_json() == content:
+                return made
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            pass
+        raise AuditError(f"{PUBLICATION} is not what a publication is made of: it was edited")
+
+
+def published_files(
+    plan: AuditPlan, result: Document, chain: Sequence[Event], of: Publication
+) -> dict[str, bytes]:
+    """Return the report and the files for transparency reports, by name.
+
+    `chain` is that of the signed audit, without its publication. Equal input gives equal bytes.
+    AuditError where the result belongs to another plan or is not the sealed one.
+    """
+    report = render_report(plan, result, chain, of.earlier, service=of.service)
+    made = {REPORT: report.encode()}
+    if of.measures is not None:
+        made |= transparency_files(plan, result, of.measures, service=of.service)
+    return made
+
+
+def transparency_files(
+    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures], *, service: str
+) -> dict[str, bytes]:
+    """Return parts 8 and 11 of a transparency report on the period of an audit, by file name.
+
+    AuditError where the result belongs to another plan, DsaReportError for an unusable service.
+    """
+    means = automated_means(plan, result, measures, service=service)
+    words = qualitative(plan, result, measures, service=service)
+    return {
+        AUTOMATED_MEANS_FILE: automated_means_csv(means),
+        QUALITATIVE_FILE: qualitative_csv(words),
+    }
+
+
+def publication_problems(folder: Mapping[str, bytes]) -> list[str]:
+    """Return the published files that do not follow from the result; empty when all do.
+
+    For files without a problem of `verify.verify`. Another version of Modwatch may have written the
+    same in other words, and earlier ones did not seal what it was made of: `publication_remarks`.
+    """
+    if PUBLICATION not in folder:
+        return []
+    try:
+        of = Publication.from_json(folder[PUBLICATION])
+        chain = read(folder[CHAIN].decode())
+        published = first_of(chain, "published")
+        if published is None or of.version != version():
+            return []
+        plan, result = AuditPlan.from_json(folder[PLAN].decode()), json.loads(folder[RESULT])
+        made = published_files(plan, result, chain[: published.position], of)
+    except ModwatchError as exc:
+        return [str(exc)]
+    return [
+        f"{name} does not follow from the result: it is not what Modwatch {of.version} writes of "
+        f"{RESULT} and {PUBLICATION}"
+        for name in sorted({*made, *published.files} - {PUBLICATION})
+        if made.get(name) != folder.get(name)
+    ]
+
+
+def publication_remarks(folder: Mapping[str, bytes]) -> list[str]:
+    """Return why published files were not compared with the result; empty when they were."""
+    if REPORT not in folder:
+        return []
+    if PUBLICATION not in folder:
+        return [
+            f"{REPORT} was not compared with the result: an earlier version of Modwatch wrote it, "
+            f"and did not seal what it is made of. Take the numbers from {RESULT}"
+        ]
+    written = Publication.from_json(folder[PUBLICATION]).version
+    if written == version():
+        return []
+    return [
+        f"the published files were written by Modwatch {written}, and this is {version()}: they "
+        f"were not compared with the result. Verify them with that version, or take the numbers "
+        f"from {RESULT}"
+    ]

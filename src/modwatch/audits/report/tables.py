@@ -1,0 +1,348 @@
+"""The tables of the report on estimates and labels, as text; the others are `evidence_tables`."""
+
+from dataclasses import dataclass
+
+from modwatch.audits.report import formatting
+from modwatch.audits.report.charts import range_of, stratum_share
+from modwatch.audits.report.metrics import (
+    METRICS,
+    Result,
+    by_column,
+    history,
+    in_order,
+    of_metric,
+    title,
+)
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.sample_size import LABELS_AN_HOUR
+
+#: Maximum length of a column heading.
+_HEADING = 40
+
+_CORRECTED_METRICS = ("recall", "precision", "prevalence_unflagged")
+_DOMAIN_METRICS = (*_CORRECTED_METRICS, "accuracy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table; the first cell of a row is its header."""
+
+    caption: str
+    #: Title of each column.
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    #: Indices of the numeric columns, aligned to the right.
+    numbers: frozenset[int] = frozenset()
+
+
+def of_estimates(result: Result, interval: IntervalOptions) -> Table:
+    """Return all estimates for the whole period."""
+    positives = "Positives, expected" if "label_errors" in result else "Positives"
+    widened = any(each.get("low_if_random") is not None for each in result["figures"])
+    more = ("If those without a label were like the others",) if widened else ()
+    return Table(
+        caption="Estimates for the whole period",
+        columns=("Metric", "Estimate", formatting.level(interval), "Labels", positives, *more),
+        rows=tuple(
+            (
+                _with_meaning(estimate["metric"]),
+                formatting.value_of(estimate, interval),
+                formatting.ends_of(estimate, interval),
+                formatting.whole(estimate["labels"]),
+                formatting.whole(estimate["positives"]),
+                *(formatting.if_random(estimate, interval) for _ in more),
+            )
+            for estimate in in_order(result["figures"])
+        ),
+        numbers=frozenset({1, 3, 4}),
+    )
+
+
+def of_strata(result: Result) -> Table:
+    """Return the strata and their labels."""
+    counts = ("population", "drawn", "labels", "positives")
+    rows = tuple(
+        (
+            range_of(stratum),
+            formatting.score(stratum["score"]),
+            *(formatting.whole(stratum[name]) for name in counts),
+            share.text if (share := stratum_share(stratum)) else formatting.NONE,
+        )
+        for stratum in result["strata"]
+    )
+    return Table(
+        caption="Strata (ranges of the score), each share with its 95\u00a0% confidence interval",
+        columns=(
+            "Scores", "Mean score", "Comments", "Drawn", "Labelled", "Positives",
+            "Share of positives",
+        ),
+        rows=rows,
+        numbers=frozenset(range(1, 6)),
+    )  # fmt: skip
+
+
+def of_domains(result: Result, interval: IntervalOptions) -> list[Table]:
+    """Return a table for each column that results are broken down by."""
+    tables = []
+    for column, domains in by_column(result).items():
+        rows = []
+        for domain in domains:
+            estimates = [of_metric(domain["figures"], metric) for metric in _DOMAIN_METRICS]
+            rows.append(
+                (
+                    formatting.name(domain["value"]),
+                    formatting.whole(domain["comments"]),
+                    formatting.whole(estimates[0]["labels"]),
+                    formatting.whole(estimates[0]["positives"]),
+                    *(_with_ends(each, interval) for each in estimates),
+                )
+            )
+        heading = formatting.heading(column)
+        tables.append(
+            Table(
+                caption=f"By {heading.lower()}: estimates with their {formatting.level(interval)}",
+                columns=(
+                    heading if len(heading) <= _HEADING else "Value",
+                    "Comments", "Labels", "Positives", *map(title, _DOMAIN_METRICS),
+                ),
+                rows=tuple(rows),
+                numbers=frozenset({1, 2, 3}),
+            )
+        )  # fmt: skip
+    return tables
+
+
+def of_labelling(result: Result) -> Table:
+    """Return the numbers of comments, labels and annotators."""
+    missing = result["drawn"] - result["labelled"]
+    why = result.get("missing", {})
+    reasons = [
+        (f"– – {text}", why[name])
+        for name, text in (
+            ("disputed", "disputed, and not settled by a lead"),
+            ("passed_over", "passed over or escalated, and not labelled"),
+            ("not_reached", "not reached, in the order of the draw"),
+        )
+        if name in why
+    ]
+    flagged, comments = result["flagged"], result["comments"]
+    rows = (
+        ("Comments in the period", comments),
+        ("– flagged", flagged),
+        ("– not flagged", comments - flagged),
+        ("Comments drawn", result["drawn"]),
+        ("– with a final label", result["labelled"]),
+        ("– without a final label", missing),
+        *reasons,
+        ("– with fewer labels than planned", result["short_of_labels"]),
+        ("Labels, including second labels and adjudications", result["decisions"]),
+        ("Annotators", result["labellers"]),
+    )
+    return Table(
+        caption="Sample and labels",
+        columns=("Item", "Number"),
+        rows=tuple((what, formatting.whole(number)) for what, number in rows),
+        numbers=frozenset({1}),
+    )
+
+
+def of_agreement(result: Result) -> Table:
+    """Return the agreement between annotators before adjudication."""
+    names = {
+        "observed": "Observed agreement",
+        "cohen_kappa": "Cohen's κ (1: full agreement, 0: chance)",
+        "krippendorff_alpha": "Krippendorff's α (1: full agreement, 0: chance)",
+    }
+    rows = []
+    for each in result["agreement"]:
+        value, ends = formatting.NONE, each["reason"]
+        if each["value"] is not None and each["metric"] == "observed":
+            places = formatting.decimals(each["value"], each["low"], each["high"])
+            value = formatting.percent(each["value"], places)
+            ends = formatting.ends(each["low"], each["high"], places, "both")
+        elif each["value"] is not None:
+            value, ends = f"{each['value']:.2f}", f"{each['low']:.2f} to {each['high']:.2f}"
+        name = names.get(each["metric"], title(each["metric"]))
+        rows.append((name, value, ends, formatting.whole(each["n"])))
+    return Table(
+        caption="Agreement between annotators who labelled the same comment independently"
+        + (", weighted to represent all labels" if "label_errors" in result else ""),
+        columns=("Measure", "Value", "95\u00a0% confidence interval", "Comments"),
+        rows=tuple(rows),
+        numbers=frozenset({1, 3}),
+    )
+
+
+def of_error_rates(result: Result) -> Table | None:
+    """Return confirmations and estimated error rates; None where labels count as true."""
+    errors = result.get("label_errors")
+    if errors is None:
+        return None
+    rows = [
+        ("Comments with a second label", formatting.whole(errors["confirmed"]), formatting.NONE),
+        ("– overturned: most people contradicted the first label",
+         formatting.whole(errors["overturned"]), formatting.NONE),
+        ("– with a third label", formatting.whole(errors["third_labels"]), formatting.NONE),
+        ("Comments that lack a further label of the plan", formatting.whole(errors["missing"]),
+         formatting.NONE),
+    ]  # fmt: skip
+    names = {
+        "false_positive": "False-positive rate: comments within the rules labelled as against them",
+        "false_negative": "False-negative rate: comments against the rules labelled as within them",
+    }
+    for side, rates in errors["rates"].items():
+        words = "flagged" if side == "flagged" else "not flagged"
+        for name, text in names.items():
+            rate = rates[name]
+            ends = (
+                f"{formatting.rate(rate['low'])} to {formatting.rate(rate['high'])}"
+                if errors["enough"]
+                else "too few confirmations"
+            )
+            value = formatting.rate(rate["value"]) if errors["enough"] else formatting.NONE
+            rows.append((f"{text}, {words}", value, ends))
+    return Table(
+        caption="Confirmations, and error rates of a single label",
+        columns=("Item", "Value", "95\u00a0% interval"),
+        rows=tuple(rows),
+        numbers=frozenset({1}),
+    )
+
+
+def of_uncorrected(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the estimates if every final label were true; None where they are the estimates."""
+    if "uncorrected" not in result:
+        return None
+    return Table(
+        caption="Estimates if every final label were true, without allowing for errors",
+        columns=("Metric", "Estimate", formatting.level(interval), "Positives"),
+        rows=tuple(
+            (
+                title(each["metric"]),
+                formatting.value_of(each, interval),
+                formatting.ends_of(each, interval),
+                formatting.whole(each["positives"]),
+            )
+            for each in in_order(result["uncorrected"])
+        ),
+        numbers=frozenset({1, 3}),
+    )
+
+
+def of_shared_errors(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the intervals if some errors were made by everybody alike; None without any."""
+    if not result.get("shared_errors"):
+        return None
+    share = formatting.rate(result["shared_errors"][0]["share"])
+    return Table(
+        caption=f"Intervals if up to {share} of the errors were made by all annotators alike",
+        columns=("Metric", "Estimate", formatting.level(interval), "With shared errors"),
+        rows=tuple(
+            (
+                title(row["metric"]),
+                formatting.value_of(estimate, interval),
+                formatting.ends_of(estimate, interval),
+                formatting.ends(
+                    row["low"], row["high"], formatting.estimate_decimals(estimate, interval),
+                    interval.sides,
+                ),
+            )
+            for row in result["shared_errors"]
+            for estimate in [of_metric(result["figures"], row["metric"])]
+        ),
+        numbers=frozenset({1}),
+    )  # fmt: skip
+
+
+def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the metrics corrected for annotator errors; None when there are none to correct."""
+    if not result["sensitivity"]:
+        return None
+    figures = result.get("uncorrected", result["figures"])
+    estimates = {name: of_metric(figures, name) for name in _CORRECTED_METRICS}
+    places = {
+        name: 0 if each["value"] is None else formatting.estimate_decimals(each, interval)
+        for name, each in estimates.items()
+    }
+    impossible = "the labels contradict such error rates"
+    rows = tuple(
+        (
+            row["source"].capitalize(),
+            formatting.rate(row["false_positive"]),
+            formatting.rate(row["false_negative"]),
+            *(
+                formatting.NONE if row["cut"] else formatting.percent(row[name], places[name])
+                for name in _CORRECTED_METRICS
+            ),
+            impossible if row["cut"] else "",
+        )
+        for row in result["sensitivity"]
+    )
+    return Table(
+        caption="Estimates corrected for annotator errors at these rates",
+        columns=(
+            "Error rates", "False positives", "False negatives",
+            *map(title, _CORRECTED_METRICS), "Remark",
+        ),
+        rows=rows,
+        numbers=frozenset(range(1, 6)),
+    )  # fmt: skip
+
+
+def of_cost(result: Result) -> Table:
+    """Return the labels of the audit, and of a random sample with the same standard error."""
+    missed = of_metric(result["figures"], "prevalence_unflagged")
+    rows = [
+        ("This audit, all labels", result["decisions"]),
+        ("This audit, labelled comments", result["labelled"]),
+        ("– not flagged", missed["labels"]),
+    ]
+    if result["random_labels"] is not None:
+        random = "Random sample of unflagged comments with the same standard error"
+        rows.append((random, result["random_labels"]))
+    return Table(
+        caption=f"Labels, and hours of work at {LABELS_AN_HOUR:,} labels per hour",
+        columns=("Item", "Labels", "Hours"),
+        rows=tuple((what, formatting.whole(n), f"{n / LABELS_AN_HOUR:,.1f}") for what, n in rows),
+        numbers=frozenset({1, 2}),
+    )
+
+
+def of_history(
+    result: Result, earlier: tuple[Result, ...], interval: IntervalOptions
+) -> Table | None:
+    """Return the audits over time; None without an earlier one."""
+    audits = history(result, earlier)
+    if len(audits) == 1:
+        return None
+    rows = tuple(
+        (
+            formatting.name(each["audit"]) + (" (this audit)" if each is result else ""),
+            f"{each['first_day']} to {each['last_day']}",
+            formatting.name(each["model_version"]),
+            "none" if each["threshold"] is None else formatting.score(each["threshold"]),
+            formatting.whole(each["labelled"]),
+            *(
+                _with_ends(of_metric(each["figures"], metric), interval)
+                for metric in ("recall", "precision")
+            ),
+        )
+        for each in audits
+    )
+    return Table(
+        caption="Audits, oldest first, estimates with the confidence interval of each audit",
+        columns=("Audit", "Period", "Model", "Threshold", "Labels", "Recall", "Precision"),
+        rows=rows,
+        numbers=frozenset({3, 4}),
+    )
+
+
+def _with_meaning(metric: str) -> str:
+    meaning = METRICS.get(metric, ("", ""))[1]
+    return f"{title(metric)}: {meaning}" if meaning else title(metric)
+
+
+def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
+    if estimate["value"] is None:
+        return formatting.lacking_briefly(estimate)
+    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"

@@ -1,0 +1,433 @@
+"""Verifies an audit, finished or not, from its files alone."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from modwatch.audits import identities
+from modwatch.audits.consistency import (
+    confirmation_problems,
+    label_problems,
+    outcome_problems,
+    population_problems,
+    sample_problems,
+)
+from modwatch.audits.evidence import (
+    FOLLOWS,
+    Event,
+    file_problems,
+    first_of,
+    read,
+    sealed_files,
+    stopped,
+)
+from modwatch.audits.files import (
+    AUTOMATED_MEANS_FILE,
+    CHAIN,
+    PLAN,
+    PUBLICATION,
+    QUALITATIVE_FILE,
+    REPORT,
+    RESULT,
+    labels_file,
+    outcomes_file,
+    population_file,
+    read_labels,
+    read_outcomes,
+    read_population,
+    read_sample,
+    sample_file,
+    witnessed_steps,
+)
+from modwatch.audits.seeds import seed_of
+from modwatch.common.errors import AuditError, ModwatchError
+from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.labels import (
+    AuditLabel,
+    Key,
+    Outcome,
+    final_labels,
+    in_order,
+    key_of,
+)
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import Evidence, computed, format_of, to_json
+from modwatch.statistics.audit.stages import second_stage
+
+#: Tolerated difference of the numbers of a result, absolute or relative: processors round
+#: differently, and ends of intervals come from bisection.
+_ROUNDING = 1e-6
+
+#: The same where true labels were drawn from a posterior, whose mode an optimiser finds.
+_DRAWS_ROUNDING = 1e-3
+
+#: Fields of a result that earlier versions did not write.
+_LATER_FIELDS = {"labels_needed_side"}
+
+#: Files that are only published for a named service.
+_OPTIONAL = (AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
+
+
+def verify(folder: Mapping[str, bytes]) -> list[str]:
+    """Return the problems of the files of an audit; empty when there are none.
+
+    Verifies the chain: order, hashes, times that do not go backwards; each step sealed its files,
+    each once, and there are no others. The plan: format, strata, stages. Each sample: the planned
+    number of comments of each stratum, each with the random number that the plan gives it and a
+    score of its stratum, random numbers as small as the smallest of so many, and the second stage
+    continuing the first. Numbers of comments: possible, and likely given the sample. Labels: of
+    drawn comments, one per person, given between draw and sealing, and those of the first stage
+    kept; of every drawn comment, what became of it, and as many labels as that says; further labels
+    of the comments whose confirmation the plan demands, and of no others. The people:
+    that who planned, approved, labelled and signed may have done so. The result: that it follows
+    from all of this; `publication.publication_problems` goes on to what was published. Plans of
+    format 1 have no outcomes, and only a labeller's signature is a problem; `remarks` tells so.
+
+    Files alone do not detect somebody who rewrites all of them and:
+
+    - replaces a few drawn comments with the next ones, which may be all missed positives where they
+      are rare; changes scores within the stratum; changes traits and numbers of comments within
+      chance, or the numbers of the plan before the draw. `draw.draw` from the scores detects it.
+      Compare `Drawn.population` of the same draw too; `consistency.plan_problems` compares digests
+      of days and mean scores of the plan with the scores;
+    - replaces texts: only the lake shows it, whose texts the plan has a digest of;
+    - changes, omits or invents labels, their labellers or times, or what became of a comment: only
+      the decision log shows it, whose hashes the labels contain; `remarks` counts the comments
+      without a label;
+    - tries random numbers in the approval until a result pleases: only the database shows it;
+    - changes names and times, or cuts steps off the end of the chain: signatures and timestamps
+      show the former, and the register of audits and the database both. See `modwatch.audits`.
+    """
+    problems: list[str] = []
+    try:
+        chain = read(_text(folder, CHAIN))
+        if not chain:
+            return ["the chain is empty"]
+        problems += file_problems(chain, folder)
+        if problems:
+            return problems
+        plan = AuditPlan.from_json(_text(folder, PLAN))
+        problems += _sealing(chain, folder, plan.format)
+        if problems:
+            return problems
+        if plan.audit != chain[0].audit:
+            return ["the plan is of another audit than the chain"]
+        for problem in _contents(plan, chain, folder):
+            problems.append(problem)  # kept when a later one raises
+        if not problems and any(event.action == "estimated" for event in chain):
+            problems += _result(folder)
+    except ModwatchError as exc:
+        problems.append(str(exc))
+    return problems
+
+
+def remarks(folder: Mapping[str, bytes]) -> list[str]:
+    """Return what an auditor should know of valid files: what they do not show, and why.
+
+    Raises:
+        AuditError: the files are not valid; see `verify`.
+    """
+    plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read(_text(folder, CHAIN))
+    said = []
+    if plan.format == 1:
+        said.append(
+            "the audit was planned by an earlier version of Modwatch: the seed is in the plan, so "
+            "whoever planned it could choose the sample; texts are not covered; nothing says why a "
+            "drawn comment has no label; and planner, approver and signer may be one person"
+        )
+    elif not plan.four_eyes:
+        said.append(
+            "the plan does without four eyes: planner, approver and signer may be one person, and "
+            "nobody else answers for the audit"
+        )
+    seals = sum(event.action == "labelled" for event in chain)
+    if seals and plan.format > 1:
+        said += _without_label(_outcomes(folder, seals))
+        said += _without_confirmation(plan, _drawn(folder, seals), _labels(folder, seals))
+    return said
+
+
+def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
+    """Return the evidence from which the result is computed.
+
+    If an audit of two stages was stopped after the first, it is that one alone. The estimate is
+    unbiased if the decision to stop did not depend on the labels.
+
+    Raises:
+        AuditError: a stage is not labelled and the labelling was not stopped, or a file is missing
+            or cannot be read.
+    """
+    return _evidence(_evidence_files(folder))
+
+
+def recomputed(folder: Mapping[str, bytes], *, form: int | None = None) -> bytes:
+    """Return the result that follows from the other files, in a format, by default the latest.
+
+    A process computes it once for the same files: the intervals take a second.
+
+    Raises:
+        AuditError: see `read_evidence`.
+    """
+    plan = AuditPlan.from_json(_text(folder, PLAN))
+    return _recomputed(_evidence_files(folder), form or format_of(plan))
+
+
+@lru_cache(maxsize=8)
+def _recomputed(contents: tuple[bytes, ...], form: int) -> bytes:
+    return to_json(computed(_evidence(contents), form=form))
+
+
+def _evidence_files(folder: Mapping[str, bytes]) -> tuple[bytes, ...]:
+    """Return what the result follows from: plan, each sample, numbers of comments, and labels."""
+    plan = AuditPlan.from_json(_text(folder, PLAN))
+    chain = read(_text(folder, CHAIN))
+    done = sum(event.action == "labelled" for event in chain)
+    if not _enough(plan, chain):
+        raise AuditError(
+            f"audit {plan.audit!r}: {done} of {plan.stages} stages are labelled, and the labelling "
+            "was not stopped; draw the next stage, or stop the labelling"
+        )
+    names = [PLAN, *map(sample_file, range(1, done + 1)), population_file(done), labels_file(done)]
+    return tuple(_content(folder, name) for name in names)
+
+
+def _evidence(contents: tuple[bytes, ...]) -> Evidence:
+    plan, *samples, population, labels = contents
+    return Evidence(
+        plan=AuditPlan.from_json(plan.decode()),
+        samples=[read_sample(each) for each in samples],
+        population=read_population(population),
+        labels=read_labels(labels),
+    )
+
+
+def planned_sizes(plan: AuditPlan, folder: Mapping[str, bytes], stage: int) -> list[int]:
+    """Return the number of comments (H,) of each stratum to draw up to a stage.
+
+    Raises:
+        AuditError: the first stage is not labelled, or its files cannot be read.
+    """
+    if stage == 1:
+        return [stratum.labels for stratum in plan.strata]
+    return second_stage(plan, _drawn(folder, 1), _labels(folder, 1))
+
+
+def _enough(plan: AuditPlan, chain: Sequence[Event]) -> bool:
+    """Return whether all stages are labelled, or the labelling was stopped."""
+    done = sum(event.action == "labelled" for event in chain)
+    return done >= plan.stages or stopped(chain)
+
+
+def _step_files(action: str, stage: int, format_: int) -> tuple[str, ...]:
+    """Return the files that a step may seal when it is taken for the `stage`th time.
+
+    `format_` is that of the plan.
+    """
+    later = {"labelled": (outcomes_file(stage),), "published": (PUBLICATION,)}
+    by_action = {
+        "planned": (PLAN,),
+        "drawn": (sample_file(stage), population_file(stage)),
+        "labelled": (labels_file(stage),),
+        "estimated": (RESULT,),
+        "published": (REPORT, *_OPTIONAL),
+    }
+    return by_action.get(action, ()) + (later.get(action, ()) if format_ > 1 else ())
+
+
+def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes], format_: int) -> Iterator[str]:
+    """Yield the files that their step did not seal, and those that no step sealed."""
+    done = Counter[str]()
+    for event in chain:
+        done[event.action] += 1
+        for name in _step_files(event.action, done[event.action], format_):
+            if name not in event.files and name not in _OPTIONAL:
+                yield f"{name} was not sealed when the audit was {event.action}"
+    next_files = {
+        name
+        for action in FOLLOWS[chain[-1].action]
+        for name in _step_files(action, done[action] + 1, format_)
+    }
+    for name in sorted(folder.keys() - sealed_files(chain).keys() - {CHAIN}):
+        if steps := witnessed_steps(name):
+            if steps > len(chain):
+                yield f"{name} is of {steps} steps, and the chain has {len(chain)}: its end is cut"
+        elif name in next_files:
+            yield f"{name} is not sealed: its step was started and not finished; run it again"
+        else:
+            yield f"{name} was not sealed by any step"
+
+
+def _contents(
+    plan: AuditPlan, chain: Sequence[Event], folder: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yield contradictions to the plan."""
+    draws = [event for event in chain if event.action == "drawn"]
+    seals = [event for event in chain if event.action == "labelled"]
+    if len(draws) > plan.stages:
+        yield f"the audit was drawn {len(draws)} times; {plan.stages} were planned"
+        return
+    if not _enough(plan, chain) and any(event.action == "estimated" for event in chain):
+        yield f"the audit was estimated after {len(seals)} of {plan.stages} stages"
+    drawn_at: dict[Key, str] = {}
+    people = set[str]()
+    earlier: tuple[DrawnComment, ...] = ()
+    for stage, event in enumerate(draws, 1):
+        drawn = _drawn(folder, stage)
+        yield from _sample(plan, chain, folder, stage, earlier)
+        for each in drawn:
+            drawn_at.setdefault(key_of(each), event.at)
+        if stage <= len(seals):
+            labels = _labels(folder, stage)
+            final_labels(drawn, labels)  # raises AuditError for invalid labels
+            before = _labels(folder, stage - 1) if stage > 1 else []
+            for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
+                yield f"{labels_file(stage)} {problem}"
+            if plan.format > 1:
+                over = stopped(chain[: seals[stage - 1].position + 1])
+                for problem in outcome_problems(
+                    _outcomes(folder, stage), drawn, labels, stopped=over
+                ):
+                    yield f"{outcomes_file(stage)} {problem}"
+                for problem in confirmation_problems(plan, drawn, labels, _outcomes(folder, stage)):
+                    yield f"{labels_file(stage)} {problem}"
+            people |= {label.labeller for label in labels}
+        earlier = drawn
+    if plan.format > 1:
+        yield from identities.conflicts(chain, four_eyes=plan.four_eyes, labellers=people)
+    else:
+        signed = first_of(chain, "signed_off")
+        if signed and identities.folded(signed.actor) in map(identities.folded, people):
+            yield "the result was signed by a labeller"
+
+
+def _sample(
+    plan: AuditPlan,
+    chain: Sequence[Event],
+    folder: Mapping[str, bytes],
+    stage: int,
+    earlier: Sequence[DrawnComment],
+) -> Iterator[str]:
+    """Yield the problems of the sample of a stage and its population."""
+    drawn, population = _drawn(folder, stage), _population(folder, stage)
+    sizes = planned_sizes(plan, folder, stage)
+    for problem in sample_problems(plan, drawn, sizes, earlier, seed=seed_of(plan, chain)):
+        yield f"{sample_file(stage)} {problem}"
+    for problem in population_problems(plan, drawn, population):
+        yield f"{population_file(stage)} {problem}"
+    if stage > 1 and population != _population(folder, stage - 1):
+        yield f"{population_file(stage)} differs from that of the previous stage"
+
+
+def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield whether the result differs from the recomputed one."""
+    sealed = folder[RESULT]
+    form = _form(sealed, AuditPlan.from_json(_text(folder, PLAN)))
+    follows = recomputed(folder, form=form)
+    if sealed != follows and not _equal_but_rounding(sealed, follows):
+        yield f"{RESULT} does not follow from the sample and the labels"
+
+
+def _form(sealed: bytes, plan: AuditPlan) -> int:
+    """Return the format of a result; the first did not name it, and had other intervals."""
+    try:
+        named = "format" in json.loads(sealed)
+    except (ValueError, RecursionError, TypeError):
+        return format_of(plan)
+    return format_of(plan) if named or plan.rule.method == IntervalOptions().method else 1
+
+
+def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield how many drawn comments have no label, and why."""
+    number = Counter(each.outcome for each in outcomes if not each.labels)
+    if number:
+        reasons = ", ".join(f"{count} {outcome}" for outcome, count in sorted(number.items()))
+        yield (
+            f"{number.total()} of {len(outcomes)} drawn comments have no label ({reasons}): the "
+            "decision log shows whether that is so"
+        )
+
+
+def _without_confirmation(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+) -> Iterator[str]:
+    """Yield how many labels the plan wanted confirmed and are not, and how many were corrected."""
+    if plan.confirmations is None:
+        return
+    if not plan.confirmations:
+        yield "nobody was to confirm a label: the figures do not include errors of the annotators"
+    said = in_order(labels)
+    mine = [(each, said[key_of(each)]) for each in drawn if key_of(each) in said]
+    short = sum(len(of) < labels_demanded(plan, each, of) for each, of in mine)
+    corrected = sum(one.action == "correct" for _, of in mine for one in of)
+    if short:
+        yield (
+            f"{short} comments lack a further label that the plan demands, because a lead "
+            "adjudicated them or the labelling was stopped: the decision log shows whether that "
+            "is so"
+        )
+    if corrected:
+        yield (
+            f"{corrected} labels were corrected by who gave them: only the decision log shows "
+            "whether the plan confirms the label before"
+        )
+
+
+def _equal_but_rounding(sealed: bytes, follows: bytes) -> bool:
+    """Return whether two results differ only by rounding, and by fields of later versions."""
+    try:
+        document = json.loads(sealed)
+        drawn = b'"label_errors"' in follows
+        tolerance = _DRAWS_ROUNDING if drawn else _ROUNDING
+        return to_json(document) == sealed and _close(document, json.loads(follows), tolerance)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _close(sealed: Any, follows: Any, tolerance: float) -> bool:
+    if type(sealed) is not type(follows):
+        return False
+    if isinstance(sealed, dict):
+        known = sealed.keys() | (follows.keys() & _LATER_FIELDS)
+        return known == follows.keys() and all(
+            _close(sealed[name], follows[name], tolerance) for name in sealed
+        )
+    if isinstance(sealed, list):
+        return len(sealed) == len(follows) and all(
+            _close(one, other, tolerance) for one, other in zip(sealed, follows, strict=True)
+        )
+    if isinstance(sealed, float):
+        return math.isclose(sealed, follows, rel_tol=tolerance, abs_tol=tolerance**2)
+    return bool(sealed == follows)
+
+
+def _drawn(folder: Mapping[str, bytes], stage: int) -> tuple[DrawnComment, ...]:
+    return read_sample(_content(folder, sample_file(stage)))
+
+
+def _population(folder: Mapping[str, bytes], stage: int) -> dict[tuple[str, str, int], int]:
+    return read_population(_content(folder, population_file(stage)))
+
+
+def _labels(folder: Mapping[str, bytes], stage: int) -> list[AuditLabel]:
+    return read_labels(_content(folder, labels_file(stage)))
+
+
+def _outcomes(folder: Mapping[str, bytes], stage: int) -> list[Outcome]:
+    return read_outcomes(_content(folder, outcomes_file(stage)))
+
+
+def _text(folder: Mapping[str, bytes], name: str) -> str:
+    try:
+        return _content(folder, name).decode()
+    except UnicodeDecodeError:
+        raise AuditError(f"{name} is not UTF-8") from None
+
+
+def _content(folder: Mapping[str, bytes], name: str) -> bytes:
+    if name not in folder:
+        raise AuditError(f"{name} is missing")
+    return folder[name]

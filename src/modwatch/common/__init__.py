@@ -1,0 +1,1 @@
+"""What every room uses: errors, text, HTML pages, charts, days, signals."""

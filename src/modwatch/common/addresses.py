@@ -1,0 +1,34 @@
+"""Addresses on Airflow's server for links in tasks, runs and messages.
+
+`modwatch.installation.ops_page` answers them.
+A page about a day has one address, which stays valid when the day is published or run again.
+"""
+
+import datetime
+from typing import Literal, get_args
+
+#: Path of the pages of Modwatch on Airflow's address.
+OPS_PREFIX = "/modwatch-ops"
+
+#: What is shown of a day: its newest run in Airflow, its run in MLflow, its validation page.
+DayPage = Literal["airflow", "mlflow", "validation"]
+
+DAY_PAGES: tuple[DayPage, ...] = get_args(DayPage)
+
+
+def day_url(airflow_url: str, day: datetime.date, page: DayPage) -> str:
+    """Return the address of a page about a day.
+
+    >>> day_url("http://localhost:8080/", datetime.date(2026, 1, 5), "validation")
+    'http://localhost:8080/modwatch-ops/days/2026-01-05/validation'
+    """
+    return f"{overview_url(airflow_url)}days/{day}/{page}"
+
+
+def overview_url(airflow_url: str) -> str:
+    """Return the address of the page that tells whether the system is normal.
+
+    >>> overview_url("http://localhost:8080")
+    'http://localhost:8080/modwatch-ops/'
+    """
+    return f"{airflow_url.rstrip('/')}{OPS_PREFIX}/"

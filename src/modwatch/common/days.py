@@ -1,0 +1,55 @@
+"""UTC days: ranges of them, and which can be run."""
+
+import datetime
+
+from modwatch.common.errors import SettingsError
+
+_ONE_DAY = datetime.timedelta(days=1)
+
+
+def between(first: datetime.date, last: datetime.date) -> list[datetime.date]:
+    """Return the days from `first` to `last`, both included; none when `last` is earlier.
+
+    >>> [day.day for day in between(datetime.date(2026, 1, 5), datetime.date(2026, 1, 7))]
+    [5, 6, 7]
+    """
+    return [first + number * _ONE_DAY for number in range((last - first).days + 1)]
+
+
+def trailing(last: datetime.date, count: int) -> list[datetime.date]:
+    """Return the `count` days that end with `last`, oldest first.
+
+    >>> [day.day for day in trailing(datetime.date(2026, 1, 7), 2)]
+    [6, 7]
+    """
+    return [last - back * _ONE_DAY for back in range(count - 1, -1, -1)]
+
+
+def before(day: datetime.date, count: int) -> list[datetime.date]:
+    """Return the `count` days before `day`, oldest first.
+
+    >>> [each.day for each in before(datetime.date(2026, 1, 7), 2)]
+    [5, 6]
+    """
+    return trailing(day - _ONE_DAY, count)
+
+
+def require_possible(day: datetime.date, first: datetime.date) -> None:
+    """Refuse a day that has not begun, or that is before the first day of the installation.
+
+    Raises:
+        SettingsError: the day cannot be run.
+
+    >>> require_possible(datetime.date(2026, 1, 5), datetime.date(2026, 1, 5))
+    """
+    today = datetime.datetime.now(datetime.UTC).date()
+    if day > today:
+        raise SettingsError(
+            f"{day} has not begun: today is {today} (UTC); run {today - _ONE_DAY}, the last whole "
+            "day, or an earlier one"
+        )
+    if day < first:
+        raise SettingsError(
+            f"{day} is before {first}, the first day (MODWATCH_FIRST_DAY); run a later day, or set "
+            f"MODWATCH_FIRST_DAY={day}"
+        )

@@ -1,0 +1,40 @@
+"""Self-contained HTML pages: they open from disk, load nothing and run no script."""
+
+import base64
+import hashlib
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def render_html(package: str, template: str, *, styled: str = "", **context: Any) -> str:
+    """Return a page from a template of `package`, with every value of `context` escaped.
+
+    The template also gets `style`, the text of `templates/page.css` of the package, or of the one
+    that `styled` names, and `style_hash` for a Content-Security-Policy that allows this style sheet
+    and nothing else.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a name that `context` lacks.
+
+    >>> page = render_html("modwatch.data.validation", "index.html", lines=[])
+    >>> "<title>Data validation</title>" in page
+    True
+    """
+    environment = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # The style sheet is a file of the package; escaped, it would not match its hash.
+    style = Markup(  # noqa: S704
+        resources.files(styled or package).joinpath("templates/page.css").read_text("utf-8")
+    )
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = environment.get_template(template)
+    return page.render(style=style, style_hash=f"sha256-{digest}", **context)

@@ -1,0 +1,57 @@
+"""The published scores of a day, as arrays."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.data.lake.delta import Lake
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayScores:
+    """The scores of one model of a day of N comments."""
+
+    #: (N,) strings.
+    comment_id: pa.ChunkedArray
+    #: (N,) in [0, 1].
+    prob: NDArray[np.float32]
+    #: (N,) the automated decisions.
+    flagged: NDArray[np.bool_]
+    #: The model's, which flags prob > threshold; None where the source brought the decisions, and
+    #: 0.5 without scores.
+    threshold: float | None
+    #: The version that scored the day; empty without scores.
+    model_version: str
+
+    def positions(self, ids: Sequence[pa.Array]) -> NDArray[np.int64]:
+        """Return where each comment of `ids`, one array after the other, stands here; −1: nowhere.
+
+        In one call for a whole day: each makes a table of all comments here.
+        """
+        if not ids:
+            return np.zeros(0, np.int64)
+        found = pc.index_in(pa.chunked_array(list(ids)), self.comment_id.combine_chunks())
+        return np.asarray(pc.fill_null(found, -1), np.int64)
+
+
+def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:
+    """Return the published scores of `day` by the model with this role, champion or challenger."""
+    columns = ["comment_id", "prob", "flagged"]
+    rows = lake.table("scores", day, columns=columns, role=role)
+    model = ["threshold", "model_version"]
+    heads = (
+        batch.slice(0, 1).to_pylist()
+        for batch in lake.read("scores", day, columns=model, role=role)
+    )
+    first = next((head[0] for head in heads if head), {"threshold": 0.5, "model_version": ""})
+    return DayScores(
+        comment_id=rows.column("comment_id"),
+        prob=rows.column("prob").to_numpy(),
+        flagged=rows.column("flagged").to_numpy(),
+        **first,
+    )

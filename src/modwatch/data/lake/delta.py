@@ -1,0 +1,312 @@
+"""Delta tables with one partition per day.
+
+A day is replaced in one commit, so a reader sees either the old rows or the new ones. Rows are read
+and written in batches: memory does not grow with the size of a day.
+"""
+
+import datetime
+import logging
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import CommitProperties, DeltaTable, Schema, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from modwatch.common.errors import LakeError
+from modwatch.data.lake.privacy import keep_private
+from modwatch.data.lake.schemas import PARTITIONS, TABLES
+from modwatch.data.lake.traffic import Traffic
+
+_log = logging.getLogger(__name__)
+
+#: Value of a column that further restricts the rows to read or replace.
+Key = str | int
+
+_BATCH_ROWS = 10_000
+
+#: Opening a table reads the commits since its last checkpoint, and a step of a day opens several.
+#: Ten is the default of Delta Lake; that of deltalake is a hundred.
+_CHECKPOINT_COMMITS = 10
+
+#: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """The Delta tables under one root.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     Lake(root=root).days("comments")
+    []
+    """
+
+    #: Folder or object-store URL; deltalake reads the credentials from the environment.
+    root: str
+    #: What was read and written through this object.
+    traffic: Traffic = field(default_factory=Traffic, compare=False, repr=False)
+
+    def replace(
+        self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
+    ) -> int:
+        """Replace the rows of `day` in `table` by `batches`; return the number of new rows.
+
+        Args:
+            table: a name in `schemas.TABLES`; the batches must have its schema.
+            day: the `dt` of every row.
+            batches: read once, as a stream; no batches leave the day empty.
+            keys: further columns that select the rows to replace, such as `stage="comments"`.
+
+        Raises:
+            LakeError: the lake cannot be written, or a row does not match the schema. The message
+                contains no values.
+        """
+        schema = TABLES[table]
+        counted = _Counted(batches, schema)
+        try:
+            keep_private(self.root)
+            delta = self._open_to_write(table)
+            write_deltalake(
+                delta,
+                pa.RecordBatchReader.from_batches(schema, counted),
+                mode="overwrite",
+                predicate=_predicate(day, keys),
+                writer_properties=_WRITER,
+            )
+            if delta.version() % _CHECKPOINT_COMMITS == 0:
+                delta.create_checkpoint()
+        except (DeltaError, OSError, pa.ArrowException) as exc:
+            if counted.failure is not None:  # raised by the source, not by the lake
+                raise counted.failure from None
+            # The message of Delta previews rows, so it is dropped (`from None`).
+            raise LakeError(
+                f"table {table} of {self.root} could not be written for {day} "
+                f"({type(exc).__name__}); check MODWATCH_LAKE, its permissions and free space"
+            ) from None
+        self.traffic.written[table] += counted.rows
+        _log.info(
+            "day replaced",
+            extra={"event": "lake.replace", "table": table, "day": str(day), "rows": counted.rows},
+        )
+        return counted.rows
+
+    def read(
+        self,
+        table: str,
+        day: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+        **keys: Key,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of `day` in batches of at most 10,000 rows, always in the same order.
+
+        Raises:
+            LakeError: the table cannot be read.
+        """
+        return self._scan(table, [("dt", "=", day)], _condition(keys), columns)
+
+    def read_rows(
+        self, table: str, day: datetime.date, rows: range, *, columns: Sequence[str]
+    ) -> pa.RecordBatch:
+        """Return some rows of `day` as one batch, in the order of the source.
+
+        The batches of a day are stored in an order that depends on the machine; this one does not.
+        Only the parts of files that hold the rows are read.
+
+        Args:
+            table: one with the column `row`.
+            day: the `dt` of every row.
+            rows: values of `row`, in steps of one; rows that the table lacks are left out.
+            columns: to return.
+
+        Raises:
+            LakeError: the table cannot be read.
+        """
+        row = pc.field("row")
+        wanted = (row >= rows.start) & (row < rows.stop)
+        schema = pa.schema([TABLES[table].field(name) for name in ("row", *columns)])
+        batches = self._scan(table, [("dt", "=", day)], wanted, schema.names)
+        found = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
+        found = found.sort_by("row").select(list(columns))
+        arrays = [column.combine_chunks() for column in found.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=found.schema)
+
+    def read_between(
+        self,
+        table: str,
+        first: datetime.date,
+        last: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+        **keys: Key,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of the days `first` … `last`, both included, as `read` does."""
+        within = [("dt", ">=", first), ("dt", "<=", last)]
+        return self._scan(table, within, _condition(keys), columns)
+
+    def read_days(
+        self, table: str, days: Collection[datetime.date], *, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of some days, in order of the days, as `read` does."""
+        return self._scan(table, [("dt", "in", list(days))], None, columns) if days else iter(())
+
+    def table(
+        self,
+        table: str,
+        day: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+        **keys: Key,
+    ) -> pa.Table:
+        """Return the rows of `day` as one table, for small tables or few columns."""
+        names = columns or TABLES[table].names
+        schema = pa.schema([TABLES[table].field(name) for name in names])
+        batches = self.read(table, day, columns=columns, **keys)
+        return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
+
+    def days(self, table: str) -> list[datetime.date]:
+        """Return the days with rows, in order."""
+        delta = self._open(table)
+        if delta is None:
+            return []
+        return sorted({datetime.date.fromisoformat(part["dt"]) for part in delta.partitions()})
+
+    def count(self, table: str, day: datetime.date, **keys: Key) -> int:
+        """Return the number of rows of `day`."""
+        return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
+
+    def _scan(
+        self,
+        table: str,
+        wanted: list[tuple[str, str, Any]],
+        condition: pc.Expression | None,
+        columns: Sequence[str] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of the `wanted` days that meet the condition, if there is one."""
+        # Opened now, not with the first batch: the reader gets the version at the time of the call,
+        # and deltalake cannot open a table within a stream that it is writing.
+        delta = self._open(table)
+        if delta is None:
+            return iter(())
+        # Exact, since tables are partitioned by day; files of other days are not even listed.
+        stored = delta.to_pyarrow_dataset(file_pruning_predicate=wanted)
+        # A table of an earlier version lacks later columns, which are null there.
+        later = [field for field in TABLES[table] if field.name not in stored.schema.names]
+        schema = pa.schema([*stored.schema, *later])
+        # Delta lists the part that was written last first, whichever of two writers that was, and
+        # sums of floating-point numbers depend on the order of the rows. Hence by folder.
+        files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
+        dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
+        return self._batches(table, dataset, condition, columns)
+
+    def _batches(
+        self,
+        table: str,
+        dataset: ds.Dataset,
+        condition: pc.Expression | None,
+        columns: Sequence[str] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in dataset.to_batches(
+                columns=list(columns) if columns else None,
+                filter=condition,
+                batch_size=_BATCH_ROWS,
+                # One fragment at a time, to keep the order of the files and to bound the memory.
+                fragment_readahead=0,
+                batch_readahead=1,
+            ):
+                self.traffic.read[table] += batch.num_rows
+                yield batch
+        except (DeltaError, OSError, pa.ArrowException) as exc:
+            raise LakeError(
+                f"table {table} of {self.root} could not be read ({type(exc).__name__}); "
+                "check MODWATCH_LAKE and its permissions"
+            ) from None
+
+    def _open(self, table: str) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri(table))
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as exc:
+            raise LakeError(
+                f"table {table} of {self.root} could not be opened ({type(exc).__name__}); "
+                "check MODWATCH_LAKE and its permissions"
+            ) from None
+
+    def _open_to_write(self, table: str) -> DeltaTable:
+        """Return a table as this version writes it: made now, or brought up to date."""
+        try:
+            delta = DeltaTable(self._uri(table))
+        except TableNotFoundError:
+            return self._create(table)
+        stored = {field.name for field in delta.schema().fields}
+        schema = TABLES[table]
+        if later := pa.schema([field for field in schema if field.name not in stored]):
+            delta.alter.add_columns(Schema.from_arrow(later).fields)
+        return delta
+
+    def _create(self, table: str) -> DeltaTable:
+        try:
+            return DeltaTable.create(
+                self._uri(table),
+                schema=TABLES[table],
+                partition_by=PARTITIONS.get(table, ["dt"]),
+                # Of several that make it, as the shards of a first day, one does. A repeated commit
+                # would make it again, and abort what the others are writing.
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except DeltaError:
+            return DeltaTable(self._uri(table))
+
+    def _uri(self, table: str) -> str:
+        if "://" in self.root:
+            return f"{self.root.rstrip('/')}/{table}"
+        return str(Path(self.root).absolute() / table)
+
+
+class _Counted:
+    """Iterates over batches, casts them to a schema, counts rows, and keeps an exception."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._batches = batches
+        self._schema = schema
+        self.rows = 0
+        self.failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        batches = iter(self._batches)
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except BaseException as exc:  # Arrow's C interface would keep only the message
+                self.failure = exc
+                raise
+            self.rows += batch.num_rows
+            yield batch.cast(self._schema)
+
+
+def _condition(keys: Mapping[str, Key]) -> pc.Expression | None:
+    """Return the condition that columns have these values; None for none."""
+    equal = [pc.field(name) == value for name, value in keys.items()]
+    return reduce(and_, equal) if equal else None
+
+
+def _predicate(day: datetime.date, keys: Mapping[str, Key]) -> str:
+    terms = [f"{name} = {_literal(value)}" for name, value in keys.items()]
+    return " AND ".join([f"dt = '{day.isoformat()}'", *terms])
+
+
+def _literal(value: Key) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

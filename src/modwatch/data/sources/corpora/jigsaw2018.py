@@ -1,0 +1,86 @@
+"""The Jigsaw Toxic Comment Classification Challenge (2018): Wikipedia Talk, training and test part.
+
+- `train.csv`: `id, comment_text, toxic` and five subtypes;
+- `test.csv` and `test_labels.csv`: comments and labels by `id`; −1 where a comment was not scored;
+- `train.parquet`: the texts of `train.csv` in another order, with `toxic` where known, and
+  `any_toxic`, whether any of the six labels holds.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.corpora import reading
+from modwatch.data.sources.corpora.corpus import LabelledTexts
+
+_NOT_SCORED = "-1"
+
+
+def training_part(folder: Path) -> LabelledTexts:
+    """Return the training part, from `train.csv` or `train.parquet`; the label is `toxic`.
+
+    Where `toxic` is not known, it is `any_toxic`; `left_out` does not count these comments.
+
+    Raises:
+        SourceError: the folder has neither file, or its format is another one.
+    """
+    path = reading.find(folder, "train.csv*", "train.parquet")
+    if path.suffix == ".parquet":
+        return _of_parquet(path)
+    left_out: Counter[str] = Counter()
+    rows = list(reading.rows(path, ("id", "comment_text", "toxic"), left_out))
+    return _labelled([(row["comment_text"], row["toxic"]) for row in rows], path, left_out)
+
+
+def test_part(folder: Path) -> LabelledTexts:
+    """Return the scored comments of the test part, from `test.csv` and `test_labels.csv`.
+
+    Comments that the challenge did not score are left out as `not_scored`.
+
+    Raises:
+        SourceError: a file is missing, its format is another one, or a comment has no label.
+    """
+    path, labels = (reading.find(folder, f"{name}.csv*") for name in ("test", "test_labels"))
+    left_out: Counter[str] = Counter()
+    label = {row["id"]: row["toxic"] for row in reading.rows(labels, ("id", "toxic"), left_out)}
+    texts = {
+        row["id"]: row["comment_text"]
+        for row in reading.rows(path, ("id", "comment_text"), left_out)
+    }
+    if missing := len(texts.keys() - label.keys()):
+        raise SourceError(
+            f"{labels} lacks the labels of {missing} comments of {path.name}; download both files "
+            "of the same release."
+        )
+    scored = {key: text for key, text in texts.items() if label[key] != _NOT_SCORED}
+    left_out["not_scored"] += len(texts) - len(scored)
+    return _labelled([(text, label[key]) for key, text in scored.items()], labels, left_out)
+
+
+def _labelled(rows: list[tuple[str, str]], path: Path, left_out: Counter[str]) -> LabelledTexts:
+    known = [(text, reading.binary(label, path)) for text, label in rows]
+    kept = [(text, label) for text, label in known if label is not None]
+    left_out["no_label"] += len(known) - len(kept)
+    return LabelledTexts(
+        texts=tuple(text for text, _ in kept),
+        labels=np.array([label for _, label in kept], np.int8),
+        left_out={reason: count for reason, count in left_out.items() if count},
+    )
+
+
+def _of_parquet(path: Path) -> LabelledTexts:
+    try:
+        table = pq.read_table(path, columns=["text", "any_toxic", "toxic"])
+        label = pc.coalesce(table["toxic"], table["any_toxic"]).cast(pa.int8())
+    except (pa.ArrowException, OSError) as exc:
+        raise SourceError(
+            f"{path} is not readable as published ({type(exc).__name__}); download the file again."
+        ) from None  # the message of pyarrow may show a value
+    return LabelledTexts(
+        texts=tuple(table["text"].to_pylist()), labels=label.to_numpy(), left_out={}
+    )

@@ -1,0 +1,140 @@
+"""Common parts of the loaders: records with validated columns, labels, majority votes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.landing import decodable
+from modwatch.data.sources.readers import read_delimited, read_records
+
+_TRUE = {"1", "1.0", "true"}
+_FALSE = {"0", "0.0", "false"}
+
+
+def rows(
+    path: Path,
+    columns: Sequence[str],
+    left_out: Counter[str],
+    *,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> Iterator[dict[str, str]]:
+    """Yield the readable records of a file, which must have `columns`; count the others.
+
+    Column names are stripped, because some files have spaces after commas; values are unchanged.
+    A Parquet file with the same columns serves, too.
+    Raises SourceError naming a missing column.
+    """
+    checked = False
+    records = (
+        read_records(path)
+        if path.suffix == ".parquet"
+        else read_delimited(path, delimiter=delimiter, header=header)
+    )
+    for record in records:
+        values = {name.strip(): _written(value) for name, value in record.values.items()}
+        if record.problem or not all(decodable(value)[1] is None for value in values.values()):
+            left_out[record.problem or "undecodable_text"] += 1
+            continue
+        if not checked:
+            _check(path, columns, values)
+            checked = True
+        yield values
+    if not checked and not left_out:
+        raise SourceError(f"{path} contains no records; download the published file again.")
+
+
+def _written(value: Any) -> str:
+    """Return a value of a Parquet file as a delimited file has it."""
+    return "" if value is None else str(value)
+
+
+def find(folder: Path, *patterns: str) -> Path:
+    """Return the first file of `folder` that matches one of `patterns`, in their order.
+
+    Raises SourceError naming folder and patterns when no file matches.
+    """
+    return find_all(folder, patterns)[0]
+
+
+def find_all(path: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files of folder `path` that match `patterns`, in their order; or the file `path`.
+
+    Raises SourceError naming folder and patterns when no file matches.
+    """
+    if path.is_file():
+        return [path]
+    files = [file for pattern in patterns for file in sorted(path.glob(pattern))]
+    if not files:
+        raise SourceError(
+            f"{path} contains no {' or '.join(patterns)}; use the folder with the published files."
+        )
+    return files
+
+
+def binary(written: str, path: Path) -> int | None:
+    """Return the label 0, 1 or None (empty) of a field; SourceError for other text.
+
+    >>> binary("True", Path("x")), binary("0.0", Path("x")), binary("", Path("x"))
+    (1, 0, None)
+    """
+    value = written.strip().lower()
+    if not value:
+        return None
+    if value not in _TRUE | _FALSE:
+        raise SourceError(f"A label in {path} is not 0 or 1; this is not the published format.")
+    return int(value in _TRUE)
+
+
+def number(written: str, path: Path) -> float | None:
+    """Return the number or None (empty) of a field; SourceError for other text."""
+    try:
+        return float(written) if written.strip() else None
+    except ValueError as exc:
+        raise SourceError(
+            f"A score in {path} is not a number; this is not the published format."
+        ) from exc
+
+
+def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
+    """Return the majority label (None on a tie or without votes) and the share of ones.
+
+    >>> majority([1, 1, 0, None]), majority([0, 1]), majority([])
+    ((1, 0.6666666666666666), (None, 0.5), (None, None))
+    """
+    known = [vote for vote in votes if vote is not None]
+    if not known:
+        return None, None
+    share = sum(known) / len(known)
+    return (None if share == 0.5 else int(share > 0.5)), share
+
+
+def voted_items(
+    texts: Iterable[tuple[str, str | None]], votes: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return one item per id and text: its label is the majority vote, its score the share of ones.
+
+    `votes` have a `comment_id` and a `label`.
+
+    >>> voted_items([("a", "hello")], [{"comment_id": "a", "label": 1}])
+    [{'comment_id': 'a', 'text': 'hello', 'label': 1, 'score': 1.0}]
+    """
+    labels = defaultdict(list)
+    for vote in votes:
+        labels[vote["comment_id"]].append(vote["label"])
+    items = []
+    for comment_id, text in texts:
+        label, share = majority(labels[comment_id])
+        items.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
+    return items
+
+
+def _check(path: Path, columns: Sequence[str], values: dict[str, str]) -> None:
+    missing = [name for name in columns if name not in values]
+    if missing:
+        raise SourceError(
+            f"{path} has no column {', '.join(missing)}; this is not the published format "
+            f"(expected {', '.join(columns)})."
+        )

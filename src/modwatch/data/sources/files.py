@@ -1,0 +1,247 @@
+"""Comments from files: CSV, TSV, JSON lines and Parquet."""
+
+import codecs
+import datetime as dt
+import glob
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.headers import shown_names
+from modwatch.data.sources.landing import (
+    LandedRow,
+    batches,
+    check_columns,
+    decodable,
+    landed_row,
+    source_columns,
+)
+from modwatch.data.sources.own_scores import SCORE_COLUMNS, OwnScores
+from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
+from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
+
+_log = logging.getLogger(__name__)
+
+_DAY = "{dt}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource:
+    """Comments from files, read as a stream.
+
+    With `{dt}` in the path (`incoming/{dt}.csv.gz`), all rows of a file belong to its day. Without
+    it, every file is read, and a row belongs to the day of its timestamp. A row without a readable
+    timestamp then belongs to the day of the row before it in its file (at the beginning of a file:
+    of the first readable row), so that each row lands on exactly one day. A time without zone
+    counts by its wall clock.
+
+    Rows that cannot be read are returned with `problem` set: `malformed_record` (its raw text
+    in `text`), `undecodable_text`, `unreadable_timestamp`, `timestamp_without_zone`,
+    `unreadable_label`, `unreadable_probability`, `unreadable_decision`. An empty file is an empty
+    day.
+
+    >>> FileSource(path="incoming/{dt}.csv").name
+    'file:incoming/{dt}.csv'
+    """
+
+    #: A file, a folder (read with its subfolders) or a glob; may contain `{dt}`.
+    path: str | Path
+    #: The file's name of each Modwatch column (`comment_id`, `text`, `language`, …) that it names
+    #: differently. Lists of groups are JSON arrays or names separated by `|`.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    #: The file's column for `created_at`.
+    timestamp_column: str = "created_at"
+    #: Format of times, in the notation of strptime; None: ISO 8601, or seconds since 1970.
+    timestamp_format: str | None = None
+    #: IANA zone of times without one; None: such times are a problem.
+    assume_timezone: str | None = None
+    #: Python name of the encoding of CSV and JSON files.
+    encoding: str = "utf-8"
+    #: Platform of rows without one.
+    platform: str | None = None
+    #: The files bring scores, in columns `prob`, `model_version` and `flagged`; None: they do not.
+    own_scores: OwnScores | None = None
+
+    def __post_init__(self) -> None:
+        check_columns(self.columns, self.own_scores)
+        zone(self.assume_timezone)
+        check_format(self.timestamp_format)
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as exc:
+            raise SourceError(
+                f"Encoding {self.encoding!r} does not exist; use one such as 'utf-8' or 'cp1252'."
+            ) from exc
+
+    @property
+    def name(self) -> str:
+        """The path, for messages and provenance."""
+        return f"file:{self.path}"
+
+    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `day` as batches with the schema LANDED, in file and line order.
+
+        Raises SourceError when no file exists, a file cannot be read, or a column is missing.
+        """
+        return batches(day, self._rows(day))
+
+    def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+        columns: dict[Path, frozenset[str]] = {}
+        for path in self._files(day):
+            problems: Counter[str] = Counter()
+            for row in self._file_rows(path, day, columns):
+                problems.update([row.problem] if row.problem else [])
+                yield row
+            if problems:
+                _log.warning(
+                    "Some rows of a file could not be read; they will be quarantined.",
+                    extra={"event": "rows_with_problems", "file": str(path), **problems},
+                )
+
+    def _file_rows(
+        self, path: Path, day: dt.date, columns: dict[Path, frozenset[str]]
+    ) -> Iterator[LandedRow]:
+        """Yield the rows of the day in a file; `columns` gets its columns of scores, if it has any.
+
+        Files of one day that bring scores have the same: half a day is not decided by a threshold.
+        """
+        names = self._names(path)
+        if names is None:
+            return
+        dated = _DAY in str(self.path)
+        current = None if dated else self._first_day(path)
+        for record, moment in self._records(path):
+            current = moment.day or current
+            if dated or current == day:
+                if path not in columns:
+                    columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)
+                    _raise_on_mixed_columns(day, columns)
+                yield self._row(path, record, moment, names)
+
+    def _files(self, day: dt.date) -> list[Path]:
+        pattern = str(self.path).replace(_DAY, day.isoformat())
+        path = Path(pattern)
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.is_file() and _is_data(p))
+        elif path.exists():
+            found = [path]
+        else:
+            # Path.glob takes no absolute pattern.
+            matches = glob.glob(pattern, recursive=True)  # noqa: PTH207
+            found = sorted(Path(match) for match in matches if Path(match).is_file())
+        if not found:
+            raise SourceError(
+                f"No file matches {pattern}; check MODWATCH_SOURCE__PATH (a day without comments "
+                "is a file with no rows)."
+            )
+        return found
+
+    def _names(self, path: Path) -> dict[str, str] | None:
+        """Return the file's column of each Modwatch column it has; None for an empty file."""
+        available = self._available(path)
+        if not available and next(read_records(path, encoding=self.encoding), None) is None:
+            return None
+        # JSON omits null values, so only the other formats must have every mapped column.
+        omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
+        return source_columns(
+            self.columns,
+            available,
+            timestamp_column=self.timestamp_column,
+            own_scores=self.own_scores,
+            optional=omitted if file_format(path) == "jsonl" else (),
+            missing=lambda column: _missing_column(path, column, available, self.encoding),
+        )
+
+    def _available(self, path: Path) -> tuple[str, ...]:
+        """Return the columns of a file.
+
+        Records of JSON lines may leave out what is null: a column of scores that the first do not
+        have is looked for in all of them.
+        """
+        available = column_names(path, encoding=self.encoding)
+        if self.own_scores is None or file_format(path) != "jsonl":
+            return available
+        wanted = {self.columns.get(name, name) for name in SCORE_COLUMNS} - set(available)
+        found: set[str] = set()
+        if wanted:
+            for record in read_records(path, encoding=self.encoding):
+                found |= wanted & record.values.keys()
+        return (*available, *sorted(found))
+
+    def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
+        assume = zone(self.assume_timezone)
+        for record in read_records(path, encoding=self.encoding):
+            value = record.values.get(self.timestamp_column)
+            yield record, read_moment(value, assume, self.timestamp_format)
+
+    def _first_day(self, path: Path) -> dt.date | None:
+        """Return the day of the first readable timestamp; None for a file without rows."""
+        rows = 0
+        for _, moment in self._records(path):
+            if moment.day:
+                return moment.day
+            rows += 1
+        if rows:
+            raise SourceError(
+                f"No row of {path} has a readable time in column {self.timestamp_column!r}; set "
+                "MODWATCH_SOURCE__TIMESTAMP_COLUMN or MODWATCH_SOURCE__TIMESTAMP_FORMAT, or use "
+                f"one file per day with {_DAY} in MODWATCH_SOURCE__PATH."
+            )
+        return None
+
+    def _row(
+        self, path: Path, record: Record, moment: Moment, names: Mapping[str, str]
+    ) -> LandedRow:
+        origin = f"{path}:{record.line}"
+        if record.problem:
+            text = decodable(record.raw or "")[0]
+            return LandedRow(origin=origin, values={"text": text}, problem=record.problem)
+        return landed_row(
+            origin,
+            record.values,
+            names,
+            moment,
+            platform=self.platform,
+            own_scores=self.own_scores,
+        )
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a file of a folder is data; log a warning for other files."""
+    if path.name.startswith((".", "_")):
+        return False
+    known = Path(path.name.removesuffix(".gz")).suffix in FORMATS
+    if not known:
+        _log.warning(
+            "A file in the source folder has an unknown format and is skipped.",
+            extra={"event": "file_passed_over", "file": str(path)},
+        )
+    return known
+
+
+def _raise_on_mixed_columns(day: dt.date, columns: Mapping[Path, frozenset[str]]) -> None:
+    (first, known), *_ = columns.items()
+    for path, these in columns.items():
+        if differing := sorted(known ^ these):
+            raise SourceError(
+                f"The files of {day} have different columns of scores: {first} and {path} differ "
+                f"in {', '.join(differing)}; write the same columns into each of them."
+            )
+
+
+def _missing_column(
+    path: Path, column: str, available: Sequence[str], encoding: str
+) -> SourceError:
+    # Without a header the "names" are a comment, so what has several words is not shown.
+    names = enumerate(shown_names(available[:40]), start=1)
+    shown = [f"column {position}" if " " in name else name for position, name in names]
+    return SourceError(
+        f"Column {column!r} is not in {path}, which has {', '.join(shown) or 'no columns'} (read "
+        f"as {encoding}); map it with MODWATCH_SOURCE__COLUMNS or "
+        "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or correct the file."
+    )

@@ -1,0 +1,318 @@
+"""Looks at the first rows of a source, and proposes how to read them; no value is ever shown.
+
+What is said of a column is its name, kind, counts, and for times an example that is made up.
+"""
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.headers import shown_names
+from modwatch.data.sources.timestamps import read_moment
+
+#: Names under which sources have the columns of Modwatch, the most telling first.
+NAMES: Mapping[str, Sequence[str]] = {
+    "comment_id": ("comment_id", "commentid", "id", "_id", "uuid", "post_id", "message_id", "pk"),
+    "text": ("text", "comment_text", "comment", "body", "content", "message", "post", "comments"),
+    "created_at": ("created_at", "created", "timestamp", "created_utc", "posted_at", "posted",
+                   "published_at", "date", "datetime", "time", "ts"),
+    "language": ("language", "lang", "locale"),
+    "author_id": ("author_id", "user_id", "userid", "author", "user", "account_id"),
+    "thread_id": ("thread_id", "thread", "topic_id", "article_id", "conversation_id", "parent_id"),
+    "parent_text": ("parent_text",),
+    "platform": ("platform", "site", "forum"),
+}  # fmt: skip
+#: Names of a column that may be a model's probability.
+SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "prediction")
+
+#: Share of the values of a column that must be times.
+_MOST = 0.9
+#: Mean length of the names of platforms and languages, at most.
+_SHORT = 20
+#: The moment of all examples.
+_EXAMPLE = dt.datetime(2026, 3, 21, 12, 30, 45, tzinfo=dt.UTC)
+
+_NUMBERS = re.compile(
+    r"(?P<a>\d{1,4})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<c>\d{1,4})"
+    r"(?P<gap>,? +|T)?(?P<clock>\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,6})?)?"
+    r"(?P<half> ?[AaPp][Mm])?)?(?P<zone> ?[+-]\d{2}:?\d{2})?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeFormat:
+    """How the times of a column are written."""
+
+    #: Format of strptime; None: ISO 8601 or a number, which need none.
+    written: str | None
+    #: Whether the times name their zone.
+    has_zone: bool
+    #: A made-up time, written in this way.
+    example: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What the first rows tell of a column."""
+
+    name: str
+    #: `time`, `number`, `text` or `empty`.
+    kind: str
+    filled: int
+    distinct: int
+    #: Mean length of the values as text, in characters.
+    mean_length: float
+    #: Of a column of numbers: all are in [0, 1].
+    is_share: bool
+    #: Ways in which all its times can be read: one, or two if the order of day and month is open.
+    formats: Sequence[TimeFormat]
+
+
+def look(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> list[Column]:
+    """Return what the rows tell of each of the columns `names`."""
+    return [_column(name, [row.get(name) for row in rows]) for name in names]
+
+
+def describe(columns: Sequence[Column], rows: int) -> str:
+    """Return the columns as a table: names, kinds and counts, and no value.
+
+    >>> print(describe(look([{"id": 1, "t": "2026-03-01"}], ["id", "t"]), 1))
+    column  kind    filled  distinct
+    id      number  1 of 1  1
+    t       time    1 of 1  1         2026-03-21-like
+    """
+    table = [("column", "kind", "filled", "distinct", "")]
+    for each, shown in zip(columns, shown_names([each.name for each in columns]), strict=True):
+        like = " or ".join(f"{form.example}-like" for form in each.formats)
+        table.append((shown, each.kind, f"{each.filled} of {rows}", f"{each.distinct}", like))
+    widths = [max(len(row[column]) for row in table) for column in range(5)]
+    lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
+    """Return the column for each Modwatch column that the source seems to have.
+
+    Ids are filled and distinct, texts are text, times are times. Without a name that tells, the
+    text is the longest column, and time and id are the only ones that can be.
+    """
+    fitting = {
+        "comment_id": [
+            c for c in columns if c.filled == rows and c.distinct == rows and c.kind != "time"
+        ],
+        "text": [c for c in columns if c.kind == "text"],
+        "created_at": [c for c in columns if c.kind == "time"],
+    }
+    found: dict[str, str] = {}
+
+    def free(field: str) -> list[Column]:
+        fit = fitting.get(field, columns)
+        return [c for c in fit if c.kind != "empty" and c.name not in found.values()]
+
+    for field, names in NAMES.items():
+        by_name = {column.name.lower(): column.name for column in reversed(free(field))}
+        if named := next((by_name[name] for name in names if name in by_name), None):
+            found[field] = named
+    for field in ("text", "created_at", "comment_id"):
+        if field not in found and (guessed := _guess(field, free(field))):
+            found[field] = guessed
+    return found
+
+
+def propose_score(columns: Sequence[Column], rows: int) -> str | None:
+    """Return the column that may hold a model's probabilities; None: none does."""
+    shares = {c.name.lower(): c.name for c in columns if c.is_share and c.filled == rows}
+    return next((shares[name] for name in SCORE_NAMES if name in shares), None)
+
+
+def time_formats(values: Collection[object]) -> list[TimeFormat]:
+    """Return every way in which (nearly) all values can be read as times; none: they are no times.
+
+    >>> [form.written for form in time_formats(["01/02/2026 10:00", "03/04/2026 11:00"])]
+    ['%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M']
+    >>> [form.written for form in time_formats(["31/03/2026 10:00", "03/04/2026 11:00"])]
+    ['%d/%m/%Y %H:%M']
+    >>> [(form.has_zone, form.example) for form in time_formats(["2026-03-01T10:00:00Z"])]
+    [(True, '2026-03-21T12:30:45Z')]
+    """
+    given = [value for value in values if value not in (None, "")]
+    if not given:
+        return []
+    plain = _readable(given, None)
+    if plain is not None:
+        return [plain]
+    candidates = Counter(form for value in given for form in set(_candidates(str(value).strip())))
+    # One value that only one order can read decides; a format must read nearly all of them.
+    read = [form for form, count in candidates.items() if count >= _MOST * len(given)]
+    most = max((candidates[form] for form in read), default=0)
+    formats = (_readable(given, form) for form in sorted(read) if candidates[form] == most)
+    return [form for form in formats if form is not None]
+
+
+def describe_choice(
+    chosen: Mapping[str, str], columns: Sequence[Column], names: Sequence[str], rows: int
+) -> str:
+    """Return which column Modwatch reads as what, and which of `names` it leaves out, in lines.
+
+    Columns with few values may be a platform or a language, by which figures are told apart.
+
+    >>> found = [{"id": n, "t": f"remark {n}", "Kanal": "ab"[n % 2]} for n in range(20)]
+    >>> columns = look(found, ["id", "t", "Kanal"])
+    >>> print(describe_choice({"comment_id": "id", "text": "t"}, columns, ["id", "t", "Kanal"], 20))
+    Modwatch reads:
+      comment_id  from id
+      text        from t
+    Left out: Kanal.
+    Kanal: few values, like a platform or a language; figures by platform and language need
+    --column platform=COLUMN and --column language=COLUMN.
+    """
+    labels = shown_names(names)
+    shown = dict(zip(names, labels, strict=True))
+    width = max(map(len, chosen))
+    lines = ["Modwatch reads:"]
+    lines += [f"  {field:{width}}  from {shown[column]}" for field, column in chosen.items()]
+    read = set(chosen.values())
+    left = [label for name, label in zip(names, labels, strict=True) if name not in read]
+    lines.append(f"Left out: {', '.join(left) or 'no column'}.")
+    open_fields = [field for field in ("platform", "language") if field not in chosen]
+    few = [shown[c.name] for c in columns if c.name not in read and _has_few_values(c, rows)]
+    if few and open_fields:
+        options = " and ".join(f"--column {field}=COLUMN" for field in open_fields)
+        lines.append(
+            f"{', '.join(few)}: few values, like a {' or a '.join(open_fields)}; figures by "
+            f"{' and '.join(open_fields)} need\n{options}."
+        )
+    return "\n".join(lines)
+
+
+def require_header(names: Sequence[str], where: str) -> None:
+    """Raise SourceError when the names of columns are rather the first row of the data.
+
+    Every file of comments has a column of times, so a name that is a time tells.
+    """
+    if not names:
+        raise SourceError(f"{where} has no columns; add a first line with a name for each")
+    for position, name in enumerate(names, start=1):
+        if _column(name, [name]).kind == "time":
+            raise SourceError(
+                f"the first line of {where} does not name its columns: its field {position} is a "
+                "time; add a first line with a name for each column"
+            )
+
+
+def _column(name: str, values: Sequence[object]) -> Column:
+    given = [value for value in values if value not in (None, "")]
+    numbers = [number for value in given if (number := _number(value)) is not None]
+    formats = time_formats(given) if len(numbers) < len(given) or _are_epochs(numbers) else []
+    kind = (
+        "empty"
+        if not given
+        else "time"
+        if formats
+        else "number"
+        if len(numbers) == len(given)
+        else "text"
+    )
+    return Column(
+        name=name,
+        kind=kind,
+        filled=len(given),
+        distinct=len({str(value) for value in given}),
+        mean_length=sum(len(str(value)) for value in given) / max(len(given), 1),
+        is_share=kind == "number" and all(0 <= number <= 1 for number in numbers),
+        formats=formats,
+    )
+
+
+def _has_few_values(column: Column, rows: int) -> bool:
+    """Return whether a column can be a platform or a language: short texts that repeat."""
+    return (
+        column.kind == "text"
+        and column.filled * 2 >= rows
+        and 2 <= column.distinct <= column.filled / 5
+        and column.mean_length <= _SHORT
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _are_epochs(numbers: Sequence[float]) -> bool:
+    """Return whether numbers look like times since 1970, of the years 2001 to 2065."""
+    scales = (1.0, 1e3, 1e6)
+    return any(all(1e9 * scale <= abs(n) < 3e9 * scale for n in numbers) for scale in scales)
+
+
+def _readable(values: Sequence[object], written: str | None) -> TimeFormat | None:
+    """Return the format if (nearly) all values are times by it."""
+    moments = [read_moment(value, None, written) for value in values]
+    if sum(moment.day is not None for moment in moments) < _MOST * len(values):
+        return None
+    has_zone = all(m.created_at is not None for m in moments if m.day is not None)
+    return TimeFormat(
+        written=written, has_zone=has_zone, example=_example(values[0], written, has_zone)
+    )
+
+
+def _example(value: object, written: str | None, has_zone: bool) -> str:
+    """Return a made-up time, written like `value`."""
+    if written is not None:
+        return _EXAMPLE.strftime(written)
+    if isinstance(value, dt.datetime):
+        return _EXAMPLE.isoformat(" ") if has_zone else _EXAMPLE.replace(tzinfo=None).isoformat(" ")
+    number = _number(value)
+    if number is not None:
+        digits = len(str(int(number)))
+        return str(int(_EXAMPLE.timestamp() * 10 ** max(0, digits - 10)))
+    text = str(value).strip()
+    if len(text) <= 10:
+        return _EXAMPLE.date().isoformat()
+    end = (
+        ""
+        if not has_zone
+        else "Z"
+        if text.endswith("Z")
+        else " UTC"
+        if text.endswith("UTC")
+        else "+00:00"
+    )
+    return f"{_EXAMPLE:%Y-%m-%d}{text[10]}{_EXAMPLE:%H:%M:%S}{end}"
+
+
+def _candidates(text: str) -> list[str]:
+    """Return the formats by which a time that is not ISO 8601 can be read."""
+    match = _NUMBERS.fullmatch(text)
+    if match is None:
+        return []
+    sep, year = match["sep"], "%Y" if max(len(match["a"]), len(match["c"])) == 4 else "%y"
+    orders = (
+        [("%Y", "%m", "%d")] if len(match["a"]) == 4 else [("%d", "%m", year), ("%m", "%d", year)]
+    )
+    clock = ""
+    if match["clock"]:
+        hour = "%I" if match["half"] else "%H"
+        seconds = ":%S" * bool(match["seconds"]) + ".%f" * bool(match["fraction"])
+        half = (" " if " " in match["half"] else "") + "%p" if match["half"] else ""
+        clock = f"{match['gap'] or ' '}{hour}:%M{seconds}{half}"
+    zone = "" if not match["zone"] else " %z" if match["zone"].startswith(" ") else "%z"
+    forms = [sep.join(order) + clock + zone for order in orders]
+    return [form for form in forms if read_moment(text, None, form).day is not None]
+
+
+def _guess(field: str, free: Sequence[Column]) -> str | None:
+    """Return the column of a required field whose name does not tell."""
+    if field == "text":
+        longest = max(free, key=lambda column: column.mean_length, default=None)
+        return longest.name if longest else None
+    if field in ("comment_id", "created_at") and len(free) == 1:
+        return free[0].name
+    return None

@@ -1,0 +1,176 @@
+"""Comments from any database that SQLAlchemy supports."""
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engine, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.landing import (
+    LandedRow,
+    batches,
+    check_columns,
+    landed_row,
+    source_columns,
+)
+from modwatch.data.sources.own_scores import OwnScores
+from modwatch.data.sources.timestamps import check_format, read_moment, zone
+
+#: Rows fetched from the server at a time.
+_FETCH = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlSource:
+    """Comments from a database, streamed by a server-side cursor.
+
+    The query selects one day by the parameters `:start` and `:end`, and sorts it:
+    `… WHERE posted >= :start AND posted < :end ORDER BY posted, id`. Both are UTC times with zone,
+    or, if `assume_timezone` is set, wall-clock times of that zone without zone.
+
+    Every row belongs to the day it was selected for; problems are marked as in `FileSource`.
+    Messages and representations contain no password.
+
+    >>> source = SqlSource(
+    ...     url="postgresql+psycopg://reader:secret@db/forum",
+    ...     query="SELECT id, body, posted FROM post WHERE posted >= :start AND posted < :end",
+    ...     columns={"comment_id": "id", "text": "body"},
+    ...     timestamp_column="posted",
+    ... )
+    >>> source.name, "secret" in repr(source)
+    ('sql:postgresql+psycopg://db/forum', False)
+    """
+
+    #: Any SQLAlchemy URL.
+    url: str | URL = field(repr=False)
+    #: A SELECT with `:start` and `:end`.
+    query: str
+    #: The query's name of each Modwatch column that it names differently.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    #: The query's column for `created_at`.
+    timestamp_column: str = "created_at"
+    #: Format of times that the query returns as text, in the notation of strptime; None: ISO 8601.
+    timestamp_format: str | None = None
+    #: IANA zone of the timestamp column, if it has none.
+    assume_timezone: str | None = None
+    #: Platform of rows without one.
+    platform: str | None = None
+    #: The query brings scores, in columns `prob`, `model_version` and `flagged`; None: it does not.
+    own_scores: OwnScores | None = None
+
+    def __post_init__(self) -> None:
+        check_columns(self.columns, self.own_scores)
+        zone(self.assume_timezone)
+        check_format(self.timestamp_format)
+        self._require_file()
+        for name in ("start", "end"):
+            if not re.search(rf"(?<![:\w]):{name}\b", self.query):
+                raise SourceError(
+                    f"The query of {self.name} has no :{name}; select one day with "
+                    "`WHERE time >= :start AND time < :end`."
+                )
+
+    @property
+    def name(self) -> str:
+        """Driver, host and database, without user, password or options."""
+        url = self._parsed_url()
+        return f"sql:{url.drivername}://{url.host or ''}/{url.database or ''}"
+
+    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
+
+        Raises SourceError when the query fails or lacks a column.
+        """
+        return batches(day, self._rows(day))
+
+    def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+        try:
+            engine = create_engine(self._parsed_url(), hide_parameters=True)
+        except (SQLAlchemyError, ImportError) as exc:
+            raise SourceError(
+                f"The driver of {self.name} cannot be loaded; install it or change the URL."
+            ) from exc
+        try:
+            yield from self._engine_rows(engine, day)
+        except SQLAlchemyError as exc:
+            # The message of a database may quote a row, so only the class of the error is shown.
+            raise SourceError(
+                f"The query of {self.name} failed ({type(exc).__name__}); check the server, the "
+                "permissions of the account, and the query."
+            ) from exc
+        finally:
+            engine.dispose()
+
+    def _engine_rows(self, engine: Engine, day: dt.date) -> Iterator[LandedRow]:
+        assume = zone(self.assume_timezone)
+        with engine.connect() as connection:
+            streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
+            result = streaming.execute(self._statement(), self._bounds(day))
+            available = list(result.keys())
+            names = source_columns(
+                self.columns,
+                available,
+                timestamp_column=self.timestamp_column,
+                own_scores=self.own_scores,
+                missing=lambda column: self._missing_column(column, available),
+            )
+            for number, row in enumerate(result.mappings(), start=1):
+                record = {str(key): value for key, value in row.items()}
+                moment = read_moment(record[self.timestamp_column], assume, self.timestamp_format)
+                origin = f"{self.name}:{number}"
+                yield landed_row(
+                    origin,
+                    record,
+                    names,
+                    moment,
+                    platform=self.platform,
+                    own_scores=self.own_scores,
+                )
+
+    def _statement(self) -> TextClause:
+        aware = DateTime(timezone=self.assume_timezone is None)
+        return text(self.query).bindparams(
+            bindparam("start", type_=aware), bindparam("end", type_=aware)
+        )
+
+    def _bounds(self, day: dt.date) -> dict[str, dt.datetime]:
+        start = dt.datetime.combine(day, dt.time(), dt.UTC)
+        bounds = {"start": start, "end": start + dt.timedelta(days=1)}
+        local = zone(self.assume_timezone)
+        if local is None:
+            return bounds
+        return {k: v.astimezone(local).replace(tzinfo=None) for k, v in bounds.items()}
+
+    def _require_file(self) -> None:
+        """Raise SourceError when SQLite would make a new, empty database."""
+        url = self._parsed_url()
+        file = url.database or ""
+        if url.get_backend_name() != "sqlite" or file in ("", ":memory:"):
+            return
+        if not file.startswith("file:") and not Path(file).is_file():
+            raise SourceError(
+                f"The SQLite file {file} does not exist; correct MODWATCH_SOURCE__URL (an absolute "
+                "path has four slashes, sqlite:////srv/forum.db)."
+            )
+
+    def _missing_column(self, column: str, available: list[str]) -> SourceError:
+        return SourceError(
+            f"Column {column!r} is not in the query of {self.name}, which has "
+            f"{', '.join(available)}; map it with MODWATCH_SOURCE__COLUMNS or "
+            "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or name it in MODWATCH_SOURCE__QUERY."
+        )
+
+    def _parsed_url(self) -> URL:
+        try:
+            return make_url(self.url)
+        except (SQLAlchemyError, ValueError):
+            # Not chained: the message of the parser may contain part of the password.
+            raise SourceError(
+                "The database URL of the source cannot be parsed; write it as "
+                "driver://user:password@host/database, with special characters percent-encoded."
+            ) from None

@@ -1,0 +1,123 @@
+"""Reads the timestamps of sources into UTC."""
+
+import datetime as dt
+import math
+import zoneinfo
+from dataclasses import dataclass
+
+from modwatch.common.errors import SourceError
+
+#: Numbers from here on are milliseconds since 1970 …
+_MILLISECONDS = 1e11
+#: … and from here on microseconds. Seconds reach 1e11 in the year 5138.
+_MICROSECONDS = 1e14
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """A timestamp, as far as it could be read."""
+
+    #: UTC; None when it could not be read or has no zone.
+    created_at: dt.datetime | None
+    #: UTC day, or without zone the wall-clock day; None when it could not be read.
+    day: dt.date | None
+    #: `unreadable_timestamp`, `timestamp_without_zone` or None.
+    problem: str | None
+
+
+_UNREADABLE = Moment(created_at=None, day=None, problem="unreadable_timestamp")
+
+
+def zone(name: str | None) -> zoneinfo.ZoneInfo | None:
+    """Return the time zone of an IANA name; SourceError when it does not exist.
+
+    >>> zone("Europe/Berlin").key
+    'Europe/Berlin'
+    """
+    if name is None:
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise SourceError(
+            f"Time zone {name!r} does not exist; set MODWATCH_SOURCE__ASSUME_TIMEZONE to an IANA "
+            "name such as 'Europe/Berlin' or 'UTC'."
+        ) from exc
+
+
+def check_format(written: str | None) -> None:
+    """Raise SourceError unless times can be read by a format, in the notation of strptime.
+
+    >>> check_format("%d.%m.%Y %H:%M")
+    """
+    if written is None:
+        return
+    probe = dt.datetime(2026, 3, 25, tzinfo=dt.UTC)
+    try:
+        read = dt.datetime.strptime(probe.strftime(written), written)  # noqa: DTZ007
+        known = read.date() == probe.date()
+    except ValueError:
+        known = False
+    if not known:
+        raise SourceError(
+            f"MODWATCH_SOURCE__TIMESTAMP_FORMAT {written!r} gives no day; write day, month and "
+            "year as in '%d.%m.%Y %H:%M:%S'."
+        )
+
+
+def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = None) -> Moment:
+    """Return the moment of `value`: ISO 8601 text, a datetime, or seconds since 1970.
+
+    With `written`, a format of strptime, text is read by it alone.
+
+    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds. A time without zone is in
+    the zone `assume`; of an hour that occurs twice, it is in the first. Without `assume` it is a
+    problem, and its day is that of the wall clock.
+
+    >>> read_moment("2024-03-01T23:30:00-02:00", None).created_at.isoformat()
+    '2024-03-02T01:30:00+00:00'
+    >>> read_moment("2024-03-01 12:00", None).problem
+    'timestamp_without_zone'
+    >>> read_moment("yesterday", None).problem
+    'unreadable_timestamp'
+    >>> read_moment("1.3.2026 12:00", dt.UTC, "%d.%m.%Y %H:%M").created_at.isoformat()
+    '2026-03-01T12:00:00+00:00'
+    """
+    try:
+        stamp = _stamp(value, written)
+        if stamp is None:
+            return _UNREADABLE
+        if stamp.tzinfo is None and assume is None:
+            return Moment(created_at=None, day=stamp.date(), problem="timestamp_without_zone")
+        aware = stamp if stamp.tzinfo else stamp.replace(tzinfo=assume)
+        utc = aware.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return _UNREADABLE
+    return Moment(created_at=utc, day=utc.date(), problem=None)
+
+
+def _stamp(value: object, form: str | None) -> dt.datetime | None:
+    if isinstance(value, dt.datetime):
+        return value
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 – no zone
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _from_epoch(float(value))
+    written = str(value).strip()
+    if form is not None:
+        return dt.datetime.strptime(written, form)  # noqa: DTZ007 – the zone is added by the caller
+    # Eight digits are a date (20240301); more are a number of seconds.
+    if len(written) > 8 and written.replace(".", "", 1).isdecimal():
+        return _from_epoch(float(written))
+    return dt.datetime.fromisoformat(written.removesuffix(" UTC") + "Z" * written.endswith(" UTC"))
+
+
+def _from_epoch(number: float) -> dt.datetime | None:
+    if not math.isfinite(number):
+        return None
+    scale = 1e6 if abs(number) >= _MICROSECONDS else 1e3 if abs(number) >= _MILLISECONDS else 1.0
+    return _EPOCH + dt.timedelta(seconds=number / scale)

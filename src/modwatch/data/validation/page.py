@@ -1,0 +1,165 @@
+"""The validation page of a day, and the list of all days: rendered, and published.
+
+Both are static HTML that opens from disk. A page has no script, no external asset, no comment and
+no id. Its Content-Security-Policy allows one style sheet, by its hash, and nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import get_args
+
+from modwatch.common.errors import DayRejectedError
+from modwatch.common.html import render_html
+from modwatch.data.validation.result import Status, Suite, ValidationResult, percentage
+from modwatch.data.validation.store import CheckStore
+
+#: Days shown in the strip of volumes.
+STRIP_DAYS = 28
+
+_BAR_STEP, _BAR_WIDTH, _STRIP_HEIGHT = 12, 9, 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One day in the strip of volumes."""
+
+    day: date
+    rows: int
+    #: Left edge and height in units of the drawing, whose height is `Strip.height`.
+    x: int
+    height: float
+    #: `today`, `rejected` or `usual`; names the colour.
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """Landed comments a day, oldest first, as a drawing without axes."""
+
+    bars: tuple[Bar, ...]
+    width: int
+    height: int
+    bar_width: int
+    #: The same as text.
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayLine:
+    """One day in the list of all days; the template uses every field."""
+
+    day: date
+    status: Status
+    rows: int
+    #: Quarantined rows, with their share.
+    quarantined: str
+    #: Names of the failed day-level rules.
+    failed: tuple[str, ...]
+    #: Whether the scores were validated too.
+    scored: bool
+
+
+def publish_result(checks: CheckStore, result: ValidationResult) -> None:
+    """Keep a validation result, and render the page of its day and the list of days again.
+
+    Raises:
+        DayRejectedError: validation failed; the message names the rules and the page.
+    """
+    checks.save(result)
+    days = checks.days()
+    results = [each for suite in get_args(Suite) for each in checks.history(suite, days)]
+    of_day = [each for each in results if each.day == result.day]
+    place = checks.save_page(result.day, render_page(of_day, history=results))
+    checks.save_page(None, render_index(results))
+    if result.rejected:
+        raise DayRejectedError(f"{result.error} The page is {place}.")
+
+
+def render_page(
+    results: Sequence[ValidationResult], *, history: Iterable[ValidationResult] = ()
+) -> str:
+    """Return the validation page of one day as HTML text, to be kept as `<day>/index.html`.
+
+    Args:
+        results: of the day's comments and, once validated, of its scores.
+        history: results of other days; the chart shows those of comments of earlier days.
+    """
+    ordered = sorted(results, key=lambda result: result.suite)  # comments first
+    comments = ordered[0]
+    return render_html(
+        "modwatch.data.validation",
+        "day.html",
+        day=comments.day,
+        status=_worst(ordered),
+        results=ordered,
+        strip=_strip(comments, history),
+    )
+
+
+def render_index(results: Iterable[ValidationResult]) -> str:
+    """Return the list of all validated days, latest first, as HTML text, kept as `index.html`."""
+    days: dict[date, list[ValidationResult]] = {}
+    for result in sorted(results, key=lambda each: (each.day, each.suite)):
+        days.setdefault(result.day, []).append(result)
+    lines = [_line(day, of_day) for day, of_day in sorted(days.items(), reverse=True)]
+    return render_html("modwatch.data.validation", "index.html", lines=lines)
+
+
+def _line(day: date, results: Sequence[ValidationResult]) -> DayLine:
+    comments = [each for each in results if each.suite == "comments"]
+    rows = sum(each.rows for each in comments)
+    invalid = sum(each.rows - each.valid for each in comments)
+    return DayLine(
+        day=day,
+        status=_worst(results),
+        rows=rows,
+        quarantined=f"{invalid:,} ({percentage(invalid, rows)})",
+        failed=tuple(rule.name for each in results for rule in each.failed_of("day")),
+        scored=len(comments) < len(results),
+    )
+
+
+def _worst(results: Sequence[ValidationResult]) -> Status:
+    order: tuple[Status, ...] = ("passed", "warned", "rejected")
+    return max((each.status for each in results), key=order.index)
+
+
+def _strip(today: ValidationResult, history: Iterable[ValidationResult]) -> Strip:
+    """Return the volumes of the latest days up to `today`."""
+    earlier = [v for v in history if v.suite == "comments" and v.day < today.day]
+    days = [*sorted(earlier, key=lambda v: v.day)[-STRIP_DAYS + 1 :], today]
+    most = max(1, *(v.rows for v in days), 1)
+    bars = tuple(
+        Bar(
+            day=v.day,
+            rows=v.rows,
+            x=place * _BAR_STEP,
+            height=round(_STRIP_HEIGHT * v.rows / most, 1),
+            kind=_kind(v, today),
+        )
+        for place, v in enumerate(days)
+    )
+    return Strip(
+        bars=bars,
+        width=len(bars) * _BAR_STEP,
+        height=_STRIP_HEIGHT,
+        bar_width=_BAR_WIDTH,
+        summary=_summary(today, earlier=days[:-1]),
+    )
+
+
+def _kind(result: ValidationResult, today: ValidationResult) -> str:
+    if result is today:
+        return "today"
+    return "rejected" if result.rejected else "usual"
+
+
+def _summary(today: ValidationResult, *, earlier: Sequence[ValidationResult]) -> str:
+    if not earlier:
+        return f"{today.rows:,} rows landed on {today.day}. No earlier day has been validated."
+    low, high = min(v.rows for v in earlier), max(v.rows for v in earlier)
+    return (
+        f"{today.rows:,} rows landed on {today.day}. From {earlier[0].day} to {earlier[-1].day}, "
+        f"the minimum was {low:,} and the maximum {high:,}."
+    )

@@ -1,0 +1,231 @@
+"""The profile of a day: made once, when the day is validated, and kept in the lake.
+
+Data validation, drift and MLflow all read these counts, so they show the same numbers.
+"""
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.common import days
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import COMMENTS, PROFILES
+from modwatch.data.validation.quarantine import is_valid
+from modwatch.data.validation.result import InvalidRows
+from modwatch.data.validation.schema import absent, columns_of
+from modwatch.statistics.drift.profile import (
+    BINS,
+    LENGTH_BANDS,
+    RANGES,
+    Counts,
+    Profile,
+    histogram,
+    length_bands,
+    pooled,
+)
+
+#: Columns that a comment may lack.
+OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")
+
+_PROFILED = pa.schema([COMMENTS.field(name) for name in (*OPTIONAL_COLUMNS, "text")])
+
+#: Columns whose values are counted, and what a missing value counts as: for languages the
+#: "undetermined" of ISO 639.
+_CATEGORIES = {"language": "und", "platform": "(none)"}
+
+#: The columns above, and the length of the text in bands.
+_MIXES = (*_CATEGORIES, "length")
+
+#: Categories kept of a column; the rarest beyond are counted together.
+MOST_CATEGORIES = 100
+
+_OTHERS = "(other)"
+
+
+def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Profile:
+    """Return the profile of a day's valid comments, from one pass over its landed rows.
+
+    Memory holds one batch and the counts.
+
+    Args:
+        landed: batches with `row`, `text` and `OPTIONAL_COLUMNS`; a missing one of the latter
+            counts as null.
+        invalid: the rows to leave out.
+
+    Raises:
+        CheckError: the batches are not those that were validated.
+
+    >>> none = InvalidRows(day=datetime.date(2026, 1, 5), reason=np.zeros(0, np.int16), reasons=())
+    >>> profile_comments([], none).missing["language"]
+    0
+    """
+    nothing = Profile(
+        quarantined=invalid.count,
+        missing=dict.fromkeys(OPTIONAL_COLUMNS, 0),
+        categories={name: {} for name in _MIXES},
+    )
+    parts = (_of_batch(batch, invalid) for batch in landed)
+    total = reduce(lambda before, part: pooled([before, part]), parts, nothing)
+    mixes = {name: _most_frequent(counts) for name, counts in total.categories.items()}
+    return replace(total, categories=mixes)
+
+
+def profile_scores(
+    prob: NDArray[np.float32], flagged: NDArray[np.bool_], model_versions: Sequence[str]
+) -> Profile:
+    """Return the profile of a day's valid scores (n,): probabilities, and which are flagged.
+
+    >>> profile_scores(np.array([0.2, 0.9], np.float32), np.array([False, True]), ["1"]).flagged
+    1
+    """
+    p = prob.astype(np.float64)
+    values = {"prob": p, "uncertainty": p * (1 - p)}
+    return Profile(
+        scores={name: histogram(values[name], upper) for name, upper in RANGES.items()},
+        flagged=int(flagged.sum()),
+        model_version=model_versions[0] if len(model_versions) == 1 else None,
+    )
+
+
+def save_profile(
+    lake: Lake,
+    day: datetime.date,
+    *,
+    comments: Profile | None = None,
+    scores: Profile | None = None,
+) -> None:
+    """Keep the comments, or the scores, of a profile; the other part of the day stays as it is."""
+    stored = read_profile(lake, day)
+    made = (comments or stored).with_scores_of(scores or stored)
+    lake.replace("profiles", day, [profile_rows(day, made)])
+
+
+def read_profile(lake: Lake, day: datetime.date) -> Profile:
+    """Return the profile of `day`; all zeros when there is none."""
+    return read_profiles(lake, [day]).get(day, Profile())
+
+
+def read_profiles(
+    lake: Lake, days: Collection[datetime.date], table: str = "profiles"
+) -> dict[datetime.date, Profile]:
+    """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
+    batches = lake.read_days(table, days)
+    return _profiles(pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES))
+
+
+def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
+    """Yield the ids of the comments of all days before `day`."""
+    (yesterday,) = days.before(day, 1)
+    ids = lake.read_between("comments", datetime.date.min, yesterday, columns=["comment_id"])
+    return (batch.column("comment_id") for batch in ids)
+
+
+def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
+    """Return the profile of `day` as rows of PROFILES."""
+    counted = {
+        "rows": {"comments": made.comments, "quarantined": made.quarantined},
+        "missing": made.missing,
+        **made.categories,
+    }
+    rows: list[dict[str, object]] = [
+        {"feature": feature, "category": category, "count": count}
+        for feature, counts in counted.items()
+        for category, count in counts.items()
+    ]
+    scored: list[dict[str, object]] = [{"feature": "flagged", "count": made.flagged}]
+    for feature, histogram_ in made.scores.items():
+        filled = np.flatnonzero(histogram_)
+        pairs = zip(filled.tolist(), histogram_[filled].tolist(), strict=True)
+        scored += [{"feature": feature, "bin": at, "count": count} for at, count in pairs]
+    rows += [row | {"model_version": made.model_version} for row in scored]
+    return pa.RecordBatch.from_pylist([row | {"dt": day} for row in rows], schema=PROFILES)
+
+
+def _profiles(rows: pa.Table) -> dict[datetime.date, Profile]:
+    """Return the profile of each day of these rows of PROFILES, in order of the days."""
+    counts: dict[datetime.date, dict[str, dict[str, int]]] = {}
+    flagged: dict[datetime.date, tuple[int, str | None]] = {}
+    for row in rows.filter(pc.is_null(rows["bin"])).to_pylist():
+        if row["feature"] == "flagged":
+            flagged[row["dt"]] = row["count"], row["model_version"]
+            continue
+        of_day = counts.setdefault(row["dt"], {})
+        of_day.setdefault(row["feature"], {})[row["category"]] = row["count"]
+    scores = {feature: _histograms(rows, feature, sorted(counts)) for feature in RANGES}
+    return {
+        day: Profile(
+            comments=counts[day]["rows"]["comments"],
+            quarantined=counts[day]["rows"]["quarantined"],
+            missing=counts[day].get("missing", {}),
+            categories={feature: counts[day].get(feature, {}) for feature in _MIXES},
+            scores={feature: scores[feature][number] for feature in RANGES},
+            flagged=flagged[day][0],
+            model_version=flagged[day][1],
+        )
+        for number, day in enumerate(sorted(counts))
+    }
+
+
+def _histograms(rows: pa.Table, feature: str, days: list[datetime.date]) -> Counts:
+    """Return the histogram of a feature on each day (days, BINS)."""
+    binned = rows.filter(pc.and_(pc.equal(rows["feature"], feature), pc.is_valid(rows["bin"])))
+    counts = np.zeros((len(days), BINS), np.int64)
+    at = pc.index_in(binned["dt"], pa.array(days, pa.date32())).to_numpy()
+    counts[at, binned["bin"].to_numpy()] = binned["count"].to_numpy()
+    return counts
+
+
+def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
+    """Return the profile of the valid rows of a batch."""
+    valid = pa.array(is_valid(batch, invalid))
+    columns = {n: column.filter(valid) for n, column in columns_of(batch, _PROFILED).items()}
+    return Profile(
+        comments=valid.true_count,
+        missing={name: absent(columns[name]).true_count for name in OPTIONAL_COLUMNS},
+        categories={
+            **{feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
+            "length": _lengths(columns["text"]),
+        },
+    )
+
+
+def category_names(column: pa.Array, feature: str) -> pa.Array:
+    """Return the category of each comment by `platform` or `language`.
+
+    Languages are without region and in lower case; what is missing has a name of its own.
+
+    >>> category_names(pa.array(["de-AT", None]), "language").to_pylist()
+    ['de', 'und']
+    """
+    names = pc.if_else(absent(column), _CATEGORIES[feature], column)
+    if feature == "language":
+        names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="-.*", replacement=""))
+    return names
+
+
+def _mix(column: pa.Array, feature: str) -> dict[str, int]:
+    """Return the number of comments by category."""
+    counts = pc.value_counts(category_names(column, feature))
+    return {each["values"]: each["counts"] for each in counts.to_pylist()}
+
+
+def _lengths(texts: pa.Array) -> dict[str, int]:
+    """Return the number of texts by band of length."""
+    bands = length_bands(pc.fill_null(pc.utf8_length(texts), 0).to_numpy())
+    counts = np.bincount(bands, minlength=len(LENGTH_BANDS)).tolist()
+    return {band: count for band, count in zip(LENGTH_BANDS, counts, strict=True) if count}
+
+
+def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the most frequent categories, by name among equals, and the others as one."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept = Counter(dict(ordered[:MOST_CATEGORIES]))
+    kept[_OTHERS] += sum(count for _, count in ordered[MOST_CATEGORIES:])
+    return dict(+kept)

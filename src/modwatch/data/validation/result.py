@@ -1,0 +1,217 @@
+"""The result of validating a day: rules, counts and the numbers judged, without a text or an id."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.common.errors import CheckError
+
+Suite = Literal["comments", "scores"]
+Level = Literal["row", "day"]
+Severity = Literal["critical", "warning"]
+Status = Literal["passed", "warned", "rejected"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationRule:
+    """A rule on the column of the same name: a flag that must be false, or a closed range."""
+
+    #: Named after the fault that the rule detects; also the reason in the quarantine.
+    name: str
+    #: `row`: rows that fail it go to quarantine. `day`: validates the day as a whole.
+    level: Level
+    #: `critical` at day level fails the day; a failing row is always quarantined.
+    severity: Severity
+    #: The values allowed, as text.
+    allowed: str
+    #: What the rule requires, as text.
+    expectation: str
+    #: What to do when it fails.
+    remedy: str
+    #: Smallest value allowed; with neither bound, the column is a flag that must be false.
+    minimum: float | None = None
+    #: Largest value allowed. A null is skipped.
+    maximum: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One number of a day, as a rule judges it and as a person reads it."""
+
+    #: Of a row-level rule, the failing rows. None without enough data; then the rule passes.
+    value: float | None
+    observed: str
+
+    @classmethod
+    def of_rows(cls, failing: int, rows: int) -> "Measure":
+        """Return how many rows fail a rule.
+
+        >>> Measure.of_rows(1, 4).observed
+        '1 of 4 rows (25.0 %)'
+        """
+        text = f"{failing:,} of {rows:,} rows ({percentage(failing, rows)})" if failing else "none"
+        return cls(value=failing, observed=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult(ValidationRule, Measure):
+    """A validation rule and its outcome."""
+
+    passed: bool
+
+    @classmethod
+    def of(cls, rule: ValidationRule, measure: Measure, *, failing: int) -> "RuleResult":
+        """Return the result of a rule on a measure, which `failing` rows of its column fail."""
+        return cls(**asdict(rule), **asdict(measure), passed=failing == 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationResult:
+    """The outcome of one suite on one day; small, and free of texts and ids."""
+
+    suite: Suite
+    day: date
+    #: Rows validated.
+    rows: int
+    #: Rows that passed every row-level rule.
+    valid: int
+    results: tuple[RuleResult, ...]
+    #: Quarantined rows by reason, which is the first rule that a row failed.
+    quarantined: dict[str, int]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether validation failed: with a critical rule of the day, nothing is published."""
+        return any(result.severity == "critical" for result in self.failed_of("day"))
+
+    @property
+    def status(self) -> Status:
+        """`rejected`: failed; `warned`: passed with a warning of the day; or `passed`.
+
+        A few rows in quarantine are normal and no warning: `quarantined_many` is the rule for that.
+        """
+        if self.rejected:
+            return "rejected"
+        return "warned" if self.failed_of("day") else "passed"
+
+    @property
+    def failed(self) -> tuple[RuleResult, ...]:
+        """The rules that failed: critical day-level ones first, then warnings, then rows."""
+        return tuple(sorted((r for r in self.results if not r.passed), key=_urgency))
+
+    def failed_of(self, level: Level) -> tuple[RuleResult, ...]:
+        """Return the failed rules of one level, the critical ones first."""
+        return tuple(result for result in self.failed if result.level == level)
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence, for logs and the top of the page."""
+        invalid, warnings = self.rows - self.valid, len(self.failed_of("day"))
+        rows = (
+            f"{self.valid:,} of {self.rows:,} rows are valid" if self.rows else "there are no rows"
+        )
+        tail = f", {invalid:,} quarantined" if invalid and not self.rejected else ""
+        outcome = "passed"
+        if self.rejected:
+            outcome = f"failed ({', '.join(rule.name for rule in self._critical)})"
+        elif warnings:
+            outcome = f"passed with {warnings} warning{'s' * (warnings > 1)}"
+        return f"Validation of the {self.suite} of {self.day} {outcome}: {rows}{tail}."
+
+    @property
+    def error(self) -> str:
+        """The message of the error that ends a failed validation: each failed rule, what to do."""
+        rules = "; ".join(
+            f"{rule.name}: {rule.observed}, allowed: {rule.allowed}" for rule in self._critical
+        )
+        return (
+            f"Validation of the {self.suite} of {self.day} failed ({rules}). "
+            "Open the validation page of the day, fix the cause and run the day again."
+        )
+
+    @property
+    def _critical(self) -> list[RuleResult]:
+        return [rule for rule in self.failed_of("day") if rule.severity == "critical"]
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, with sorted keys, so equal results give equal files."""
+        plain = asdict(self) | {"day": self.day.isoformat()}
+        return json.dumps(plain, sort_keys=True, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "ValidationResult":
+        """Return the result that `to_json` wrote.
+
+        Raises:
+            CheckError: the text is not such a result.
+        """
+        try:
+            plain: dict[str, Any] = json.loads(text)
+            results = tuple(RuleResult(**result) for result in plain["results"])
+            day = date.fromisoformat(plain["day"])
+            return cls(**plain | {"day": day, "results": results})
+        except (ValueError, TypeError, KeyError) as exc:
+            raise CheckError(
+                "A stored validation result cannot be read; run the check of its day again."
+            ) from exc
+
+
+def _urgency(result: RuleResult) -> tuple[bool, bool]:
+    return result.level == "row", result.severity != "critical"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvalidRows:
+    """The rows that fail a row-level rule, and which one."""
+
+    day: date
+    #: (n,) int16 by `row`: 0 is valid, k stands for `reasons[k-1]`.
+    reason: NDArray[np.int16]
+    reasons: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many rows are invalid."""
+        return int(np.count_nonzero(self.reason))
+
+    def failing(self, reason: str) -> NDArray[np.bool_]:
+        """Return whether each row (n,) is invalid for that reason, one of `reasons`.
+
+        >>> rows = InvalidRows(day=date(2026, 1, 5), reason=np.array([0, 1]), reasons=("nul_byte",))
+        >>> rows.failing("nul_byte").tolist()
+        [False, True]
+        """
+        failing: NDArray[np.bool_] = self.reason == self.reasons.index(reason) + 1
+        return failing
+
+    def counts(self) -> dict[str, int]:
+        """Return invalid rows by reason, most frequent first, without reasons that have no row."""
+        counts = np.bincount(self.reason, minlength=len(self.reasons) + 1)[1:]
+        present = [(name, int(n)) for name, n in zip(self.reasons, counts, strict=True) if n]
+        return dict(sorted(present, key=lambda item: (-item[1], item[0])))
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return names joined for a sentence, or `none`."""
+    return ", ".join(names) or "none"
+
+
+def percentage(part: float, whole: float) -> str:
+    """Return a share in per cent; a small one never reads as 0 %.
+
+    >>> percentage(1, 4), percentage(1, 100_000), percentage(0, 3)
+    ('25.0 %', 'under 0.1 %', '0 %')
+    >>> percentage(3, 3)
+    '100 %'
+    """
+    if not part:
+        return "0 %"
+    share = part / whole
+    if share < 0.001:
+        return "under 0.1 %"
+    return "100 %" if share == 1 else f"{100 * share:.1f} %"

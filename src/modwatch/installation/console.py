@@ -1,0 +1,161 @@
+"""The review console of this installation, served alone or inside Airflow."""
+
+import datetime
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from modwatch.installation.mounted import MountedApplication
+from modwatch.settings import EMBEDDED, Settings
+
+# Airflow loads this module in all its processes, and the console takes 1.5 s to import: functions
+# import it when they need it.
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from modwatch.installation.resources import Resources
+    from modwatch.review.console.request_context import ConsoleOptions
+    from modwatch.review.outbox.delivery import Deliverer
+    from modwatch.review.people import OidcOptions
+
+#: Path of the console on Airflow's address.
+AIRFLOW_PREFIX = "/modwatch"
+
+
+def serve(
+    at: "Resources",
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    came: Sequence[int] = (),
+) -> None:
+    """Serve the console until a signal, by default at the address in the settings.
+
+    Meanwhile decisions are delivered to the platform if the settings name its webhook, and an
+    embedded PostgreSQL is started again when it dies. `came` is from `signals_held`: the console
+    ends at once if a signal came before it was ready.
+    """
+    from modwatch.review.console.server import serve as serve_console
+
+    address = urlsplit(at.settings.console_url)
+    with _database_kept_running(at), delivering(at, at.settings.console_url):
+        serve_console(
+            host=host or address.hostname or "127.0.0.1",
+            port=port or address.port or 8090,
+            engine=at.database,
+            options=_options(at, at.settings.console_url),
+            came=came,
+        )
+
+
+@contextmanager
+def _database_kept_running(at: "Resources") -> Iterator[None]:
+    url = at.settings.database_url
+    if url is None or url.get_secret_value() != EMBEDDED:
+        yield
+        return
+    from modwatch.review.embedded import kept_running
+
+    with kept_running(at.embedded_server):
+        yield
+
+
+def _options(at: "Resources", address: str) -> "ConsoleOptions":
+    """Return the console's options, after storing the policy permanently."""
+    from modwatch.review.policy.tree import register_policy
+
+    options = console_options(at.settings, address)
+    register_policy(at.database, options.policy)
+    return options
+
+
+def console_options(settings: Settings, address: str) -> "ConsoleOptions":
+    """Return the options of the console at the public `address`."""
+    from modwatch.review.console.request_context import ConsoleOptions
+    from modwatch.review.policy.tree import load_policy
+    from modwatch.review.queue.lanes import load_lanes
+
+    return ConsoleOptions(
+        lease_length=datetime.timedelta(minutes=settings.lease_minutes),
+        secure_cookies=urlsplit(address).scheme == "https",
+        trusted_proxies=tuple(map(str, settings.trusted_proxies)),
+        require_second_factor=settings.require_second_factor,
+        show_reasons=settings.show_reasons,
+        require_code=settings.require_code,
+        policy=load_policy(settings.policy),
+        lanes=load_lanes(settings.queue_rules),
+        oidc=_oidc(settings, address),
+    )
+
+
+def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
+    from modwatch.review.people import OidcOptions
+
+    if settings.oidc_issuer is None:
+        return None
+    return OidcOptions(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret.get_secret_value(),
+        redirect_url=f"{address.rstrip('/')}/oidc/callback",
+        role_claim=settings.oidc_role_claim,
+        roles=settings.oidc_roles,
+    )
+
+
+class MountedConsole(MountedApplication):
+    """The console inside another server."""
+
+    def _create(self, at: "Resources", exits: ExitStack) -> "ASGIApp":
+        from modwatch.review.console.app import create_app
+
+        address = f"{at.settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
+        app = create_app(at.database, _options(at, address))
+        exits.enter_context(delivering(at, address))
+        return app
+
+
+@contextmanager
+def delivering(at: "Resources", address: str) -> Iterator[None]:
+    """Follow decision log and queue in the background: for the feed, the webhook, and alerts.
+
+    `address` is that of the console, for links.
+    """
+    from modwatch.monitoring.incidents.escalations import EscalationWatch
+
+    stop = threading.Event()
+    watch = EscalationWatch(
+        database=at.database,
+        channels=at.alert_channels,
+        page=f"{address.rstrip('/')}/lead#escalations",
+    )
+    # Daemons, since Airflow ends its server without leaving this block; deliveries resume later.
+    work = [
+        threading.Thread(target=run, args=(stop,), daemon=True)
+        for run in (deliverer(at).run, watch.run)
+    ]
+    for thread in work:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in work:
+            thread.join()
+
+
+def deliverer(at: "Resources") -> "Deliverer":
+    """Return the deliverer of decisions, with the platform's webhook if the settings name one."""
+    from modwatch.review.outbox.delivery import PLATFORM, DecisionWebhook, Deliverer
+    from modwatch.review.policy.tree import load_policy
+
+    settings, channels = at.settings, {}
+    if settings.decision_webhook_url is not None:
+        channels[PLATFORM] = DecisionWebhook(
+            url=settings.decision_webhook_url.get_secret_value(),
+            secret=settings.decision_webhook_secret.get_secret_value(),
+        )
+    category = {node.code: node.dsa_category for node in load_policy(settings.policy).nodes}
+    return Deliverer(engine=at.database, channels=channels, category_of=category.get)

@@ -1,0 +1,139 @@
+"""What the page shows: the worst that is open, the newest day, the week, the queue, the last audit.
+
+Every part is read on its own: what cannot be reached is named, and the rest is shown.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from modwatch.common.errors import ModwatchError
+from modwatch.common.html import render_html
+from modwatch.monitoring.incidents.actions import OpenIncident
+from modwatch.monitoring.incidents.current import current_incidents
+from modwatch.monitoring.publishing.history import PublishedAudit, PublishedDay
+from modwatch.monitoring.publishing.runs import latest_audit, published_history
+from modwatch.review.reporting.workload import LaneState, overview
+
+if TYPE_CHECKING:
+    from modwatch.installation.resources import Resources
+
+_WEEK = 7
+
+#: Incidents that are listed; the others are counted.
+_MOST_INCIDENTS = 30
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstOpen:
+    """The open incidents of the highest severity."""
+
+    #: critical | warning
+    severity: str
+    count: int
+    #: The first day of the oldest.
+    since: date
+
+    @property
+    def said(self) -> str:
+        """A sentence for the heading.
+
+        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).said
+        '2 critical incidents are open, since 2026-10-20'
+        """
+        are = "incident is" if self.count == 1 else "incidents are"
+        return f"{self.count:,} {self.severity} {are} open, since {self.since}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The content of the page; the template uses every field."""
+
+    #: The newest days, latest first; none before the first was published. None: MLflow, which also
+    #: has the audits, could not be read.
+    week: Sequence[PublishedDay] | None
+    #: Incidents that are open now, the most severe first. None: they could not be read.
+    incidents: Sequence[OpenIncident] | None
+    #: How many more are open.
+    more_incidents: int
+    #: None: neither a critical incident nor a warning is open, or that is not known.
+    worst: WorstOpen | None
+    #: The states of the review queues, by name and reason. None: they could not be read.
+    lanes: Sequence[LaneState] | None
+    #: None before the first.
+    audit: PublishedAudit | None
+    #: Where the review console and Airflow are.
+    console_url: str
+    airflow_url: str
+    #: What could not be read, as sentences.
+    problems: Sequence[str]
+
+    @property
+    def newest(self) -> PublishedDay | None:
+        """The newest published day."""
+        return self.week[0] if self.week else None
+
+
+def read_overview(at: "Resources") -> Overview:
+    """Return the content of the page, as it is now."""
+    problems: list[str] = []
+    url = at.settings.mlflow_url
+    # Together: MLflow that is down is waited for once.
+    published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
+    incidents = _or_none(problems, lambda: current_incidents(at.database, at.lake, at.alert_rules))
+    return Overview(
+        week=None if published is None else published[0][: -_WEEK - 1 : -1],
+        incidents=incidents and incidents[:_MOST_INCIDENTS],
+        more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
+        worst=worst_open(incidents or []),
+        lanes=_or_none(problems, lambda: overview(at.database)),
+        audit=None if published is None else published[1],
+        console_url=at.settings.console_url,
+        airflow_url=at.settings.airflow_url,
+        problems=list(dict.fromkeys(problems)),
+    )
+
+
+def worst_open(incidents: Sequence[OpenIncident]) -> WorstOpen | None:
+    """Return the critical incidents, without one the warnings; None if there are neither."""
+    for severity in ("critical", "warning"):
+        if since := [each.since for each in incidents if each.severity == severity]:
+            return WorstOpen(severity=severity, count=len(since), since=min(since))
+    return None
+
+
+def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
+    """Return what `read` returns; after an error of Modwatch, None, and note the error."""
+    try:
+        return read()
+    except ModwatchError as error:
+        problems.append(str(error))
+        return None
+
+
+def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
+    """Return the page as HTML text."""
+    now = (now or datetime.now(UTC)).astimezone(UTC)
+    return render_html(
+        "modwatch.installation.ops_page",
+        "overview.html",
+        styled="modwatch.monitoring.publishing",
+        shown=shown,
+        days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
+        now=f"{now:%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _days_late(day: date, today: date) -> int:
+    """Return how old a day is; 0 if it is not older than the day before.
+
+    >>> _days_late(date(2026, 11, 24), date(2026, 11, 25))
+    0
+    >>> _days_late(date(2026, 10, 20), date(2026, 11, 25))
+    36
+    """
+    age = (today - day).days
+    return age if age > 1 else 0

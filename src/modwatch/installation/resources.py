@@ -1,0 +1,422 @@
+"""Opens the parts of an installation from its settings: lake, source, database, model.
+
+Each part opens at first use, so that a task pays only for what it uses: the review database takes
+0.2 s to import, the statistics of audits 0.5 s, a model 4 s.
+"""
+
+import logging
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modwatch.common.errors import NoChampionError, SettingsError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.files import Folder
+from modwatch.data.sources import corpora
+from modwatch.data.sources.community import Community, Drift
+from modwatch.data.sources.files import FileSource
+from modwatch.data.sources.own_scores import OwnScores
+from modwatch.data.sources.replay import ReplaySource
+from modwatch.data.sources.sources import Source
+from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.thresholds import Thresholds
+from modwatch.models.registry import (
+    challenger_version,
+    champion_version,
+    fetch,
+    stored_reference,
+)
+from modwatch.monitoring.incidents.channels import (
+    Channel,
+    MailChannel,
+    Retry,
+    SmtpServer,
+    WebhookChannel,
+)
+from modwatch.monitoring.incidents.rules import AlertRule, load_rules
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.settings import (
+    EMBEDDED,
+    CommunitySourceSettings,
+    FileSourceSettings,
+    ReplaySourceSettings,
+    Settings,
+    SqlSourceSettings,
+    load_settings,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from modwatch.audits.store import AuditStore
+    from modwatch.audits.witnesses import Witnesses
+    from modwatch.models.scoring.remote import RemoteScorer
+    from modwatch.models.scoring.scorer import Scorer
+    from modwatch.monitoring.measurements.references import ReferencePlan
+    from modwatch.review.embedded import EmbeddedServer
+    from modwatch.review.log.witnesses import Authority
+    from modwatch.review.queue.lanes import Lanes
+    from modwatch.statistics.divergence.identities import Terms
+    from modwatch.statistics.drift.profile import Profile
+
+_log = logging.getLogger(__name__)
+
+#: Settings of a source that are not fields of it.
+_OWN = ("own_scores", "own_threshold", "own_model_version")
+
+#: Value of the setting `scorer` by which tasks score themselves.
+_LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The adapters of one process. Open it with `open_resources`."""
+
+    settings: Settings
+    _exit: ExitStack
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The Delta tables."""
+        return Lake(root=self.settings.lake_root)
+
+    @cached_property
+    def checks(self) -> CheckStore:
+        """Results and pages of data validation."""
+        return CheckStore(root=self.settings.checks_root)
+
+    @property
+    def audit_store(self) -> "AuditStore":
+        """The evidence of audits."""
+        from modwatch.audits.review_items import audit_lock
+        from modwatch.audits.store import AuditStore
+
+        return AuditStore(
+            root=f"{self.settings.lake_root.rstrip('/')}/_audits",
+            lock=lambda audit: audit_lock(self.database, audit),
+        )
+
+    @property
+    def witness_folder(self) -> Folder | None:
+        """Where witnesses of the decision log are kept; None: nowhere."""
+        root = self.settings.witness_folder
+        return None if root is None else Folder(root=root, holds="witnesses")
+
+    @property
+    def authority(self) -> "Authority | None":
+        """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
+        from modwatch.common.timestamps import read_roots
+        from modwatch.review.log.witnesses import Authority
+
+        url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
+        if url is None or roots is None:
+            return None
+        return Authority(url=url.get_secret_value(), roots=read_roots(roots))
+
+    @cached_property
+    def witnesses(self) -> "Witnesses":
+        """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
+        from modwatch.audits.signatures import read_signers
+        from modwatch.audits.witnesses import Witnesses
+        from modwatch.common.timestamps import read_roots
+
+        at = self.settings
+        return Witnesses(
+            signers=read_signers(at.audit_signers) if at.audit_signers else None,
+            roots=read_roots(at.timestamp_roots) if at.timestamp_roots else (),
+            authority=at.timestamp_url.get_secret_value() if at.timestamp_url else "",
+        )
+
+    @cached_property
+    def identity_terms(self) -> "Terms":
+        """The words of each identity, for comments whose source names no groups."""
+        from modwatch.statistics.divergence.identities import read_identity_terms
+
+        return read_identity_terms(self.settings.identity_terms)
+
+    @cached_property
+    def source(self) -> Source:
+        """Where comments come from."""
+        return open_source(self.settings)
+
+    @cached_property
+    def database(self) -> "Engine":
+        """The review database."""
+        from modwatch.review.database import connect
+
+        url = self.settings.database_url
+        if url is None:
+            raise SettingsError(
+                "MODWATCH_DATABASE_URL is not set; set it to "
+                "postgresql://user:password@host/database, or to embedded for a server in "
+                "MODWATCH_HOME"
+            )
+        own = url.get_secret_value() == EMBEDDED
+        engine = connect(self._embedded_url() if own else url.get_secret_value())
+        self._exit.callback(engine.dispose)
+        return engine
+
+    def migrate(self) -> None:
+        """Bring the review database up to date; nothing when it is."""
+        from modwatch.review.database import role_of
+        from modwatch.review.migrate import upgrade
+
+        owner, url = self.settings.database_owner_url, self.settings.database_url
+        if owner is None or url is None or url.get_secret_value() == EMBEDDED:
+            upgrade(self.database)
+        else:  # before the first migration, the application may not even connect
+            upgrade(owner.get_secret_value(), application=role_of(url.get_secret_value()))
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Bounds of the validation rules."""
+        return Thresholds(
+            max_text_length=self.settings.max_text_length,
+            trailing_days=self.settings.history_days,
+        )
+
+    @property
+    def policy(self) -> RoutingPolicy:
+        """How many comments people see, and which."""
+        return RoutingPolicy(
+            review_fraction=self.settings.review_fraction,
+            slice_share=self.settings.slice_share,
+            strategy=self.settings.strategy,
+            toxic_share=self.settings.toxic_share,
+            confirmation_share=self.settings.confirmation_share,
+        )
+
+    @property
+    def lanes(self) -> "Lanes":
+        """How the queue serves each reason."""
+        from modwatch.review.queue.lanes import load_lanes
+
+        return load_lanes(self.settings.queue_rules)
+
+    @cached_property
+    def sampling_salt(self) -> str:
+        """The secret of the random slice: the setting, or one made once and kept in HOME."""
+        given = self.settings.sampling_salt.get_secret_value()
+        return given or _kept_secret(self.settings.home / "secrets" / "sampling_salt")
+
+    def champion_version(self) -> str:
+        """Return the version that carries the champion alias; raises NoChampionError."""
+        return champion_version(self.settings.model_name, self.settings.mlflow_url)
+
+    def challenger_version(self) -> str | None:
+        """Return the version with the alias challenger, which is scored in shadow; None: none."""
+        return challenger_version(self.settings.model_name, self.settings.mlflow_url)
+
+    def planned_version(self) -> str:
+        """Return the version that scores a day: the champion, or that of the model server.
+
+        Raises NoChampionError when there is no champion, ModelError when the server has no model.
+        """
+        if self.settings.scorer == _LOCAL:
+            return self.champion_version()
+        return self._remote_scorer(self.settings.scorer_version).model_version
+
+    def scorer(self, version: str) -> "Scorer":
+        """Return the scorer of `version`: on a model server, or in this process.
+
+        For the latter it is fetched from the registry at most once.
+        """
+        if self.settings.scorer != _LOCAL:
+            return self._remote_scorer(version)
+        return self.local_scorer(version)
+
+    def local_scorer(self, version: str) -> "Scorer":
+        """Return the in-process scorer of `version`, fetched from the registry at most once."""
+        from modwatch.models.scoring.opening import open_scorer
+
+        fetched = fetch(
+            self.settings.model_name,
+            version,
+            tracking_uri=self.settings.mlflow_url,
+            cache_dir=self.settings.models_folder,
+        )
+        return open_scorer(
+            fetched.folder,
+            model_version=version,
+            threshold=fetched.threshold,
+            device=self.settings.device,
+            threads=self.settings.torch_threads,
+            precision=self.settings.precision,
+            compiled=self.settings.torch_compile,
+        )
+
+    def model_reference(self, version: str) -> "Profile | None":
+        """Return held-out comments as `version` scores them.
+
+        None: the model server or the registry does not know them.
+        """
+        from modwatch.models.reference import from_json
+
+        settings = self.settings
+        if settings.scorer != _LOCAL:
+            return None
+        try:
+            stored = stored_reference(
+                settings.model_name,
+                version,
+                tracking_uri=settings.mlflow_url,
+                cache_dir=settings.models_folder,
+            )
+        except NoChampionError:  # deleted since it scored the day
+            return None
+        return from_json(stored, model_version=version)
+
+    @property
+    def reference_plan(self) -> "ReferencePlan":
+        """How the days are chosen that a day is compared with."""
+        from modwatch.monitoring.incidents.actions import acceptances
+        from modwatch.monitoring.measurements.references import (
+            ReferencePlan,
+            accepted_levels,
+        )
+
+        accepted = acceptances(self.database) if self.settings.database_url else {}
+        return ReferencePlan(
+            accepted=accepted_levels(self.alert_rules, accepted),
+            rules=self.alert_rules,
+            trailing_days=self.settings.history_days,
+            fixed_days=self.settings.reference_days,
+            fixed_first=self.settings.reference_first_day,
+        )
+
+    def _remote_scorer(self, version: str | None) -> "RemoteScorer":
+        from modwatch.models.scoring.remote import RemoteScorer
+
+        settings = self.settings
+        token = settings.scorer_token
+        return self._exit.enter_context(
+            RemoteScorer(
+                settings.scorer,
+                model=settings.scorer_model or settings.model_name,
+                model_version=version,
+                threshold=settings.scorer_threshold,
+                token=None if token is None else token.get_secret_value(),
+                concurrency=settings.scorer_requests,
+            )
+        )
+
+    @cached_property
+    def alert_rules(self) -> tuple[AlertRule, ...]:
+        """What alerts are raised about; raises SettingsError when a rule is impossible."""
+        return load_rules(self.settings.alert_rules)
+
+    @cached_property
+    def alert_channels(self) -> tuple[Channel, ...]:
+        """Where alerts go: to the webhook, by mail, or nowhere."""
+        return open_channels(self.settings)
+
+    @cached_property
+    def embedded_server(self) -> "EmbeddedServer":
+        """The embedded PostgreSQL, if `database` is on it."""
+        from modwatch.review.embedded import embedded
+
+        return self._exit.enter_context(embedded(self.settings.home / "postgres"))
+
+    def _embedded_url(self) -> str:
+        from modwatch.review.embedded import APPLICATION
+        from modwatch.review.migrate import upgrade
+
+        server = self.embedded_server
+        url = server.application_url("modwatch")
+        upgrade(server.url("modwatch"), application=APPLICATION)  # nobody else looks after it
+        return url
+
+
+@contextmanager
+def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
+    """Open the resources of `settings`, or of the environment; close what was opened at the end.
+
+    Raises:
+        SettingsError: a setting is impossible.
+    """
+    with ExitStack() as stack:
+        yield Resources(settings or load_settings(), stack)
+
+
+def open_source(settings: Settings) -> Source:
+    """Return the source that the settings name."""
+    match settings.source:
+        case FileSourceSettings() as files:
+            given = files.model_dump(exclude={"kind", *_OWN})
+            return FileSource(**given, own_scores=_own_scores(files))
+        case SqlSourceSettings() as sql:
+            from modwatch.data.sources.sql import SqlSource
+
+            url = sql.url.get_secret_value()
+            given = sql.model_dump(exclude={"kind", "url", *_OWN})
+            return SqlSource(url=url, **given, own_scores=_own_scores(sql))
+        case ReplaySourceSettings() as replay:
+            corpus = corpora.load(replay.corpus, replay.path)
+            if corpus.left_out:
+                _log.warning(
+                    "Rows of the corpus could not be used: %s.",
+                    ", ".join(f"{count} {reason}" for reason, count in corpus.left_out.items()),
+                    extra={"event": "corpus_rows_left_out", "left_out": dict(corpus.left_out)},
+                )
+            return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
+        case CommunitySourceSettings() as community:
+            others = community.model_dump(exclude={"kind", "drift_from", "drift_platform"})
+            return Community(drift=_drift(community), **others)
+
+
+def _drift(community: CommunitySourceSettings) -> Drift | None:
+    """Return the drift of a community, everywhere or on a new platform; None: it has none."""
+    if community.drift_from is None:
+        return None
+    if community.drift_platform is None:
+        return Drift(start=community.drift_from)
+    platform = community.drift_platform
+    return Drift(start=community.drift_from, platform=platform, share=0.4, prevalence=0.4)
+
+
+def _own_scores(source: FileSourceSettings | SqlSourceSettings) -> OwnScores | None:
+    """Return what stands for columns of scores that the source lacks; None: it brings no scores."""
+    if not source.own_scores:
+        return None
+    return OwnScores(threshold=source.own_threshold, model_version=source.own_model_version)
+
+
+def open_channels(settings: Settings) -> tuple[Channel, ...]:
+    """Return the channels of alerts that the settings name."""
+    retry = Retry(timeout=settings.alert_timeout)
+    channels: list[Channel] = []
+    if settings.alert_webhook_url:
+        url = settings.alert_webhook_url.get_secret_value()
+        secret = settings.alert_webhook_secret.get_secret_value()
+        channels.append(WebhookChannel(url=url, secret=secret, retry=retry))
+    if settings.alert_smtp_url:
+        mail = MailChannel(
+            server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
+            sender=settings.alert_mail_from,
+            recipients=settings.alert_mail_to,
+            retry=retry,
+        )
+        channels.append(mail)
+    return tuple(channels)
+
+
+def _kept_secret(path: Path) -> str:
+    """Return the secret in `path`, made at first use; processes that race agree on one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # mode 0600
+                draft.write(secrets.token_hex(32))
+                draft.flush()
+                with suppress(FileExistsError):  # another process was first
+                    path.hardlink_to(draft.name)
+        return path.read_text()
+    except OSError as exc:
+        raise SettingsError(
+            f"no secret can be kept in {path}; set MODWATCH_SAMPLING_SALT or MODWATCH_HOME"
+        ) from exc

@@ -1,0 +1,123 @@
+"""The in-process scorer: a saved model on a device of this machine."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from modwatch.common.errors import ModelError
+from modwatch.models.artifact import load
+from modwatch.models.devices import device_of, has_bf16
+from modwatch.models.memory import BatchLimits, LastingLimits
+from modwatch.models.posterior import LogitPosterior
+from modwatch.models.scoring.engine import Ids, score_in_windows
+from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.tokenizer import encode
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+#: Maximum of padded subwords, and of comments, in one forward pass; bounds its memory.
+_LIMITS = {
+    "cpu": BatchLimits(batch_size=256, batch_tokens=4_096),
+    "cuda": BatchLimits(batch_size=1_024, batch_tokens=32_768),
+}
+#: Hidden values of a batch for each thread of a CPU; those of a layer stay in its own cache.
+_VALUES = 262_144
+#: Fewest subwords of a batch on a CPU.
+_LEAST_TOKENS = 256
+
+
+class LocalScorer:
+    """Scores comments in this process; satisfies `scoring.scorer.Scorer`.
+
+    Comments are scored in batches of similar length, equal ones once. The batching changes a
+    probability by rounding only (≤ 1e-6 in fp32), and the same list gives exactly the same scores.
+    Except for the three numbers per text that are returned, memory does not grow with the number of
+    texts.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        model_version: str,
+        device: str = "cpu",
+        threads: int | None = None,
+        precision: Precision = "auto",
+        compiled: bool = False,
+    ) -> None:
+        """Load the artifact in `folder`.
+
+        Args:
+            folder: from `models.artifact.save`.
+            model_version: in the registry.
+            device: auto, cpu, cuda or cuda:n.
+            threads: torch threads of the process; None leaves them unchanged.
+            precision: of the encoder; the head always uses fp32. `auto` is bfloat16 where the
+                device is faster with it, and where in training it agreed with fp32
+                (`models.agreement`).
+            compiled: let TorchInductor compile the encoder (`Predictor.compile`).
+
+        Raises:
+            ModelError: the artifact is not valid, or there is no such device.
+        """
+        if precision not in get_args(Precision):
+            raise ModelError(f"precision must be auto, fp32 or bf16, got {precision!r}")
+        if threads is not None:
+            torch.set_num_threads(threads)
+        self.model_version = model_version
+        model, at = load(folder), device_of(device)
+        automatic = has_bf16(at) and model.facts.bf16_is_close
+        #: What `auto` has chosen.
+        self.precision = (
+            "bf16" if precision == "bf16" or (automatic and precision == "auto") else "fp32"
+        )
+        # In bfloat16 it has copies of the encoders; nothing keeps those in fp32.
+        self.predictor = model.predictor(at, bf16=self.precision == "bf16")
+        if compiled:
+            self.predictor.compile()
+        self._limits = LastingLimits(_limits(model.members[0].encoder, at))
+        #: Subwords that were scored so far.
+        self.subwords = 0
+        self.tokenizer, self.max_length = model.tokenizer, model.recipe.max_length
+        self.calibration, self.threshold = model.calibration, model.threshold
+        self.digest = model.digest
+
+    @property
+    def limits(self) -> BatchLimits:
+        """Of a batch; halved when memory runs out, until it has sufficed for a while."""
+        return self._limits.current
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        """Return predictions for `texts`, in their order.
+
+        Where memory runs out, batches are halved. Raises ModelError when one comment does not fit.
+        """
+        return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
+
+    def _tokenize(self, texts: Sequence[str]) -> Ids:
+        return encode(self.tokenizer, texts, max_length=self.max_length)
+
+    def _predict(self, ids: Ids) -> Predictions:
+        def run(limits: BatchLimits) -> LogitPosterior:
+            return self.predictor.predict(ids, **limits.sizes())
+
+        self.subwords += sum(map(len, ids))
+        posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
+        moments = posterior.moments(self.calibration)
+        columns = moments.prob, moments.variance, moments.mutual_information
+        return Predictions.from_columns(np.stack(columns))
+
+
+def _limits(encoder: PreTrainedModel, device: torch.device) -> BatchLimits:
+    """Return the limits of a batch on `device`; smaller on a CPU for a wide encoder."""
+    limits = _LIMITS[device.type]
+    if device.type != "cpu":
+        return limits
+    fitting = torch.get_num_threads() * _VALUES // int(encoder.config.hidden_size)
+    tokens = min(limits.batch_tokens, max(_LEAST_TOKENS, fitting))
+    return replace(limits, batch_tokens=tokens)

@@ -1,0 +1,279 @@
+"""Splits the comments of a day into shards, and scores the comments of a shard."""
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.common.errors import ModelError, OutdatedTableError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import SCORES, STAGED_SCORES
+from modwatch.models.scoring.scorer import Predictions, Scorer
+
+#: Bytes of UTF-8 a subword, roughly, and the most subwords that models read of a comment.
+_BYTES_PER_SUBWORD = 4
+_MOST_SUBWORDS = 512
+
+#: Most shards of a day; Airflow expands a task to 1,024 at most, by default.
+_MOST_SHARDS = 1_000
+
+#: Rows of a piece, whose scores are kept when the task is killed later.
+_PIECE_ROWS = 10_000
+
+
+def subwords(texts: pa.Array) -> NDArray[np.float64]:
+    """Return about how many subwords a model reads of each text.
+
+    >>> subwords(pa.array(["", "a" * 40, "a" * 9_000])).tolist()
+    [2.0, 12.0, 512.0]
+    """
+    length = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+    size: NDArray[np.float64] = length.astype(np.float64)
+    marks = 2  # at the beginning and end
+    return np.minimum(marks + size / _BYTES_PER_SUBWORD, _MOST_SUBWORDS)
+
+
+def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[range]:
+    """Return the rows of each shard: numbers of the source, in order, each in one shard.
+
+    A shard has about `shard_tokens` subwords, or more where the day would have over a thousand
+    shards.
+
+    >>> day = [pa.RecordBatch.from_pydict({"row": range(10), "text": ["a" * 72] * 10})]
+    >>> shards(day, shard_tokens=100)  # of 20 subwords each
+    [range(0, 5), range(5, 10)]
+
+    Args:
+        batches: the comments of the day in any order, with `row` and `text`.
+        shard_tokens: positive.
+
+    Raises:
+        OutdatedTableError: an older version of Modwatch stored the comments, without numbers.
+    """
+    parts = [_rows_and_subwords(batch) for batch in batches if batch.num_rows]
+    if not parts:
+        return []
+    row, size = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(row)
+    row, until = row[order], np.cumsum(size[order])
+    count = min(int(np.ceil(until[-1] / shard_tokens)), _MOST_SHARDS, len(row))
+    ends = np.searchsorted(until, np.arange(1, count) * until[-1] / count) + 1
+    firsts = [row[0], *row[np.unique(ends[ends < len(row)])], row[-1] + 1]
+    return [range(int(first), int(end)) for first, end in itertools.pairwise(firsts)]
+
+
+def _rows_and_subwords(comments: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the row and the subwords of each comment, without memory of the batch."""
+    row = comments.column("row")
+    if row.null_count:
+        raise OutdatedTableError(
+            "the day's comments have no row numbers; run check_comments of the day again"
+        )
+    return row.to_numpy().copy(), subwords(comments.column("text"))
+
+
+def pieces(shard: range) -> dict[int, range]:
+    """Return the rows of the pieces of a shard, by number: those that are stored stay so.
+
+    >>> pieces(range(5, 20_005))
+    {0: range(5, 10005), 1: range(10005, 20005)}
+    """
+    firsts = range(shard.start, shard.stop, _PIECE_ROWS)
+    return {
+        number: range(first, min(first + _PIECE_ROWS, shard.stop))
+        for number, first in enumerate(firsts)
+    }
+
+
+def digests(comments: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return a 64-bit hash (n,) of each comment, over all columns of the batch.
+
+    >>> day = pa.RecordBatch.from_pydict({"comment_id": ["a", "b"], "text": ["x", "x"]})
+    >>> bool((digests(day) == digests(day)).all()), len(set(digests(day).tolist()))
+    (True, 2)
+    """
+    hashed = pd.util.hash_pandas_object(comments.to_pandas(), index=False, categorize=False)
+    return hashed.to_numpy().view(np.int64)
+
+
+def stale_scores(scored: Iterable[pa.Array], comments: Iterable[NDArray[np.int64]]) -> int:
+    """Return how many scores are not of a comment as it is now, from the digests of both.
+
+    >>> stale_scores([pa.array([7, 8]), pa.array([9, None])], [np.array([9, 8, 6])])
+    2
+    """
+    none = np.empty(0, np.int64)
+    filled = (pc.fill_null(chunk, 0).to_numpy() for chunk in scored)  # null: an older version's
+    of_scores, of_comments = (np.concatenate([none, *chunks]) for chunks in (filled, comments))
+    return int(np.isin(of_scores, of_comments, invert=True).sum())
+
+
+def stored_pieces(scores: Iterable[pa.RecordBatch], *, model_version: str) -> dict[int, set[int]]:
+    """Return the digests of the comments of each piece that a version has scored.
+
+    >>> rows = [{"piece": 0, "model_version": "7", "digest": 12},
+    ...         {"piece": 1, "model_version": "6", "digest": 34}]
+    >>> stored_pieces([pa.RecordBatch.from_pylist(rows)], model_version="7")
+    {0: {12}}
+
+    Args:
+        scores: of the shard, with `piece`, `model_version` and `digest`.
+        model_version: that scores the day; scores of others are left out.
+    """
+    found = dict[int, set[int]]()
+    for batch in scores:
+        wanted = batch.filter(pc.equal(batch.column("model_version"), model_version))
+        columns = (wanted.column(name).to_pylist() for name in ("piece", "digest"))
+        for piece, digest in zip(*columns, strict=True):
+            found.setdefault(piece, set()).add(digest)
+    return found
+
+
+def store_shard(
+    lake: Lake,
+    day: datetime.date,
+    shard: int,
+    rows: range,
+    *,
+    model_version: str,
+    columns: Sequence[str],
+    scoring: Callable[[], Callable[[pa.RecordBatch], pa.RecordBatch]],
+) -> int:
+    """Score the pieces of a shard that are not stored; return how many comments the shard holds.
+
+    A piece is stored as soon as it is scored, and is kept if it has exactly the comments of this
+    plan, as they are now.
+
+    Args:
+        lake: where the comments are, and the table `staged_scores`.
+        day: of the comments.
+        shard: number of the shard.
+        rows: its comments, by their numbers in the source.
+        model_version: that scores the day.
+        columns: of the comments, that scores are made from.
+        scoring: called once if a piece is left, returns what scores a batch of comments.
+    """
+    keys = ["piece", "model_version", "digest"]
+    stored = stored_pieces(
+        lake.read("staged_scores", day, columns=keys, shard=shard), model_version=model_version
+    )
+
+    def comments(part: range) -> pa.RecordBatch:
+        return lake.read_rows("comments", day, part, columns=columns)
+
+    left = {
+        piece: part
+        for piece, part in pieces(rows).items()
+        if piece not in stored or stored[piece] != set(digests(comments(part)).tolist())
+    }
+    if left:
+        score = scoring()
+        for piece, part in left.items():
+            batch = comments(part)
+            scored = staged(score(batch), shard=shard, piece=piece, digest=digests(batch))
+            lake.replace("staged_scores", day, [scored], shard=shard, piece=piece)
+    return lake.count("staged_scores", day, shard=shard)
+
+
+class ScoresOnce:
+    """Scores equal texts of a shard once; satisfies `scoring.scorer.Scorer`.
+
+    It keeps the texts, and three numbers of each.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._place: dict[str, int] = {}
+        self._columns = np.zeros((3, 0), np.float32)
+
+    @property
+    def model_version(self) -> str:
+        """That of the scorer."""
+        return self._scorer.model_version
+
+    @property
+    def threshold(self) -> float:
+        """That of the scorer."""
+        return self._scorer.threshold
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        """Return predictions for `texts`, in their order."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._place))
+        if new:
+            columns = self._scorer.score(new).columns
+            self._columns = np.concatenate([self._columns, columns], axis=1)
+            self._place |= {text: len(self._place) + i for i, text in enumerate(new)}
+        return Predictions.from_columns(self._columns[:, [self._place[text] for text in texts]])
+
+
+def score_rows(
+    batch: pa.RecordBatch, scorer: Scorer, *, day: datetime.date, role: str = "champion"
+) -> pa.RecordBatch:
+    """Return the scores of a batch with `comment_id` and `text`, as SCORES."""
+    predictions = scorer.score(batch.column("text").to_pylist())
+    rows = batch.num_rows
+    return score_batch(
+        batch,
+        predictions,
+        day=day,
+        role=role,
+        model_version=pa.array([scorer.model_version] * rows),
+        flagged=predictions.prob.astype(np.float64) > scorer.threshold,
+        threshold=np.full(rows, scorer.threshold),
+    )
+
+
+def score_batch(
+    batch: pa.RecordBatch,
+    predictions: Predictions,
+    *,
+    day: datetime.date,
+    role: str,
+    **decided: pa.Array | NDArray[Any],
+) -> pa.RecordBatch:
+    """Return predictions for a batch with `comment_id` as SCORES.
+
+    `decided` are its columns `model_version`, `flagged` and `threshold`.
+    """
+    rows = batch.num_rows
+    columns = {
+        "dt": pa.array([day] * rows, pa.date32()),
+        "comment_id": batch.column("comment_id"),
+        "role": pa.array([role] * rows),
+        "prob": predictions.prob,
+        "uncertainty": predictions.uncertainty,
+        "model_variance": predictions.model_variance,
+        "mutual_information": predictions.mutual_information,
+        **decided,
+    }
+    arrays = [pa.array(columns[field.name], field.type) for field in SCORES]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
+
+
+def staged(
+    scores: pa.RecordBatch, *, shard: int, piece: int, digest: NDArray[np.int64]
+) -> pa.RecordBatch:
+    """Return SCORES of a piece of a shard, of comments with these digests, as STAGED_SCORES."""
+    numbers = [pa.array(np.full(scores.num_rows, each, np.int32)) for each in (shard, piece)]
+    columns = [*scores.columns, *numbers, pa.array(digest)]
+    return pa.RecordBatch.from_arrays(columns, schema=STAGED_SCORES)
+
+
+def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:
+    """Return SCORES unchanged; raise ModelError unless every `prob` is in [0, 1].
+
+    For scores that the validation of the day does not see.
+    """
+    prob = scores.column("prob").to_numpy()
+    if not ((prob >= 0) & (prob <= 1)).all():
+        (version,) = {*scores.column("model_version").slice(0, 1).to_pylist()}
+        raise ModelError(
+            f"version {version} returns values outside [0, 1]; remove its alias in MLflow"
+        )
+    return scores

@@ -1,0 +1,170 @@
+"""Texts of concurrent requests in common batches."""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.models.scoring.scorer import Predictions, Scorer
+
+#: Most characters and texts that are scored together; the scorer makes batches of subwords of them.
+#: A text counts as 32 characters at least.
+_CHARACTERS = 65_536
+_LEAST = 32
+#: Texts of a request that are taken in its turn, before those of other requests.
+_PIECE = 64
+#: Texts a second, before any were scored.
+_FIRST_RATE = 100.0
+
+#: Called after each batch with its number of texts and of subwords, and its seconds.
+OnBatch = Callable[[int, int, float], None]
+
+
+class OverloadedError(Exception):
+    """Too many texts or characters wait; `seconds` is when it may be worth a try."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many texts wait; try again in {seconds} s")
+        self.seconds = seconds
+
+
+@dataclass(eq=False)
+class _Job:
+    """The texts of a request."""
+
+    texts: Sequence[str]
+    done: "asyncio.Future[NDArray[np.float32]]"
+    columns: NDArray[np.float32] = field(init=False)
+    #: Texts that were taken, and those that were scored.
+    taken: int = 0
+    scored: int = 0
+
+    def __post_init__(self) -> None:
+        self.columns = np.zeros((3, len(self.texts)), np.float32)
+
+
+class Batcher:
+    """Scores the texts of concurrent requests together, a batch at a time.
+
+    While one batch is scored, the texts that arrive wait for the next: under load the batches are
+    large, and a single text waits for nothing. Requests take turns, so that one with many texts
+    does not hold up the others.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        *,
+        most_waiting: int,
+        most_characters: int,
+        report: OnBatch = lambda *_: None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            scorer: called in a thread, by one batch at a time.
+            most_waiting: texts; a request that would make it more is refused, unless no text waits.
+            most_characters: of the waiting texts, likewise.
+            report: called after each batch.
+        """
+        self.scorer = scorer
+        self._most, self._most_characters, self._report = most_waiting, most_characters, report
+        self._jobs: deque[_Job] = deque()
+        self._waiting = self._characters = 0
+        self._rate = _FIRST_RATE
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="score")
+        self._work: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Texts that wait for their batch."""
+        return self._waiting
+
+    async def score(self, texts: Sequence[str]) -> Predictions:
+        """Return predictions for `texts`, in their order.
+
+        Raises:
+            OverloadedError: too many texts or characters wait.
+        """
+        characters = sum(map(len, texts))
+        too_many = self._waiting + len(texts) > self._most
+        too_long = self._characters + characters > self._most_characters
+        if self._waiting and (too_many or too_long):
+            raise OverloadedError(max(1, math.ceil(self._waiting / self._rate)))
+        job = _Job(texts, asyncio.get_running_loop().create_future())
+        if not texts:
+            return Predictions.from_columns(job.columns)
+        self._jobs.append(job)
+        self._waiting += len(texts)
+        self._characters += characters
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+        return Predictions.from_columns(await job.done)
+
+    async def close(self) -> None:
+        """Wait for the requests that were accepted."""
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._jobs:
+            pieces = self._take()
+            if not pieces:  # all were cancelled
+                continue
+            texts = [text for job, rows in pieces for text in job.texts[rows]]
+            began, before = time.perf_counter(), getattr(self.scorer, "subwords", 0)
+            try:
+                found = await loop.run_in_executor(self._thread, self.scorer.score, texts)
+            except Exception as exc:  # noqa: BLE001 - it belongs to those who asked
+                _fail(pieces, exc)
+                continue
+            seconds = time.perf_counter() - began
+            self._rate += 0.2 * (len(texts) / max(seconds, 1e-6) - self._rate)
+            self._report(len(texts), getattr(self.scorer, "subwords", 0) - before, seconds)
+            _hand_out(pieces, found)
+
+    def _take(self) -> list[tuple[_Job, slice]]:
+        """Return the next batch: pieces of the waiting requests, in turns."""
+        pieces, room = list[tuple[_Job, slice]](), _CHARACTERS
+        while self._jobs and (room > 0 or not pieces):
+            job = self._jobs.popleft()
+            rows = slice(job.taken, min(job.taken + _PIECE, len(job.texts)))
+            if job.done.done():  # cancelled, or failed with an earlier piece
+                self._no_longer_waiting(job.texts[job.taken :])
+                continue
+            room -= sum(max(_LEAST, len(text)) for text in job.texts[rows])
+            pieces.append((job, rows))
+            self._no_longer_waiting(job.texts[rows])
+            job.taken = rows.stop
+            if job.taken < len(job.texts):
+                self._jobs.append(job)
+        return pieces
+
+    def _no_longer_waiting(self, texts: Sequence[str]) -> None:
+        self._waiting -= len(texts)
+        self._characters -= sum(map(len, texts))
+
+
+def _fail(pieces: list[tuple[_Job, slice]], exc: Exception) -> None:
+    for job, _ in pieces:
+        if not job.done.done():
+            job.done.set_exception(exc)
+
+
+def _hand_out(pieces: list[tuple[_Job, slice]], found: Predictions) -> None:
+    columns, start = found.columns, 0
+    for job, rows in pieces:
+        count = rows.stop - rows.start
+        job.columns[:, rows] = columns[:, start : start + count]
+        start += count
+        job.scored += count
+        if job.scored == len(job.texts) and not job.done.done():
+            job.done.set_result(job.columns)

@@ -1,0 +1,220 @@
+"""Messages of the Open Inference Protocol, version 2: texts in, predictions out.
+
+Source: the protocol's HTTP/REST interface, and the extension for binary tensors, which the clients
+of Triton use by default: a JSON header, whose length a header of HTTP states, and the tensors'
+bytes behind it.
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.models.scoring.scorer import Predictions
+
+#: Header with the length of the JSON before binary tensors.
+JSON_LENGTH = "Inference-Header-Content-Length"
+_MOST_DIGITS = 12  # of that length; Python reads no number of thousands of digits
+
+#: The one input.
+INPUT = {"name": "text", "datatype": "BYTES", "shape": [-1]}
+#: The outputs, in the order of a response that names none.
+OUTPUTS = tuple(
+    {"name": name, "datatype": "FP32", "shape": [-1]}
+    for name in ("prob", "uncertainty", "model_variance", "mutual_information")
+)
+_NAMES = tuple(str(output["name"]) for output in OUTPUTS)
+
+
+class RequestError(Exception):
+    """A request that is answered with an error; the message is the client's to read.
+
+    It never contains a text.
+    """
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferRequest:
+    """A request for predictions."""
+
+    texts: list[str]
+    #: As the client gave it, and gets it back.
+    id: str | None
+    #: Names of the outputs, and whether each is binary.
+    outputs: dict[str, bool]
+
+
+def parse_request(body: bytes, json_length: str | None, *, most: int) -> InferRequest:
+    """Return the request in a body.
+
+    Args:
+        body: of the HTTP request.
+        json_length: header `JSON_LENGTH`; None: all of the body is JSON.
+        most: texts of a request.
+
+    Raises:
+        RequestError: it is no request, or has too many texts.
+
+    >>> body = '{"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}]}'
+    >>> parse_request(body.encode(), None, most=10).texts
+    ['a']
+    """
+    header, binary = _split(body, json_length)
+    try:
+        given = json.loads(header)
+    except (ValueError, RecursionError) as exc:
+        raise RequestError("the request must be JSON in UTF-8") from exc
+    if not isinstance(given, dict):
+        raise RequestError("the request must be an object with `inputs`")
+    inputs = given.get("inputs")
+    if not isinstance(inputs, list) or len(inputs) != 1 or not isinstance(inputs[0], dict):
+        raise RequestError("`inputs` must have the one tensor `text`")
+    identifier = given.get("id")
+    if identifier is not None and not isinstance(identifier, str):
+        raise RequestError("`id` must be a string")
+    return InferRequest(
+        texts=_texts(inputs[0], binary, most), id=identifier, outputs=_outputs(given)
+    )
+
+
+def response(
+    request: InferRequest, found: Predictions, *, model: str, version: str, threshold: float
+) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a response; `threshold` is among its parameters."""
+    tensors, parts = [], []
+    for name, binary in request.outputs.items():
+        values: NDArray[np.float32] = np.asarray(getattr(found, name), np.float32)
+        tensor: dict[str, Any] = {"name": name, "datatype": "FP32", "shape": [len(values)]}
+        if binary:
+            parts.append(values.astype("<f4").tobytes())
+            tensor["parameters"] = {"binary_data_size": len(parts[-1])}
+        else:
+            tensor["data"] = values.tolist()
+        tensors.append(tensor)
+    content: dict[str, Any] = {
+        "model_name": model,
+        "model_version": version,
+        "parameters": {"threshold": threshold},
+        "outputs": tensors,
+    }
+    if request.id is not None:
+        content["id"] = request.id
+    header = json.dumps(content).encode()
+    if not parts:
+        return header, {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/octet-stream", JSON_LENGTH: str(len(header))}
+    return header + b"".join(parts), headers
+
+
+def metadata(model: str, versions: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of a model, `versions` with the current one last."""
+    return {
+        "name": model,
+        "versions": list(versions),
+        "platform": "modwatch",
+        "inputs": [INPUT],
+        "outputs": list(OUTPUTS),
+    }
+
+
+def _split(body: bytes, json_length: str | None) -> tuple[bytes, bytes]:
+    if json_length is None:
+        return body, b""
+    readable = json_length.isdecimal() and len(json_length) <= _MOST_DIGITS
+    if not readable or int(json_length) > len(body):
+        raise RequestError(f"the header {JSON_LENGTH} must be the length of the JSON")
+    return body[: int(json_length)], body[int(json_length) :]
+
+
+def _texts(tensor: Mapping[str, Any], binary: bytes, most: int) -> list[str]:
+    """Return the texts of the input tensor."""
+    if tensor.get("name") != INPUT["name"]:
+        raise RequestError("the input must have the name `text`")
+    if tensor.get("datatype") != INPUT["datatype"]:
+        raise RequestError("the input `text` must have the datatype BYTES")
+    rows = _rows(tensor.get("shape"))
+    if rows > most:
+        raise RequestError(f"{rows} texts are too many; send at most {most} in a request", 413)
+    size = _parameters(tensor).get("binary_data_size")
+    texts = _flat(tensor.get("data")) if size is None else _decoded(binary, size)
+    if len(texts) != rows:
+        raise RequestError(f"the input has {len(texts)} texts, but its shape says {rows}")
+    return texts
+
+
+def _rows(shape: object) -> int:
+    """Return N of a shape [N] or [N, 1]."""
+    if (
+        not isinstance(shape, list)
+        or not shape
+        or len(shape) > 2
+        or any(type(size) is not int or size < 0 for size in shape)
+        or shape[1:] not in ([], [1])
+    ):
+        raise RequestError("the input must have the shape [N] or [N, 1]")
+    return int(shape[0])
+
+
+def _flat(data: object) -> list[str]:
+    """Return texts in a list, or each in a list of its own."""
+    if not isinstance(data, list):
+        raise RequestError("the input must have `data`, a list of strings")
+    texts = [each[0] if isinstance(each, list) and len(each) == 1 else each for each in data]
+    if not all(isinstance(text, str) for text in texts):
+        raise RequestError("`data` must be a list of strings")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as exc:  # the half of a surrogate pair, which JSON allows
+        raise RequestError("a text is not valid Unicode") from exc
+    return texts
+
+
+def _decoded(binary: bytes, size: object) -> list[str]:
+    """Return texts in bytes, each after its length in four bytes, little-endian."""
+    if size != len(binary):
+        raise RequestError("`binary_data_size` is not the number of bytes after the JSON")
+    texts, at = [], 0
+    while at < len(binary):
+        length = struct.unpack_from("<I", binary, at)[0] if at + 4 <= len(binary) else len(binary)
+        at += 4
+        if at + length > len(binary):
+            raise RequestError("the binary data end within a text")
+        try:
+            texts.append(binary[at : at + length].decode())
+        except UnicodeDecodeError as exc:
+            raise RequestError(f"text {len(texts)} is not valid UTF-8") from exc
+        at += length
+    return texts
+
+
+def _outputs(given: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the names of the wanted outputs, and whether each is binary."""
+    everything = _parameters(given).get("binary_data_output") is True
+    wanted = given.get("outputs")
+    if not wanted:
+        return dict.fromkeys(_NAMES, everything)
+    if not isinstance(wanted, list) or not all(isinstance(each, dict) for each in wanted):
+        raise RequestError("`outputs` must be a list of objects with a name")
+    found = {}
+    for each in wanted:
+        if each.get("name") not in _NAMES:
+            raise RequestError(f"the outputs are {', '.join(_NAMES)}")
+        found[str(each["name"])] = _parameters(each).get("binary_data", everything) is True
+    return found
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = given.get("parameters")
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise RequestError("`parameters` must be an object")
+    return parameters

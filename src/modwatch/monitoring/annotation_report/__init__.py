@@ -1,0 +1,37 @@
+"""A page about annotations in plain words, from anybody's long table.
+
+table     read_annotations: a file with one row an annotation
+contents  annotation_report: all figures of a set of annotations
+figures   report_figures
+page      render_page: the figures as sentences, tables and pictures
+
+modwatch annotations report FILE
+"""
+
+from modwatch.monitoring.annotation_report.contents import (
+    AnnotationReport,
+    GroupingReport,
+    annotation_report,
+)
+from modwatch.monitoring.annotation_report.page import (
+    Section,
+    Table,
+    render_page,
+    write_report,
+)
+from modwatch.monitoring.annotation_report.table import (
+    AnnotationTable,
+    read_annotations,
+)
+
+__all__ = [
+    "AnnotationReport",
+    "AnnotationTable",
+    "GroupingReport",
+    "Section",
+    "Table",
+    "annotation_report",
+    "read_annotations",
+    "render_page",
+    "write_report",
+]

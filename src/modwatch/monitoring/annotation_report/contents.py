@@ -1,0 +1,378 @@
+"""All figures of a set of annotations."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics import inputs
+from modwatch.statistics.disagreement import (
+    Annotations,
+    FlipRates,
+    adjusted_accuracy,
+    adjusted_metrics,
+    estimate_flip_rates,
+    fixed_flip_rate,
+    majority,
+)
+from modwatch.statistics.divergence import (
+    DemographicDivergence,
+    Groups,
+    annotator_profiles,
+    conformity_delta,
+    demographic_divergence,
+    group_report,
+    kappa_table,
+    shown_together,
+)
+from modwatch.statistics.divergence.groups import MINIMUM_ANNOTATORS, check_minimum
+from modwatch.statistics.divergence.report import DIVERGENCE
+from modwatch.statistics.significance import SIGNIFICANT
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """Annotators whose conformity is alike, and how groups are spread over them."""
+
+    #: Its `group_share` is NaN where it would tell of few people.
+    found: DemographicDivergence
+    #: (k, 40) mean profile of each cluster, shares of δ on [−1, 1].
+    profile: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingReport:
+    """The figures of the groups of one attribute, or of several."""
+
+    name: str
+    #: None: no group is large enough.
+    groups: Groups | None
+    #: Why there are no groups; empty if there are.
+    reason: str
+    #: Annotators of each group, and those without one.
+    annotators: tuple[int, ...] = ()
+    without: int = 0
+    #: `group_report`; None without probabilities.
+    table: pd.DataFrame | None = field(default=None, repr=False)
+    #: `kappa_table`.
+    kappa: pd.DataFrame | None = field(default=None, repr=False)
+    clusters: Clusters | None = field(default=None, repr=False)
+    #: What readers must know of how the groups were made; empty: they are as they were given.
+    note: str = ""
+
+    def rounded(self, base: int) -> "GroupingReport":
+        """Return the report with figures of three decimals, and multiples of `base` as numbers.
+
+        Numbers of people, labels and shared items are rounded down. Clusters are left out: their
+        shares of groups tell the numbers of people.
+        """
+        table, kappa = self.table, self.kappa
+        if table is not None:
+            exact = table[["p_value", "p_holm"]]  # multiples of 1/permutations
+            numbers = table[["annotators", "annotations"]] // base * base
+            table = table.round(_DECIMALS).assign(**exact, **numbers)
+        if kappa is not None:
+            kappa = kappa.round(_DECIMALS).assign(items=kappa["items"] // base * base)
+        return replace(
+            self,
+            annotators=tuple(number // base * base for number in self.annotators),
+            without=self.without // base * base,
+            table=table,
+            kappa=kappa,
+            clusters=None,
+        )
+
+    def significant(self, metric: str = "agreement") -> pd.DataFrame:
+        """Return the rows of a metric whose difference is more than chance, largest first."""
+        if self.table is None:
+            return pd.DataFrame()
+        rows = self.table[self.table["metric"] == metric]
+        rows = rows[rows["p_holm"] < SIGNIFICANT]
+        return rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationReport:
+    """All figures of a set of annotations; no figure of a single item or annotator."""
+
+    items: int
+    annotators: int
+    annotations: int
+    retests: int
+    classes: tuple[Any, ...]
+    #: Flip rates; None if they cannot be estimated, then `reason` says why.
+    rates: FlipRates | None
+    reason: str
+    #: `adjusted_metrics` with probabilities, else `adjusted_accuracy` of the majority label as its
+    #: one row.
+    metrics_table: pd.DataFrame = field(repr=False)
+    #: Whether there are probabilities.
+    has_model: bool
+    groupings: tuple[GroupingReport, ...]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the main figures by key, at most 60; without names of groups.
+
+        Keys: `disagreement/…` and `groups_GROUPING/…`.
+        """
+        found = {
+            "disagreement/annotations": float(self.annotations),
+            "disagreement/annotators": float(self.annotators),
+            "disagreement/items": float(self.items),
+            "disagreement/retests": float(self.retests),
+        }
+        if self.rates is not None:
+            for name, bound in (("", None), ("_low", "low"), ("_high", "high")):
+                rate = float(self.rates.rates(bound).mean())  # type: ignore[arg-type]
+                found[f"disagreement/flip_rate{name}"] = rate
+        for metric, row in self.metrics_table.iterrows():
+            for column in ("raw", "adjusted", "oracle"):
+                if metric in _SHOWN and not np.isnan(row[column]):
+                    found[f"disagreement/{metric}_{column}"] = float(row[column])
+        for grouping in self.groupings[:_MOST_GROUPINGS]:
+            prefix = f"groups_{_key(grouping.name)}"
+            if grouping.groups is not None:
+                found[f"{prefix}/groups"] = float(len(grouping.groups.names))
+            if grouping.table is not None:
+                rows = grouping.table[grouping.table["metric"] == "agreement"]
+                found[f"{prefix}/largest_difference"] = float(rows["difference"].abs().max())
+                found[f"{prefix}/significant"] = float(len(grouping.significant()))
+                rows = grouping.table[grouping.table["metric"] == DIVERGENCE]
+                found[f"{prefix}/largest_uncertainty_divergence"] = float(rows["value"].max())
+            if grouping.clusters is not None:
+                found[f"{prefix}/demographic_divergence"] = grouping.clusters.found.value
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables by name."""
+        found = {"metrics": self.metrics_table.rename_axis("metric").reset_index()}
+        if self.rates is not None and not self.rates.by_annotator:
+            found["flip_rates"] = self.rates.table
+        for grouping in self.groupings:
+            name = _key(grouping.name)
+            if grouping.table is not None:
+                found[f"groups_{name}"] = grouping.table[grouping.table["metric"].notna()]
+            if grouping.kappa is not None:
+                found[f"kappa_{name}"] = grouping.kappa
+        return found
+
+
+_DECIMALS = 3
+_SHOWN = ("accuracy", "auroc", "f1")
+_MOST_GROUPINGS = 8
+
+
+def _key(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name)
+
+
+def annotation_report(
+    annotations: Annotations,
+    *,
+    y_prob: ArrayLike | None = None,
+    groups: Mapping[str, Mapping[Any, str] | pd.Series] | None = None,
+    threshold: float = 0.5,
+    minimum: int = MINIMUM_ANNOTATORS,
+    sample_weight: ArrayLike | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> AnnotationReport:
+    """Return how people disagree, whom a model agrees with, and how groups differ.
+
+    What the data do not allow is left out, and the report says why.
+
+    Args:
+        annotations: of two classes or more.
+        y_prob: (I,) probability of the last of two classes, or (I, K) of all, in the order of
+            `annotations.items`.
+        groups: group of each annotator, by the name of the grouping.
+        threshold: of two classes, decisions are positive above.
+        minimum: annotators of a group; smaller ones are suppressed.
+        sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
+        seed: of permutations and clusters.
+        progress: called with the number of fits of a factorisation that are done, and of all.
+
+    Raises:
+        MetricInputError: probabilities outside [0, 1] or NaN, or not of each class; a threshold
+            outside [0, 1], a minimum below 1, or two groupings whose files would have one name.
+
+    >>> rng = np.random.default_rng(1)
+    >>> annotations = Annotations.of(
+    ...     item=np.repeat(np.arange(60), 6), annotator=np.tile(np.arange(6), 60),
+    ...     label=(rng.random(360) < np.repeat(rng.beta(0.3, 0.3, 60), 6)).astype(int),
+    ... )
+    >>> report = annotation_report(annotations, y_prob=rng.random(60))
+    >>> report.items, report.rates.method, sorted(report.tables())
+    (60, 'svd', ['flip_rates', 'metrics'])
+    """
+    threshold = inputs.fraction("threshold", threshold)
+    check_minimum(minimum)
+    _check_names(groups or {})
+    prob = None if y_prob is None else np.asarray(y_prob, dtype=np.float64)
+    rates, reason = _rates(annotations, prob, seed, progress)
+    used = rates or fixed_flip_rate(annotations, 0.0)
+    if prob is None:
+        label, _ = majority(annotations.counts())
+        decision = np.asarray(annotations.classes, dtype=object)[label]
+        table = pd.DataFrame(
+            [adjusted_accuracy(annotations, decision, used, sample_weight=sample_weight)],
+            index=["accuracy"],
+        )
+    else:
+        table = adjusted_metrics(
+            annotations, prob, used, threshold=threshold, sample_weight=sample_weight
+        )
+    return AnnotationReport(
+        items=len(annotations.items),
+        annotators=len(annotations.annotators),
+        annotations=int(annotations.first.sum()),
+        retests=annotations.retests.item.size,
+        classes=tuple(annotations.classes),
+        rates=rates,
+        reason=reason,
+        metrics_table=table,
+        has_model=prob is not None,
+        groupings=_groupings(groups or {}, annotations, prob, threshold, minimum, seed),
+    )
+
+
+def _check_names(groupings: Iterable[str]) -> None:
+    """Raise MetricInputError if the files of two groupings would have one name."""
+    known: dict[str, str] = {}
+    for name in groupings:
+        other = known.setdefault(_key(name), name)
+        if other != name:
+            raise MetricInputError(
+                f"the groupings {other} and {name} would have the same files; rename a column"
+            )
+
+
+def _rates(
+    annotations: Annotations,
+    prob: Floats | None,
+    seed: int,
+    progress: Callable[[int, int], None],
+) -> tuple[FlipRates | None, str]:
+    by = prob.max(axis=1) if prob is not None and prob.ndim == 2 else prob
+    try:
+        rates = estimate_flip_rates(annotations, by=by, seed=seed, progress=progress)
+    except MetricInputError as exc:
+        return None, str(exc)
+    return rates, rates.reason
+
+
+def _groupings(
+    groups: Mapping[str, Mapping[Any, str] | pd.Series],
+    annotations: Annotations,
+    prob: Floats | None,
+    threshold: float,
+    minimum: int,
+    seed: int,
+) -> tuple[GroupingReport, ...]:
+    """Return the report of each grouping; together they tell of no few people."""
+    reasons, known = {}, {}
+    for name, of in groups.items():
+        try:
+            known[name] = Groups.of(annotations, of, minimum=minimum)
+        except MetricInputError as exc:
+            reasons[name] = str(exc)
+    shown = shown_together([*known.values()], annotations, minimum=minimum)
+    found = {}
+    for name, each in zip(known, shown, strict=True):
+        if each.names:
+            found[name] = _grouping(name, each, annotations, prob, threshold, minimum, seed)
+        else:
+            reasons[name] = "few people would follow from it and another grouping"
+    for name, reason in reasons.items():
+        found[name] = GroupingReport(name=name, groups=None, reason=reason)
+    return tuple(found[name] for name in groups)
+
+
+def _grouping(
+    name: str,
+    groups: Groups,
+    annotations: Annotations,
+    prob: Floats | None,
+    threshold: float,
+    minimum: int,
+    seed: int,
+) -> GroupingReport:
+    table, clusters = None, None
+    if prob is not None:
+        table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)
+        clusters = _clusters(annotations, prob, groups, minimum, seed)
+    return GroupingReport(
+        name=name,
+        groups=groups,
+        reason="",
+        annotators=tuple(groups.sizes().tolist()),
+        without=groups.without,
+        table=table,
+        kappa=kappa_table(annotations, groups),
+        clusters=clusters,
+    )
+
+
+def _clusters(
+    annotations: Annotations, prob: Floats, groups: Groups, minimum: int, seed: int
+) -> Clusters | None:
+    """Return the clusters of annotators; None if they would tell of few people."""
+    profiles = annotator_profiles(conformity_delta(annotations, prob))
+    try:
+        found = demographic_divergence(profiles, groups.code[profiles.annotator], seed=seed)
+    except MetricInputError:
+        return None
+    if found.size.min() < minimum:  # a mean profile of few people is theirs
+        return None
+    shares = _shown_shares(found, profiles.annotator, groups, annotations, minimum)
+    if shares is None:
+        return None
+    profile = np.stack(
+        [profiles.share[found.cluster == each].mean(axis=0) for each in range(len(found.size))]
+    )
+    return Clusters(found=replace(found, group_share=shares), profile=profile)
+
+
+def _shown_shares(
+    found: DemographicDivergence,
+    people: NDArray[np.intp],
+    groups: Groups,
+    annotations: Annotations,
+    minimum: int,
+) -> Floats | None:
+    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN where they tell of few.
+
+    A share tells of the people of the group in the cluster, and together with other shares, and
+    with the sizes of clusters and groups, of others. None if the sizes alone tell of few.
+    """
+    clusters = len(found.size)
+    group, cluster = groups.code[people], found.cluster
+    cell = np.where(group < 0, -1, group * clusters + cluster)
+    of = annotations.of_annotators(np.isin(np.arange(len(groups.code)), people))
+    given = [_numbered(each, people, groups, minimum) for each in (group, cluster, cell)]
+    shown = shown_together(given, of, minimum=minimum)
+    if any(one.names != other.names for one, other in zip(given[:2], shown[:2], strict=True)):
+        return None
+    share = found.group_share.copy()
+    for each, number in np.argwhere(share > 0):
+        if str(number * clusters + each) not in shown[2].names:
+            share[each, number] = np.nan
+    alone = np.bincount(cluster[group < 0], minlength=clusters)
+    share[(alone > 0) & (alone < minimum)] = np.nan  # these people are the rest of the cluster
+    return share
+
+
+def _numbered(
+    number: NDArray[np.intp], people: NDArray[np.intp], groups: Groups, minimum: int
+) -> Groups:
+    """Return groups of the same annotators by number (P,), without those of few people."""
+    large = np.flatnonzero(np.bincount(number[number >= 0]) >= minimum)
+    code = np.full_like(groups.code, -1)
+    code[people] = np.where(np.isin(number, large), np.searchsorted(large, number), -1)
+    return Groups(names=tuple(map(str, large)), code=code, suppressed={}, without=0)

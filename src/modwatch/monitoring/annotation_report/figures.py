@@ -1,0 +1,131 @@
+"""The pictures of a report."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from modwatch.common import charts as style
+from modwatch.monitoring.annotation_report.contents import (
+    AnnotationReport,
+    Clusters,
+    GroupingReport,
+)
+from modwatch.statistics.significance import SIGNIFICANT
+
+
+def report_figures(report: AnnotationReport) -> dict[str, Figure]:
+    """Return the figures by name: `flip_rates`, and by grouping `agreement_…`, `kappa_…`,
+    `clusters_…`; those without data are left out.
+    """
+    figures = {}
+    rates = report.rates
+    if rates is not None and not rates.by_annotator and len(rates.table) > 1:
+        figures["flip_rates"] = _flip_rates(rates.table)
+    for grouping in report.groupings:
+        if grouping.groups is None:
+            continue
+        if grouping.table is not None:
+            figures[f"agreement_{grouping.name}"] = _agreement(grouping)
+        if grouping.kappa is not None and len(grouping.groups.names) > 1:
+            figures[f"kappa_{grouping.name}"] = _kappa(grouping)
+        if grouping.clusters is not None:
+            figures[f"clusters_{grouping.name}"] = _clusters(grouping, grouping.clusters)
+    return figures
+
+
+def _flip_rates(table: pd.DataFrame) -> Figure:
+    """Return the flip rate of each stratum with its 90 % bounds."""
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots()
+    middle = (table["low"] + table["high"]) / 2
+    value, low, high = (
+        table[name].to_numpy(np.float64)
+        for name in ("flip_rate", "flip_rate_low", "flip_rate_high")
+    )
+    errors = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0)
+    axes.errorbar(middle, value, yerr=errors, fmt="o", color=style.BLUE, capsize=2)
+    axes.set(xlabel="share of labels that are not the majority's, or rank", ylabel="flip rate")
+    axes.set_ylim(0, None)
+    axes.grid(visible=True, color=style.GRID)
+    style.plain(axes)
+    return figure
+
+
+def _agreement(grouping: GroupingReport) -> Figure:
+    """Return the agreement of each group with its interval, and the shrunk estimate."""
+    assert grouping.table is not None  # noqa: S101
+    rows = grouping.table[grouping.table["metric"] == "agreement"].to_dict("records")
+    figure = Figure(figsize=(10, 1.4 + 0.42 * max(len(rows), 3)), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(rows) - 1, -1, -1)
+    for place, row in zip(places, rows, strict=True):
+        certain = row["p_holm"] < SIGNIFICANT
+        colour = style.GREY
+        if certain:
+            colour = style.BLUE if row["difference"] > 0 else style.VERMILLION
+        axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=2)
+        axes.plot(row["value"], place, marker="o", color=colour)
+        axes.plot(row["shrunk"], place, marker="D", color="black", markersize=4, linestyle="none")
+    labels = [f"{style.shortened(str(row['group']))} ({row['annotators']:.0f})" for row in rows]
+    axes.set_yticks(places, labels)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel(
+        "share of the group's labels that the model's decision equals, with 95 % interval\n"
+        "(coloured: differs from all others by more than chance; ◆: shrunk towards all)"
+    )
+    axes.grid(visible=True, axis="x", color=style.GRID)
+    style.plain(axes)
+    return figure
+
+
+def _kappa(grouping: GroupingReport) -> Figure:
+    """Return Cohen's κ of each pair of groups as a heat map, with the number of shared items."""
+    assert grouping.kappa is not None  # noqa: S101
+    assert grouping.groups is not None  # noqa: S101
+    size = len(grouping.groups.names)
+    matrix, shared = np.empty((size, size)), np.empty((size, size), np.int64)
+    one, other = np.triu_indices(size)  # the order of the rows
+    for square, name in ((matrix, "kappa"), (shared, "items")):
+        square[one, other] = square[other, one] = grouping.kappa[name]
+    figure = Figure(figsize=(11, 1.6 + 0.36 * size), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(np.nan_to_num(matrix), cmap="cividis", vmin=0, vmax=1, aspect="auto")
+    for row in range(size):
+        for column in range(size):
+            value = matrix[row, column]
+            text = "" if np.isnan(value) else f"{value:.2f} ({shared[row, column]:,})"
+            ink = "white" if np.nan_to_num(value) < 0.6 else "black"
+            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
+    names = [style.shortened(name, 22) for name in grouping.groups.names]
+    labels = [f"{name} ({number})" for name, number in zip(names, grouping.annotators, strict=True)]
+    axes.set_yticks(range(size), labels)
+    axes.set_xticks(range(size), names, rotation=45, ha="right")
+    return figure
+
+
+def _clusters(grouping: GroupingReport, clusters: Clusters) -> Figure:
+    """Return the mean profile of each cluster, and the groups in it (Urbinati et al., Figure 1)."""
+    assert grouping.groups is not None  # noqa: S101
+    number = len(clusters.found.size)
+    figure = Figure(figsize=(12, 2.1 * number), layout="constrained")
+    panels = figure.subplots(number, 2, squeeze=False)
+    middle = np.linspace(-1, 1, clusters.profile.shape[1] + 1)
+    middle = (middle[:-1] + middle[1:]) / 2
+    names = grouping.groups.names
+    for each, (left, right) in enumerate(panels):
+        left.bar(middle, clusters.profile[each], width=2 / len(middle), color=style.BLUE)
+        left.set_yscale("symlog", linthresh=0.01)
+        left.set_title(f"{clusters.found.size[each]} annotators", loc="left", fontsize=10)
+        share = clusters.found.group_share[each]
+        hidden = np.isnan(share)
+        right.barh(range(len(share)), np.where(hidden, 0, share), color=style.ORANGE)
+        labels = [style.shortened(str(name), 22) for name in names[: len(share)]]
+        for place in np.flatnonzero(hidden):
+            labels[place] += ": not shown"
+        right.set_yticks(range(len(share)), labels, fontsize=8)
+        right.set_xlim(0, 1)
+        style.plain(left, right)
+    left, right = panels[-1]
+    left.set_xlabel("conformity δ: below 0 closer to the annotator, above 0 to the majority")
+    right.set_xlabel("share of the cluster's annotators")
+    return figure

@@ -1,0 +1,346 @@
+"""The report as a self-contained HTML page in plain words, and its tables as files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from modwatch.common import charts as style
+from modwatch.common.cells import neutral_csv
+from modwatch.common.charts import svg_uri
+from modwatch.common.html import render_html
+from modwatch.monitoring.annotation_report.contents import (
+    AnnotationReport,
+    GroupingReport,
+)
+from modwatch.monitoring.annotation_report.figures import report_figures
+from modwatch.monitoring.publishing.keys import metric_title
+from modwatch.statistics.divergence.agreement import MINIMUM_SHARED
+from modwatch.statistics.significance import SIGNIFICANT
+
+#: Labels that are listed, and characters of a name in a table.
+_MOST_LABELS, _WIDEST = 10, 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table: headings of the columns, and rows of texts, the first their heading."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A question, its answer in sentences, what shows it, and what must not be concluded."""
+
+    question: str
+    answers: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    #: Source, text alternative and caption of each picture.
+    pictures: tuple[tuple[str, str, str], ...] = ()
+    limits: str = ""
+
+
+def render_page(
+    report: AnnotationReport, *, title: str = "Annotations", more: Sequence[Section] = ()
+) -> str:
+    """Return the page; it names no item and no annotator, and loads nothing.
+
+    `more` are sections below those of the report.
+    """
+    figures = report_figures(report)
+    sections = [_slips(report, figures), _model(report)]
+    sections += [_groups(grouping, figures) for grouping in report.groupings]
+    sections += more
+    return render_html(
+        "modwatch.monitoring.annotation_report",
+        "report.html",
+        styled="modwatch.common",
+        title=title,
+        facts=_facts(report),
+        sections=sections,
+    )
+
+
+def write_report(report: AnnotationReport, folder: Path, *, title: str = "Annotations") -> Path:
+    """Write `report.html` and the tables as CSV files to a folder; return the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in report.tables().items():
+        (folder / f"{name}.csv").write_text(neutral_csv(table), encoding="utf-8", newline="")
+    page = folder / "report.html"
+    page.write_text(render_page(report, title=title), encoding="utf-8")
+    return page
+
+
+def _facts(report: AnnotationReport) -> list[tuple[str, str]]:
+    return [
+        ("Items", f"{report.items:,}"),
+        ("Annotators", f"{report.annotators:,}"),
+        ("Annotations", f"{report.annotations:,}, the first label of each annotator and item"),
+        ("Labels given again", f"{report.retests:,}"),
+        ("Labels", _labels(report)),
+    ]
+
+
+def _labels(report: AnnotationReport) -> str:
+    """Return the labels, and of which one probabilities are."""
+    shown = [style.shortened(str(name), 40) for name in report.classes[:_MOST_LABELS]]
+    more = len(report.classes) - len(shown)
+    told = ", ".join(shown) + (f", and {more} more" if more else "")
+    if len(report.classes) == 2:
+        told += f"; {shown[-1]} is the positive one"
+        told += ", of which the model gives the probability" if report.has_model else ""
+    return told
+
+
+def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
+    question = "How often is a label a slip?"
+    limits = (
+        "A slip is a label that its annotator would not give most often. Opinions that few people "
+        "hold are no slips, but without labels given again the two are hard to tell apart. Do not "
+        "compare rates that were estimated in different ways."
+    )
+    if report.rates is None:
+        answer = f"The data do not tell ({report.reason}). Below, every label counts as an opinion."
+        return Section(question=question, answers=(answer,), limits=limits)
+    rates = report.rates
+    value, low, high = (float(rates.rates(bound).mean()) for bound in (None, "low", "high"))
+    answers = (
+        f"About {value:.1%} of the labels are slips (90 % bounds {low:.1%} to {high:.1%}).",
+        f"How this was estimated: {rates.reason}.",
+    )
+    pictures: tuple[tuple[str, str, str], ...] = ()
+    if "flip_rates" in figures:
+        told = "Flip rate of each stratum of items, with 90 % bounds."
+        pictures = ((svg_uri(figures["flip_rates"]), told, told),)
+    return Section(question=question, answers=answers, pictures=pictures, limits=limits)
+
+
+def _model(report: AnnotationReport) -> Section:
+    table = report.metrics_table
+    row = table.loc["accuracy"]
+    counts = f"{report.annotations:,} labels of {report.items:,} items"
+    answers: tuple[str, ...]
+    if report.has_model:
+        question = "Does the model agree with people, or with a majority vote?"
+        answers = (
+            f"The model's decision equals {row['raw']:.1%} of all labels ({counts}), and "
+            f"{row['majority']:.1%} of the majority labels.",
+            f"Slips taken out, it agrees with {row['adjusted']:.1%} of people's opinions "
+            f"({row['low']:.1%} to {row['high']:.1%}, for the uncertainty of the flip rates).",
+            f"Since people disagree, nobody can agree with more than {row['oracle']:.1%} of the "
+            f"opinions; the model reaches {row['normalised']:.1%} of that.",
+        )
+    else:
+        question = "How far do people agree?"
+        answers = (
+            f"The majority label equals {row['raw']:.1%} of all labels ({counts}); slips taken "
+            f"out, {row['adjusted']:.1%} of the opinions.",
+            "No decision, by a model or a person, can agree with more people than that.",
+        )
+    columns = [
+        name for name in ("majority", "raw", "adjusted", "low", "high", "oracle") if name in table
+    ]
+    rows = tuple(
+        (metric_title(str(metric)), *(_number(values[name]) for name in columns))
+        for metric, values in table.iterrows()
+    )
+    titles = {
+        "majority": "majority label", "raw": "all labels", "adjusted": "opinions",
+        "low": "low", "high": "high", "oracle": "best possible",
+    }  # fmt: skip
+    shown = Table(
+        caption="Metrics against the majority label, all labels, and opinions (slips taken out)",
+        columns=("Metric", *(titles[name] for name in columns)),
+        rows=rows,
+    )
+    return Section(
+        question=question,
+        answers=answers,
+        tables=(shown,),
+        limits="A high agreement with the majority says nothing about those who are outvoted. The "
+        "figures hold for these items and these annotators, not for others.",
+    )
+
+
+def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
+    by = "" if grouping.name == "group" else f" by {_spoken(grouping.name)}"
+    question = f"Do groups differ{by}?"
+    if grouping.groups is None:
+        return Section(question=question, answers=(f"Not shown: {grouping.reason}.",))
+    answers = [*_answers(grouping), *_suppressed(grouping), *filter(None, [grouping.note])]
+    pictures = []
+    for kind, told in (
+        ("agreement", "Agreement of the model with each group, with 95 % intervals."),
+        (
+            "kappa",
+            "Cohen’s κ within and between groups: 1 is full agreement, 0 chance; in brackets, the "
+            "items that both labelled.",
+        ),
+        (
+            "clusters",
+            "Annotators by how the model treats their labels, and the groups among them. Shares "
+            "that would tell of few people are not shown.",
+        ),
+    ):
+        figure = figures.get(f"{kind}_{grouping.name}")
+        if figure is not None:
+            pictures.append((svg_uri(figure), f"{told} The values are in the tables.", told))
+    return Section(
+        question=question,
+        answers=tuple(answers),
+        tables=_group_tables(grouping),
+        pictures=tuple(pictures),
+        limits="A difference says that the model’s decisions are closer to the labels of some "
+        "people than to those of others, on the items that each of them got. It does not say why, "
+        "and nothing about any person of a group. Read small groups by the shrunk figure. Two such "
+        "pages of nearly the same people tell of the few who differ: publish one.",
+    )
+
+
+def _answers(grouping: GroupingReport) -> list[str]:
+    assert grouping.groups is not None  # noqa: S101
+    number = len(grouping.groups.names)
+    answers = []
+    if grouping.table is None and grouping.kappa is not None:
+        noun = "group is" if number == 1 else "groups are"
+        return [
+            f"{number} {noun} large enough; there is no model’s probability to compare with.",
+            _agreement_within(grouping.kappa),
+        ]
+    significant = grouping.significant()
+    if number == 1:
+        answers.append("One group is large enough, and there is no other to compare it with.")
+    elif significant.empty:
+        answers.append(
+            f"Among {number} groups, the model’s agreement differs from that with everybody else "
+            "by no more than chance."
+        )
+    for row in significant.head(5).to_dict("records"):
+        more = "more" if row["difference"] > 0 else "less"
+        answers.append(
+            f"The model agrees {more} with annotators of the group {row['group']}: "
+            f"{row['value']:.1%} "
+            f"({row['low']:.1%} to {row['high']:.1%}; {row['annotators']:.0f} annotators, "
+            f"{row['annotations']:,.0f} labels), {100 * abs(row['difference']):.1f} points {more} "
+            f"than with everybody else (p = {_p(row['p_holm'])}, corrected for all comparisons)."
+        )
+    if grouping.clusters is not None:
+        found = grouping.clusters.found
+        matters = found.p_value < SIGNIFICANT
+        answers.append(
+            "Sorted by how close the model is to their labels, annotators "
+            + ("are of different groups, more than by chance" if matters else "are of all groups")
+            + f" (demographic divergence {found.value:.3f}, {found.low:.3f} to {found.high:.3f}, "
+            f"p = {_p(found.p_value)})."
+        )
+    return answers
+
+
+def _agreement_within(kappa: pd.DataFrame) -> str:
+    """Return how far people of one group agree, in a sentence."""
+    within = kappa[(kappa["group"] == kappa["other"]) & kappa["kappa"].notna()]
+    if within.empty:
+        return (
+            f"In no group did people label {MINIMUM_SHARED} of the same items with more than one "
+            "label, so that nothing tells how far they agree."
+        )
+    ends = within.sort_values("kappa", kind="stable").iloc[[0, -1]].drop_duplicates()
+    told = (
+        f"{_number(row['kappa'])} ({_number(row['low'])} to {_number(row['high'])}) in the group "
+        f"{row['group']}"
+        for row in ends.to_dict("records")
+    )
+    return f"People of one group agree with each other by κ = {' to '.join(told)}."
+
+
+def _suppressed(grouping: GroupingReport) -> list[str]:
+    assert grouping.groups is not None  # noqa: S101
+    number = len(grouping.groups.suppressed)
+    told = []
+    if number:
+        noun = "group is" if number == 1 else "groups are"
+        told.append(f"{number} {noun} not shown, since figures of so few could identify people.")
+    if grouping.without:
+        told.append(f"{grouping.without:,} annotators have no group and are left out here.")
+    return told
+
+
+def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
+    tables = []
+    if grouping.table is not None:
+        rows = grouping.table[grouping.table["metric"].notna()]
+        columns = (
+            *("value", "low", "high", "difference", "difference_low", "difference_high"),
+            *("p_holm", "shrunk"),
+        )
+        tables.append(
+            Table(
+                caption=f"Figures by {_spoken(grouping.name)}, with 95 % intervals",
+                columns=(
+                    "Group", "Metric", "Value", "Low", "High", "Less all others",
+                    "Difference, low", "Difference, high", "p (Holm)", "Shrunk", "Annotators",
+                    "Labels",
+                ),
+                rows=tuple(
+                    (
+                        _short(row["group"]),
+                        metric_title(str(row["metric"])),
+                        *(_number(row[name]) for name in columns),
+                        f"{row['annotators']:.0f}",
+                        f"{row['annotations']:,.0f}",
+                    )
+                    for row in rows.to_dict("records")
+                ),
+            )
+        )  # fmt: skip
+    if grouping.kappa is not None:
+        tables.append(
+            Table(
+                caption="Cohen’s κ within and between groups, with 95 % intervals",
+                columns=("Group", "With", "κ", "Low", "High", "Items of both"),
+                rows=tuple(
+                    (
+                        _short(row["group"]),
+                        "itself" if row["group"] == row["other"] else _short(row["other"]),
+                        *(_number(row[name]) for name in ("kappa", "low", "high")),
+                        f"{row['items']:,}",
+                    )
+                    for row in grouping.kappa.to_dict("records")
+                ),
+            )
+        )
+    return tuple(tables)
+
+
+def _spoken(grouping: str) -> str:
+    """Return the name of a grouping in a sentence.
+
+    >>> _spoken("gender,age")
+    'gender and age'
+    """
+    return grouping.replace(",", " and ")
+
+
+def _short(group: object) -> str:
+    """Return the name of a group as it fits a table."""
+    return style.shortened(str(group), _WIDEST)
+
+
+def _number(value: float) -> str:
+    """Return a figure as text; a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
+
+
+def _p(value: float) -> str:
+    """Return a p-value as text.
+
+    >>> _p(0.0004), _p(0.03)
+    ('under 0.001', '0.030')
+    """
+    return "under 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,185 @@
+"""Sends alerts on the configured channels, each alert once per channel.
+
+Alerts are stored in the outbox of the review database first. If sending fails or the process is
+killed, the next call of `deliver` sends the rest, under the same idempotency keys.
+"""
+
+import datetime
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+from sqlalchemy import Engine
+
+from modwatch.common.errors import AlertError, AlertRefusedError, DatabaseError
+from modwatch.monitoring.incidents.channels import Channel
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.messages.operations import repair_alert
+from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.messages import OutboxMessage
+
+_log = logging.getLogger(__name__)
+
+#: Age from which an undelivered alert is dropped, if enough rounds of delivery have failed.
+_EXPIRES_AFTER = datetime.timedelta(days=14)
+
+#: Topic of failed tasks.
+_FAILURES = "failure"
+
+Channels = Sequence[Channel]
+
+
+def outbox_message(
+    alert: Alert, day: datetime.date, *, topic: str, series: str = "", sequence: int = 1
+) -> OutboxMessage:
+    """Return `alert` as a message of the outbox; without a `series` it is one of its own."""
+    payload, series = asdict(alert), series or alert.key
+    key = payload.pop("key")
+    return OutboxMessage(
+        key=key, topic=topic, series=series, sequence=sequence, dt=day, payload=payload
+    )
+
+
+def post(database: Engine, channels: Channels, message: OutboxMessage) -> bool:
+    """Store a message for delivery on `channels`; return False if its key is stored already."""
+    return bool(post_all(database, channels, [message]))
+
+
+def post_all(database: Engine, channels: Channels, messages: Sequence[OutboxMessage]) -> int:
+    """Store messages for delivery on `channels`, all or none; return how many are new."""
+    new = outbox.post_all(database, messages, [channel.name for channel in channels])
+    for message in messages:
+        if message.key in new:
+            _log.warning(
+                "Alert raised: %s.",
+                message.payload["title"],
+                extra={"event": "alerts.raised", "key": message.key, "channels": len(channels)},
+            )
+    return len(new)
+
+
+def deliver(database: Engine, channels: Channels) -> int:
+    """Send every pending alert; return how many were sent.
+
+    A channel that fails does not affect the others, and is tried again with the next call.
+
+    Raises:
+        AlertError: some alert could not be delivered; all others were sent.
+    """
+    problems: list[str] = []
+    sent = sum(_deliver_on(database, channel, problems) for channel in channels)
+    _raise(problems)
+    return sent
+
+
+def notify(
+    database: Engine, channels: Channels, alert: Alert, day: datetime.date, *, topic: str
+) -> None:
+    """Post an alert that belongs to no incident, once, and deliver what is pending.
+
+    Raises:
+        AlertError: some channel failed; the alert stays pending there.
+    """
+    post(database, channels, outbox_message(alert, day, topic=topic))
+    deliver(database, channels)
+
+
+def report_failure(
+    open_database: Callable[[], Engine], channels: Channels, failure: Alert, day: datetime.date
+) -> None:
+    """Send the alert for a failed task of `day` once; without the database, at every call.
+
+    After `report_repair`, another failure of the same run and task is an alert of its own.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+    try:
+        database = open_database()
+        last = outbox.latest_of(database, _FAILURES, failure.key)
+        if last is None or last.payload["facts"]["event"] != "failed":
+            _continue(database, channels, failure, day, last)
+        deliver(database, channels)
+    except DatabaseError:
+        send_directly(channels, failure)
+
+
+def report_repair(database: Engine, channels: Channels, key: str, day: datetime.date) -> bool:
+    """Tell that a failed task has succeeded since; return whether its failure had been told.
+
+    `key` is that of the alert for the failure.
+
+    Raises:
+        AlertError: some channel failed; the alert stays pending there.
+    """
+    last = outbox.latest_of(database, _FAILURES, key)
+    if last is None or last.payload["facts"]["event"] != "failed":
+        return False
+    repaired = repair_alert(key, last.payload["facts"], last.payload.get("links", {}))
+    _continue(database, channels, repaired, day, last)
+    deliver(database, channels)
+    return True
+
+
+def _continue(
+    database: Engine,
+    channels: Channels,
+    alert: Alert,
+    day: datetime.date,
+    last: OutboxMessage | None,
+) -> None:
+    """Post the next alert of the series of a failed task."""
+    sequence = last.sequence + 1 if last else 1
+    series = alert.key
+    if last:
+        alert = replace(alert, key=f"{series}/{sequence}")
+    post(
+        database,
+        channels,
+        outbox_message(alert, day, topic=_FAILURES, series=series, sequence=sequence),
+    )
+
+
+def send_directly(channels: Channels, alert: Alert) -> None:
+    """Send an alert on every channel without storing it, as there is no database.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+    problems: list[str] = []
+    for channel in channels:
+        try:
+            channel.send(alert)
+        except AlertError as error:
+            problems.append(str(error))
+    _raise(problems)
+
+
+def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:
+    """Send what is pending on a channel; return how many, and add what went wrong to `problems`.
+
+    A rejected alert blocks the rest of its series; an unreachable receiver ends the attempt.
+    """
+
+    def send(message: OutboxMessage) -> None:
+        channel.send(Alert(key=message.key, **message.payload))
+
+    sent, blocked = 0, set[str]()
+    for message in outbox.pending(database, channel.name, younger_than=_EXPIRES_AFTER):
+        if message.series in blocked:
+            continue
+        try:
+            sent += outbox.send(database, message, channel.name, send)
+        except AlertError as error:
+            problems.append(str(error))
+            blocked.add(message.series)
+            if not isinstance(error, AlertRefusedError):
+                break
+    if blocked:
+        outbox.count_attempt(database, channel.name)
+    return sent
+
+
+def _raise(problems: list[str]) -> None:
+    if problems:
+        raise AlertError("; ".join(dict.fromkeys(problems)))

@@ -1,0 +1,220 @@
+"""What a rule found, in words: headlines, and metric values with their interval."""
+
+import re
+
+from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
+from modwatch.monitoring.incidents.messages.alert import header_safe, written
+from modwatch.monitoring.incidents.rules import AlertRule, in_words
+
+_REFERENCES = {"fixed": "the fixed reference", "trailing": "the days before"}
+
+#: Of metrics that follow a level: whose level it is.
+_METRIC_NAMES = {"accuracy_change": "Accuracy", "oc_accuracy_change": "Accuracy with review"}
+
+
+#: The end of a title that is about numbers.
+_FROM_VALUE = re.compile(r"(:| from| for) \{(?:value|before|after)\}.*")
+
+#: What is the case when a metric is not 0, and when it is.
+_STATES = {
+    "checks_rejected": (
+        "Data validation rejected the day",
+        "Data validation did not reject the day",
+    ),
+    "checks_warned": (
+        "Data validation warned about the comments",
+        "Data validation did not warn about the comments",
+    ),
+    "score_checks_warned": (
+        "Data validation warned about the scores",
+        "Data validation did not warn about the scores",
+    ),
+    "log_problems": (
+        "The decision log has problems: {value:.0f}",
+        "The decision log has no problems",
+    ),
+    "log_witness_missing": (
+        "No witness of the decision log was written",
+        "A witness of the decision log was written",
+    ),
+}
+
+#: What other metrics are, as the subject of a sentence.
+_METRICS = {
+    "completion": "The labelled share of the routed comments",
+    "flagged_share_change": "The change of the flagged share",
+    "flagged_share_excess": "The rise of a flagged share that more than tripled",
+    "missing_share_change": "The change of the share of empty values",
+    "psi": "The population stability index",
+    "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
+    "window_accuracy": "The model's accuracy over the window",
+    "window_ece": "The expected calibration error over the window",
+    "window_oc_accuracy": "Accuracy with review over the window",
+    "window_review_efficiency": "The share of reviewed comments that the model got wrong, over the "
+    "window,",
+    "group_accuracy_difference": "The difference of the accuracy from that of other comments",
+    "group_calibration_error_difference": "The difference of the calibration error from that "
+    "of other comments",
+    "group_mean_uncertainty_difference": "The difference of the mean uncertainty from that of "
+    "other comments",
+    "annotators_agreement_difference": "The difference of the agreement with the model from that "
+    "of other moderators",
+    "annotators_uncertainty_divergence": "The divergence of the uncertainty from that of the "
+    "majority",
+}
+
+#: What columns of the scores are; empty: the name of the metric says it.
+_FEATURES = {"comments": "", "flagged": "", "prob": "scores", "queue": ""}
+
+
+def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -> str:
+    """Return what a rule found, as a headline; the rule's title, or its name where it has none.
+
+    >>> rule = AlertRule(name="scores_shifted", severity="info", metric="psi", direction="above",
+    ...                  look_at="it", open={"bound": 0.2}, close={"bound": 0.1})
+    >>> describe_finding(rule, "prob,fixed", None)
+    'Scores shifted (prob, against the fixed reference)'
+    >>> fell = rule.model_copy(update={"title": "The accuracy fell from {before} to {after}"})
+    >>> describe_finding(fell, "", None)
+    'The accuracy fell'
+    """
+    change = value.change if value else None
+    names = {
+        "feature": _feature_and_reference(subject)[0],
+        "value": "" if value is None or value.value is None else f"{value.value:.3g}",
+        "before": f"{change.before.value:.3f}" if change else "",
+        "after": f"{change.after.value:.3f}" if change else "",
+    }
+    title = rule.title
+    if any(f"{{{name}}}" in title and not names[name] for name in ("value", "before", "after")):
+        title, unknown = _FROM_VALUE.subn("", title)
+        title = title if unknown else ""
+    said = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], title)
+    return " ".join(said.split()) or name_in_words(rule.name, subject)
+
+
+def name_in_words(rule: str, subject: str) -> str:
+    """Return the name of a rule and its subject in words.
+
+    >>> name_in_words("scores_shifted", "prob,fixed"), name_in_words("queue_old", "")
+    ('Scores shifted (prob, against the fixed reference)', 'Queue old')
+    """
+    return in_words(rule).capitalize() + _about(*_feature_and_reference(subject))
+
+
+def _about(feature: str, reference: str) -> str:
+    """Return a feature and a reference as they follow a name.
+
+    >>> _about("prob", "fixed"), _about("", "trailing"), _about("", "")
+    (' (prob, against the fixed reference)', ' (against the days before)', '')
+    """
+    against = f"against {_REFERENCES[reference]}" if reference else ""
+    parts = ", ".join(filter(None, (feature, against)))
+    return in_brackets(parts)
+
+
+def _feature_and_reference(subject: str) -> tuple[str, str]:
+    """Return both parts of a subject; the latter is empty if it has none."""
+    feature, comma, reference = subject.rpartition(",")
+    return (feature, reference) if comma and reference in _REFERENCES else (subject, "")
+
+
+def describe_value(rule: AlertRule, value: MetricValue) -> str:
+    """Return a metric value with its interval and the rule's threshold, in one line.
+
+    What is the case or not has neither.
+
+    >>> import datetime
+    >>> rule = AlertRule(name="r", severity="info", metric="psi", direction="above", look_at="it",
+    ...                  open={"bound": 0.2, "compare": "low"}, close={"bound": 0.1})
+    >>> day = datetime.date(2026, 1, 5)
+    >>> describe_value(rule, MetricValue(
+    ...     day=day, metric="psi", feature="prob", value=0.31, low=0.28, high=0.35, n=2000)
+    ... ).partition("index ")[2]
+    '(scores) is 0.31 (95% CI 0.28 to 0.35, n = 2,000); threshold: lower bound > 0.2'
+    >>> describe_value(rule, MetricValue(day=day, metric="checks_rejected", value=1.0, n=1129))
+    'Data validation rejected the day (n = 1,129)'
+    """
+    if value.change is not None:
+        return _describe_change(value, value.change)
+    if value.metric in _STATES and value.value is not None:
+        bad, good = _STATES[value.metric]
+        said = bad.format(value=value.value) if value.value else good
+        return f"{said} (n = {value.n:,})"
+    threshold = _threshold(rule)
+    if value.metric == "volume_ratio" and value.value is not None:
+        return f"{value.value:.4g} times the usual volume (n = {value.n:,}){threshold}"
+    feature, reference = _feature_and_reference(value.subject)
+    name = _metric_name(value.metric) + _about(_FEATURES.get(feature, feature), reference)
+    if value.value is None:
+        return f"{name} could not be estimated (n = {value.n:,})"
+    interval = ""
+    if value.low is not None and value.high is not None:
+        interval = f"95% CI {value.low:.4g} to {value.high:.4g}, "
+    return f"{name} is {value.value:.4g} ({interval}n = {value.n:,}){threshold}"
+
+
+def _metric_name(metric: str) -> str:
+    """Return what a metric is; of one that the default rules do not watch, its name in words.
+
+    >>> _metric_name("completion"), _metric_name("window_brier")
+    ('The labelled share of the routed comments', 'Brier over the window')
+    """
+    if metric in _METRICS:
+        return _METRICS[metric]
+    plain = in_words(metric.removeprefix("window_")).capitalize()
+    return f"{plain} over the window" if metric.startswith("window_") else plain
+
+
+def _threshold(rule: AlertRule) -> str:
+    """Return the condition that opens an incident, as the end of a line; empty if it has no bound.
+
+    >>> _threshold(AlertRule(name="r", severity="info", metric="m", direction="below", look_at="it",
+    ...                      open={"bound": 1 / 3}, close={"bound": 0.5}))
+    '; threshold: < 0.3333'
+    """
+    if rule.open.compare == "insufficient":
+        return ""
+    compared = {"low": "lower bound ", "high": "upper bound ", "value": ""}[rule.open.compare]
+    sign = {"above": ">", "below": "<"}[rule.direction]
+    return f"; threshold: {compared}{sign} {rule.open.bound:.4g}"
+
+
+def _describe_change(value: MetricValue, change: LevelChange) -> str:
+    """Return levels, size and day of a change, each with its 95 % interval."""
+    name = _METRIC_NAMES.get(value.metric, value.metric)
+    size = 100 * (value.value or 0.0)
+    ends = ""
+    if value.low is not None and value.high is not None:
+        ends = f" (95 % interval {_signed(100 * value.low)} to {_signed(100 * value.high)})"
+    days = ""
+    if change.day_low < change.day_high:
+        days = f" ({written(change.day_low)} to {written(change.day_high)})"
+    before, after = change.before, change.after
+    return (
+        f"{name} fell from {before.value:.3f} ({before.low:.3f} to {before.high:.3f}) to "
+        f"{after.value:.3f} ({after.low:.3f} to {after.high:.3f}), a change of {_signed(size)} "
+        f"points{ends}, since {written(change.day)}{days}"
+    )
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.1f}".replace("-", "−")
+
+
+def series_name(rule: str, subject: str) -> str:
+    """Return the name of the series that one rule watches for one subject.
+
+    >>> series_name("scores_shifted", "prob,fixed"), series_name("queue_old", "")
+    ('scores_shifted[prob,fixed]', 'queue_old')
+    """
+    return header_safe(f"{rule}[{subject}]" if subject else rule)
+
+
+def in_brackets(subject: str) -> str:
+    """Return a subject as it follows a name; empty if there is none.
+
+    >>> "psi" + in_brackets("prob"), "psi" + in_brackets("")
+    ('psi (prob)', 'psi')
+    """
+    return f" ({subject})" if subject else ""

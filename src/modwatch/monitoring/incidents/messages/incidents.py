@@ -1,0 +1,250 @@
+"""The alerts about incidents, and the incidents that are active on a day."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from modwatch.monitoring.incidents.incidents import MetricValue, Transition
+from modwatch.monitoring.incidents.messages.alert import Alert, written
+from modwatch.monitoring.incidents.messages.findings import (
+    describe_finding,
+    describe_value,
+    in_brackets,
+    name_in_words,
+)
+from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, Severity
+
+_TRANSITIONS = {
+    "opened": "Opened on {day}; it began on {since}.",
+    "escalated": "More severe since {day}; it began on {since}.",
+    "recovered": "Recovered on {day}; it began on {since}.",
+    "withdrawn": "Withdrawn on {day}: with the labels or data received since, the values of "
+    "{since} do not meet the condition.",
+}
+
+_PREFIXES = {
+    "opened": "",
+    "escalated": "Worse: ",
+    "recovered": "Recovered: ",
+    "withdrawn": "Withdrawn: ",
+}
+
+#: Days that a message names.
+_MOST_DAYS = 10
+
+#: A rule, its subject, and its value on the day of the message, if it has one.
+Finding = tuple[AlertRule, str, MetricValue | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveAlert:
+    """An incident that was active at the end of a day, for the day's page."""
+
+    rule: str
+    #: Feature and reference; empty when the metric has none.
+    subject: str
+    severity: Severity
+    #: The first day beyond the threshold.
+    since: datetime.date
+    #: The day's value and the threshold; empty on a day without a value.
+    description: str
+    #: What happened, as the alert says it; empty on days that earlier versions evaluated.
+    headline: str = ""
+    #: Where most of a change of the scores is, as a sentence; empty: nowhere, or no such change.
+    segment: str = ""
+
+    @property
+    def said(self) -> str:
+        """The headline, or the name of the rule in words where there is none.
+
+        >>> ActiveAlert(rule="scores_shifted", subject="prob,fixed", severity="warning",
+        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").said
+        'Scores shifted (prob, against the fixed reference)'
+        """
+        return self.headline or name_in_words(self.rule, self.subject)
+
+
+def most_severe_first(alerts: Iterable[ActiveAlert]) -> tuple[ActiveAlert, ...]:
+    """Return the alerts ordered by severity, then by rule and subject."""
+    return tuple(sorted(alerts, key=lambda a: (-SEVERITIES.index(a.severity), a.rule, a.subject)))
+
+
+def incident_alert(
+    series: str,
+    found: Sequence[Finding],
+    transition: Transition,
+    sequence: int,
+    *,
+    headline: str | None = None,
+    prefix: str | None = None,
+    unrepaired: Sequence[datetime.date] = (),
+) -> Alert:
+    """Return the alert for a transition of an incident.
+
+    Args:
+        series: name of the cause.
+        found: what its rules found, the leading one first.
+        transition: what to notify of.
+        sequence: number of the alert among those of the cause, from 1.
+        headline: what happened, as it was said before; default: from the leading rule.
+        prefix: what precedes it in the title; default: of the kind of transition.
+        unrepaired: days that were rejected and are not published yet, though a later day is.
+    """
+    rule, subject, value = found[0]
+    kind, since = transition.kind, transition.since
+    headline = headline or describe_finding(rule, subject, value)
+    if unrepaired:
+        noun = "day is" if len(unrepaired) == 1 else "days are"
+        prefix = f"Recovered, but {len(unrepaired)} {noun} not published: "
+    prefix = _PREFIXES[kind] if prefix is None else prefix
+    facts = _incident_facts(series, found[0], transition, headline)
+    return Alert(
+        key=f"{series}/{since}/{sequence}-{kind}",
+        title=f"[{facts['severity']}] {prefix}{headline}, "
+        f"since {written(transition.news_since or since)}",
+        text="\n".join(
+            line for line in (*_lines(found, transition, headline), _unrepaired(unrepaired)) if line
+        ),
+        facts=facts,
+    )
+
+
+def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> list[str]:
+    """Return the lines of the text; some may be empty."""
+    (rule, _, value), *others = found
+    also = dict.fromkeys(describe_finding(*each) for each in others)
+    also.pop(headline, None)
+    begins = transition.kind in ("opened", "escalated")
+    return [
+        f"{describe_value(rule, value)}." if value else "",
+        _dates(transition),
+        f"Also: {'; '.join(also)}." if also and begins else "",
+        f"Look at: {rule.look_at}" if begins else "",
+    ]
+
+
+def _unrepaired(days: Sequence[datetime.date]) -> str:
+    """Return which days are still lost, although a later day passes; empty if none is.
+
+    >>> _unrepaired([datetime.date(2026, 10, 24)]).split(". ")[0]
+    'Rejected and not published since: 24 October 2026'
+    """
+    if not days:
+        return ""
+    named = [written(day) for day in days[:_MOST_DAYS]]
+    if more := len(days) - len(named):
+        named.append(f"{more} more")
+    return (
+        f"Rejected and not published since: {', '.join(named)}. "
+        "Fix the source or the model, then clear the failed task of each day."
+    )
+
+
+def _incident_facts(
+    series: str, leading: Finding, transition: Transition, headline: str
+) -> dict[str, Any]:
+    rule, subject, value = leading
+    return {
+        "event": transition.kind,
+        "severity": transition.severity or rule.severity,
+        "incident": series,
+        "headline": headline,
+        "rule": rule.name,
+        "subject": subject,
+        "metric": rule.metric,
+        "since": transition.since.isoformat(),
+        "day": transition.day.isoformat(),
+        "figure": _value_facts(value),
+        "bound": rule.open.bound,
+        "direction": rule.direction,
+        "look_at": rule.look_at,
+    }
+
+
+def _dates(transition: Transition) -> str:
+    """Return when the incident, or what is new in it, began and was told."""
+    if transition.news_since:
+        return f"Since {written(transition.news_since)}; the incident began on " + (
+            f"{written(transition.since)}."
+        )
+    return _TRANSITIONS[transition.kind].format(
+        day=written(transition.day), since=written(transition.since)
+    )
+
+
+def unwatched_alert(
+    facts: Mapping[str, Any],
+    since: datetime.date,
+    sequence: int,
+    *,
+    series: str,
+    moved: str | None = None,
+) -> Alert:
+    """Return the alert that withdraws an incident whose rule was removed or has no data.
+
+    `facts` are those of the last alert; `moved` is the cause that the rule belongs to now.
+    """
+    why = (
+        f"The rule belongs to the incident {moved} now."
+        if moved
+        else "The rule was removed or has no data."
+    )
+    kept = {name: facts[name] for name in ("rule", "subject")}
+    said = facts.get("headline") or kept["rule"] + in_brackets(kept["subject"])
+    return Alert(
+        key=f"{series}/{since}/{sequence}-withdrawn",
+        title=f"Withdrawn: {said}, since {written(since)}",
+        text=f"Incident withdrawn; it began on {written(since)}. {why}",
+        facts={"event": "withdrawn", "incident": series, **kept, "since": since.isoformat()},
+    )
+
+
+def accepted_alert(
+    facts: Mapping[str, Any],
+    series: str,
+    since: datetime.date,
+    sequence: int,
+    person: str,
+    links: Mapping[str, str],
+) -> Alert:
+    """Return the alert that ends an incident because a person accepted the new normal.
+
+    `facts` and `links` are those of the last alert of the incident; `since` is the day from which
+    the accepted level holds.
+    """
+    said = facts.get("headline") or facts["rule"] + in_brackets(facts["subject"])
+    kept = {name: facts[name] for name in ("severity", "rule", "subject") if name in facts}
+    return Alert(
+        key=f"{series}/{since}/{sequence}-accepted",
+        title=f"[{facts.get('severity', 'info')}] Accepted as the new normal: {said}",
+        text=f"{person} accepted the level since {written(since)} as the new normal. Changes are "
+        "measured from it. `modwatch alerts history` has the note.",
+        facts={
+            "event": "accepted",
+            "incident": series,
+            "headline": said,
+            **kept,
+            "since": since.isoformat(),
+            "person": person,
+        },
+        links=links,
+    )
+
+
+def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
+    """Return a value as JSON: days as text."""
+    if value is None:
+        return None
+    plain = {**asdict(value), "day": value.day.isoformat()}
+    if value.change:
+        change = _as_json(plain["change"])
+        plain["change"] = {name: each for name, each in change.items() if each is not None}
+    return plain
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value with days as text."""
+    if isinstance(value, dict):
+        return {name: _as_json(each) for name, each in value.items()}
+    return value.isoformat() if isinstance(value, datetime.date) else value

@@ -1,0 +1,208 @@
+"""Reads the metric values that alert rules watch, from the tables and the validation results."""
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, get_args
+
+from modwatch.data.lake.delta import Lake
+from modwatch.data.validation.result import Suite
+from modwatch.data.validation.store import CheckStore
+from modwatch.monitoring.incidents.incidents import MetricValue
+from modwatch.statistics.significance import SIGNIFICANT
+
+#: An older witness of the decision log is missing: one is written every day.
+WITNESS_HOURS = 1.0
+
+#: A flagged share that is more than this many times that of its reference is far from it.
+FAR = 3.0
+
+#: Whether validation warned, by suite.
+_WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
+
+#: What is watched of groups of moderators, by metric of `annotator_groups`.
+_OF_ANNOTATORS = {
+    "agreement": "annotators_agreement_difference",
+    "uncertainty_divergence": "annotators_uncertainty_divergence",
+}
+
+#: The metrics that `annotator_values` returns.
+ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
+
+_NUMBERS = ("value", "low", "high")
+_SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
+_DEPLOYED = ("strategy", "alpha", "effective_n")
+
+
+def metric_values(
+    lake: Lake, checks: CheckStore, first: datetime.date, last: datetime.date
+) -> list[MetricValue]:
+    """Return the metric values of the days `first` … `last`, both included.
+
+        metric                             from
+        accuracy, oc_accuracy, ece, …      `measurements`, as deployed on that day
+        window_accuracy, …                 `window_measurements`, the same over the trailing window
+        group_…_difference                 `comment_groups`, by attribute and group
+        psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
+        flagged_share_excess               from `drift`: `flagged_share_excess`
+        checks_rejected                    the day's validation results: 1 or 0
+        checks_warned, score_checks_warned the same of the comments, and of the scores
+        log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
+
+    Estimates at a strategy or review fraction other than that day's deployed one are skipped.
+    """
+    return [
+        *_estimates(lake, first, last),
+        *_groups(lake, first, last),
+        *_drift(lake, first, last),
+        *_validation(checks, first, last),
+        *_log(lake, first, last),
+    ]
+
+
+def annotator_values(lake: Lake, first: datetime.date, last: datetime.date) -> list[MetricValue]:
+    """Return the values of `ANNOTATOR_METRICS` of the comparisons from `first` to `last`, by group.
+
+    A permutation test says whether a group differs: what is not significant counts as 0.
+    """
+    columns = ["dt", "group", "metric", "value", "difference", "p_holm", "annotators"]
+    rows = list(_rows(lake, "annotator_groups", first, last, columns))
+    groups = Counter((row["dt"], row["metric"]) for row in rows)
+    return [
+        MetricValue(
+            day=row["dt"],
+            metric=_OF_ANNOTATORS[row["metric"]],
+            feature=f"moderators {row['group']}",
+            value=_significant(row, groups[row["dt"], row["metric"]]),
+            n=row["annotators"],
+        )
+        for row in rows
+        if row["metric"] in _OF_ANNOTATORS
+    ]
+
+
+def _significant(row: Mapping[str, Any], groups: int) -> float:
+    """Return what a group differs by; 0 if that is not significant among the `groups`.
+
+    Of two groups one is above by as much as the other is below: only the one below has a value.
+    """
+    if row["p_holm"] is None or not row["p_holm"] < SIGNIFICANT:
+        return 0.0
+    if row["metric"] == "uncertainty_divergence":
+        return float(row["value"])
+    return float(row["difference"]) if groups > 2 else min(float(row["difference"]), 0.0)
+
+
+def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
+    deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
+    for table, prefix in (("measurements", ""), ("window_measurements", "window_")):
+        for row in _rows(lake, table, first, last, [*_SHARED, *_DEPLOYED]):
+            strategy, fraction = deployed.get(row["dt"], (None, math.nan))
+            as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
+            if row["alpha"] is None or as_deployed:
+                effective = _finite(row["effective_n"])
+                yield _metric_value(row, metric=prefix + row["metric"], effective_n=effective)
+
+
+def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    """Yield the difference of each group of comments from all others.
+
+    If it is not significant among all that are compared, its interval contains 0.
+    """
+    names = ("difference", "difference_low", "difference_high")
+    columns = ["dt", "attribute", "group", "metric", *names, "p_holm", "comments"]
+    for row in _rows(lake, "comment_groups", first, last, columns):
+        value, low, high = (_finite(row[name]) for name in names)
+        if value is None or low is None or high is None:
+            continue
+        if (row["p_holm"] or 0.0) >= SIGNIFICANT:
+            low, high = min(low, 0.0), max(high, 0.0)
+        yield MetricValue(
+            day=row["dt"],
+            metric=f"group_{row['metric']}_difference",
+            feature=f"{row['attribute']} {row['group']}",
+            value=value,
+            low=low,
+            high=high,
+            n=row["comments"],
+        )
+
+
+def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    shares, changes = dict[datetime.date, float | None](), list[MetricValue]()
+    for row in _rows(lake, "drift", first, last, [*_SHARED, "feature", "reference"]):
+        value = _metric_value(row, feature=row["feature"], reference=row["reference"])
+        if value.metric == "flagged_share":
+            shares[value.day] = value.value
+        if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
+            changes.append(value)
+        yield value
+    yield from (flagged_share_excess(each, shares.get(each.day)) for each in changes)
+
+
+def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValue:
+    """Return by how much more is flagged than in a reference, if it is `FAR` times as much; else 0.
+
+    Args:
+        change: of the flagged share, against the reference.
+        share: the flagged share of the day.
+
+    >>> change = MetricValue(day=datetime.date(2026, 1, 5), metric="flagged_share_change",
+    ...                      value=0.3, low=0.27, high=0.33, n=900)
+    >>> flagged_share_excess(change, 0.4).low, flagged_share_excess(change, 0.5).low
+    (0.27, 0.0)
+    """
+    named = replace(change, metric="flagged_share_excess")
+    if share is None or change.value is None:
+        return replace(named, value=None, low=None, high=None, status="insufficient")
+    if share > FAR * (share - change.value):
+        return named
+    return replace(named, value=0.0, low=0.0, high=0.0)
+
+
+def _validation(
+    checks: CheckStore, first: datetime.date, last: datetime.date
+) -> Iterator[MetricValue]:
+    """Yield whether each validated day was rejected and, if it was not, what has warnings."""
+    for day in (day for day in checks.days() if first <= day <= last):
+        results = {suite: found for suite in get_args(Suite) if (found := checks.load(suite, day))}
+        rejected = any(result.status == "rejected" for result in results.values())
+        n = max((result.rows for result in results.values()), default=0)
+        yield MetricValue(day=day, metric="checks_rejected", value=float(rejected), n=n)
+        for suite, metric in _WARNED.items():
+            if suite in results and not rejected:
+                warned = float(results[suite].status == "warned")
+                yield MetricValue(day=day, metric=metric, value=warned, n=n)
+
+
+def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    """Yield problems of the decision log, and whether its last witness is too old."""
+    columns = ["dt", "decisions", "problems", "witness_age_hours", "witness_expected"]
+    for row in _rows(lake, "log_verifications", first, last, columns):
+        at = {"day": row["dt"], "n": row["decisions"]}
+        yield MetricValue(metric="log_problems", value=float(row["problems"]), **at)
+        if row["witness_expected"]:
+            age = row["witness_age_hours"]
+            missing = age is None or age > WITNESS_HOURS
+            yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
+
+
+def _rows(
+    lake: Lake, table: str, first: datetime.date, last: datetime.date, columns: list[str]
+) -> Iterator[dict[str, Any]]:
+    for batch in lake.read_between(table, first, last, columns=columns):
+        yield from batch.to_pylist()
+
+
+def _metric_value(row: Mapping[str, Any], **names: Any) -> MetricValue:
+    numbers = {name: _finite(row[name]) for name in _NUMBERS}
+    shared = {"day": row["dt"], "metric": row["metric"], "n": row["n"], "status": row["status"]}
+    return MetricValue(**{**shared, **numbers, **names})
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a finite number, else None: any comparison with NaN would look like a good value."""
+    return value if value is not None and math.isfinite(value) else None

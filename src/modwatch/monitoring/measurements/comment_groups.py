@@ -1,0 +1,219 @@
+"""Compares groups of comments: by platform, language, and the identities that they mention."""
+
+import datetime
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.common import days
+from modwatch.common.errors import DesignError
+from modwatch.data.lake.day_scores import DayScores, day_scores
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.schemas import COMMENT_GROUPS
+from modwatch.monitoring.measurements import tables
+from modwatch.monitoring.measurements.measurement import gold_answers
+from modwatch.monitoring.measurements.windows import Window, windows
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.divergence.identities import Terms, identity_mentions
+from modwatch.statistics.live.group_falls import FallenGroup, fallen_group
+from modwatch.statistics.live.groups import Group, compare_scores, measure_groups
+
+Mask = NDArray[np.bool_]
+
+#: Comments that a group requires, and groups of an attribute that are compared: the largest.
+MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
+
+#: Days before a fall of accuracy that the days since then are compared with.
+REFERENCE_DAYS = 14
+
+_ATTRIBUTES = ("platform", "language", "identity")
+
+#: Longest name of a value, which messages quote, in characters.
+LONGEST_NAME = 40
+
+
+def compare_day(lake: Lake, day: datetime.date, terms: Terms) -> int:
+    """Compare the groups of a day by scores and routing; return how many groups.
+
+    `terms` are the words of each identity, for comments whose source names no groups.
+    """
+    scores = day_scores(lake, day)
+    routed = lake.table("routed", day, columns=["comment_id", "stratum"])
+    top = routed.filter(pc.equal(routed.column("stratum"), 0)).column("comment_id")
+    reviewed = pc.is_in(scores.comment_id, top).to_numpy().astype(bool)
+    found = _groups(lake, day, scores, terms)
+    members = {group: found.mask(group) for group in _largest([found])}
+    table = compare_scores(scores.prob, scores.flagged, reviewed, members)
+    _replace(lake, day, "day", table, digest="")
+    return len(members)
+
+
+def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Terms) -> None:
+    """Compare the groups of a window by its labels, unless the same was compared before."""
+    if not window.days:
+        lake.replace("comment_groups", window.last, [], scope="window")
+        return
+    content = repr((window.digest, sorted((name, tuple(words)) for name, words in terms.items())))
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
+    if len(made) and made[0].as_py() == digest:
+        return
+    table, _ = _measured(lake, window.days, policy, terms)
+    _replace(lake, window.last, "window", table, digest=digest)
+
+
+def group_behind_fall(
+    lake: Lake,
+    since: datetime.date,
+    until: datetime.date,
+    fall: float,
+    *,
+    policy: RoutingPolicy,
+    terms: Terms,
+) -> FallenGroup | None:
+    """Return the group that a fall of accuracy is in, by the labels since then and before.
+
+    Of the days `since` … `until` and of the `REFERENCE_DAYS` before those count of which half of
+    the labels are in. It takes a second a group.
+
+    Args:
+        fall: by how much the accuracy of all comments has fallen, in (0, 1].
+    """
+    spans = days.between(since, until), days.before(since, REFERENCE_DAYS)
+    after, before = windows(lake, spans)
+    if not after.days or not before.days:
+        return None
+    (now, comments), (past, _) = (
+        _measured(lake, window.days, policy, terms) for window in (after, before)
+    )
+    found = fallen_group(past, now, comments=comments, fall=fall) if comments else None
+    if found is None:
+        return None
+    attribute, _, value = found.name.partition("=")
+    return replace(found, name=f"{attribute}={printable(value)}")
+
+
+def printable(name: str) -> str:
+    """Return a value of the source as it may stand in a message, on one line.
+
+    >>> printable("a\\nb")
+    'a?b'
+    """
+    return "".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME])
+
+
+def _measured(
+    lake: Lake, chosen: Sequence[datetime.date], policy: RoutingPolicy, terms: Terms
+) -> tuple[pd.DataFrame, int]:
+    """Return the groups of these days by their labels, and how many comments there are in all."""
+    labelled, found = [], []
+    for day in chosen:
+        scores = day_scores(lake, day)
+        try:
+            grouped = tables.grouped_day(lake, day, scores, toxic_share=policy.toxic_share)
+        except DesignError:  # routed by another policy: its strata are not known any more
+            continue
+        labelled.append(grouped)
+        found.append(_groups(lake, day, scores, terms))
+    members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
+    table = measure_groups(labelled, members, known=gold_answers(lake, chosen))
+    return table, sum(day.size for day in found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DayGroups:
+    """The groups of a day's N scored comments, as positions."""
+
+    size: int
+    positions: Mapping[Group, NDArray[np.int64]] = field(repr=False)
+
+    def mask(self, group: Group) -> Mask:
+        """Return which comments (N,) belong to the group."""
+        inside = np.zeros(self.size, bool)
+        inside[self.positions.get(group, np.empty(0, np.int64))] = True
+        return inside
+
+
+def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> _DayGroups:
+    """Return the groups of the scored comments of a day."""
+    parts: dict[Group, list[NDArray[np.int64]]] = {}
+    columns = ["comment_id", "platform", "language", "groups", "text"]
+    ids, read = list[pa.Array](), 0
+    for batch in lake.read("comments", day, columns=columns):
+        for group, inside in _of_batch(batch, terms):
+            if inside.any():
+                parts.setdefault(group, []).append(read + np.flatnonzero(inside))
+        ids.append(batch.column("comment_id"))
+        read += batch.num_rows
+    place = scores.positions(ids)
+    positions = {}
+    for group, rows in parts.items():
+        found = place[np.concatenate(rows)]
+        if (found >= 0).any():  # others were not scored
+            positions[group] = found[found >= 0]
+    return _DayGroups(size=len(scores.comment_id), positions=positions)
+
+
+def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:
+    # Of the type of texts also where all are missing.
+    platform, language = (
+        batch.column(name).to_pandas().astype("str") for name in ("platform", "language")
+    )
+    language = language.str.replace(r"[-_].*", "", regex=True).str.lower()
+    for attribute, column in (("platform", platform), ("language", language)):
+        for name in column.dropna().unique():
+            yield (attribute, str(name)), (column == name).to_numpy()
+    for name, inside in identities(batch, terms):
+        yield ("identity", name), inside
+
+
+def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]]:
+    """Yield each identity, and which comments (n,) of a batch mention it.
+
+    They are those of the column `groups`, or of the words where the source has none.
+    """
+    named = batch.column("groups")
+    if named.null_count < len(named):
+        row = pc.list_parent_indices(named).to_numpy(zero_copy_only=False)
+        name = pc.list_flatten(named).to_pandas()
+        for each in name.dropna().unique():
+            inside = np.zeros(len(named), bool)
+            inside[row[(name == each).to_numpy()]] = True
+            yield str(each), inside
+    elif terms:
+        yield from identity_mentions(batch.column("text").to_pandas(), terms).items()
+
+
+def _largest(days: Sequence[_DayGroups]) -> list[Group]:
+    """Return the groups that are compared, by attribute and name."""
+    size = sum(day.size for day in days)
+    count: Counter[Group] = Counter()
+    for day in days:
+        count.update({group: len(at) for group, at in day.positions.items()})
+    chosen: list[Group] = []
+    for attribute in _ATTRIBUTES:
+        known = [
+            (-number, group)
+            for group, number in count.items()
+            if group[0] == attribute
+            and number >= MINIMUM_COMMENTS
+            # All comments, or nearly: there is nothing to compare with.
+            and size - number >= MINIMUM_COMMENTS
+        ]
+        chosen += sorted(group for _, group in sorted(known)[:MOST_GROUPS])
+    return chosen
+
+
+def _replace(
+    lake: Lake, day: datetime.date, scope: str, table: pd.DataFrame, *, digest: str
+) -> None:
+    rows = as_batch(table.assign(dt=day, scope=scope, digest=digest), COMMENT_GROUPS)
+    lake.replace("comment_groups", day, [rows], scope=scope)

@@ -1,0 +1,77 @@
+"""Compares a day with its references and measures its queue: the rows of the table `drift`."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
+
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import DRIFT
+from modwatch.data.validation.profiles import read_profiles
+from modwatch.review.queue.metrics import day_queue
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.drift.cbpe import expected_performance
+from modwatch.statistics.drift.drift import Finding, Reference, compare, day_metrics
+from modwatch.statistics.drift.profile import Profile
+from modwatch.statistics.drift.queue import queue_metrics
+
+
+def day_findings(
+    lake: Lake,
+    engine: Engine,
+    day: datetime.date,
+    *,
+    references: Sequence[Reference],
+    policy: RoutingPolicy,
+) -> Iterator[Finding]:
+    """Yield drift, volume, shares, expected performance and the queue of a day."""
+    scores = day_scores(lake, day)
+    yield from _comment_findings(lake, day, references)
+    yield from expected_performance(
+        scores.prob,
+        review_fraction=policy.review_fraction,
+        strategy=policy.strategy,
+        toxic_share=policy.toxic_share,
+        flagged=scores.flagged,
+    )
+    yield from _queue_findings(engine, day)
+
+
+def _comment_findings(
+    lake: Lake, day: datetime.date, references: Sequence[Reference]
+) -> Iterator[Finding]:
+    """Yield drift, volume and shares; insufficient if rows landed of which none was published."""
+    stored, landed = read_profiles(lake, [day]).get(day), lake.count("landed", day)
+    today = stored or Profile()
+    (trailing,) = (each.comments or () for each in references if each.name == "trailing")
+    findings = chain(compare(today, references), day_metrics(today, trailing))
+    if stored is not None or not landed:
+        yield from findings
+        return
+    reason = f"not published: {landed:,} rows landed, and they have not passed data validation"
+    for each in findings:
+        n = landed if each.metric == "volume_ratio" else 0
+        yield replace(each, value=None, low=None, high=None, direction=None, n=n, reason=reason)
+
+
+def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:
+    """Update the queue metrics of an earlier day; unchanged rows are not written again."""
+    kept = lake.table("drift", day)
+    rows = drift_rows(day, _queue_findings(engine, day))
+    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
+    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
+        lake.replace("drift", day, [rows], feature="queue")
+
+
+def drift_rows(day: datetime.date, findings: Iterable[Finding]) -> pa.RecordBatch:
+    """Return findings about `day` as rows of DRIFT."""
+    rows = [{**asdict(finding), "dt": day, "status": finding.status} for finding in findings]
+    return pa.RecordBatch.from_pylist(rows, schema=DRIFT)
+
+
+def _queue_findings(engine: Engine, day: datetime.date) -> Iterator[Finding]:
+    return queue_metrics(day_queue(engine, day))

@@ -1,0 +1,142 @@
+"""Measures days, and windows of days, from the tables of the lake."""
+
+import datetime
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.schemas import LABEL_ERRORS, RELIABILITY
+from modwatch.monitoring.measurements import tables
+from modwatch.monitoring.measurements.calibration_groups import (
+    Codes,
+    calibration_groups,
+)
+from modwatch.monitoring.measurements.windows import Window, windows
+from modwatch.routing.label_plan import plan_labels
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
+from modwatch.statistics.collaboration.strategies import STRATEGIES
+from modwatch.statistics.intervals import mid_p
+from modwatch.statistics.live.annotators import RATE_BOUNDS, KnownAnswers
+from modwatch.statistics.live.label_errors import label_error_table
+from modwatch.statistics.live.labelled_day import LabelledDay
+from modwatch.statistics.live.measure import measure_days, reliability_estimates
+
+logger = logging.getLogger(__name__)
+
+
+def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
+    """Measure one day by itself.
+
+    A day has few confirmations: what the window before told of people's error rates counts too.
+    """
+    digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
+    strategy, fraction = tables.deployed(lake, day)
+    strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
+    labelled = _labelled(lake, [day])
+    known = gold_answers(lake, [day]) + tables.error_evidence(lake, day - datetime.timedelta(1))
+    table = _estimates(labelled, policy, strategies=strategies, fraction=fraction, known=known)
+    lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
+
+
+def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
+    """Measure the days of a window together, unless that was done before."""
+    if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
+        return
+    if window.digest is None:
+        for name in ("reliability", "label_errors", "window_measurements"):
+            lake.replace(name, window.last, [])
+        return
+    labelled = _labelled(lake, window.days)
+    strategy, fraction = tables.deployed(lake, window.last)
+    gold = gold_answers(lake, window.days)
+    table = _estimates(
+        labelled,
+        policy,
+        strategies=STRATEGIES,
+        fraction=fraction,
+        groups=calibration_groups(lake, window.days, labelled),
+        known=gold,
+    )
+    errors = label_error_table(
+        labelled,
+        review_fraction=fraction,
+        strategy=strategy,
+        toxic_share=policy.toxic_share,
+        known=gold,
+        gold=gold,
+    )
+    curve = reliability_estimates(labelled, known=gold)
+    for name, frame, schema in (
+        ("reliability", curve, RELIABILITY),
+        ("label_errors", errors, LABEL_ERRORS),
+    ):
+        lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
+    rows = tables.measurement_rows(window.last, table, window.digest)
+    lake.replace("window_measurements", window.last, [rows])
+
+
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
+    """Return the answers to gold items, or none where the keys of these must be wrong.
+
+    Nobody errs more often than `RATE_BOUNDS`; where the answers say so for certain, it is the
+    gold items whose labels are wrong.
+    """
+    answers = tables.gold_answers(lake, days)
+    kinds = ((answers.other_wrong, answers.other), (answers.toxic_wrong, answers.toxic))
+    for (wrong, given), bound in zip(kinds, RATE_BOUNDS, strict=True):
+        if given and mid_p(wrong, given)[0] > bound:
+            logger.warning(
+                "Gold items are left out: people contradict too many of them.",
+                extra={"event": "gold_contradicted", "answers": given, "contradicted": wrong},
+            )
+            return KnownAnswers()
+    return answers
+
+
+def window_plan(
+    lake: Lake, window: Sequence[datetime.date], policy: RoutingPolicy, **wanted: Any
+) -> pd.DataFrame:
+    """Return how to split labels between slice and confirmations, from the labels of a window.
+
+    `wanted` are the widths, budget and error rates of `plan_labels`.
+    """
+    (measured,) = windows(lake, [window])
+    if not measured.days:
+        return plan_labels([], policy, **wanted)
+    labelled = _labelled(lake, measured.days)
+    known = gold_answers(lake, measured.days)
+    return plan_labels(labelled, policy, known=known, **wanted)
+
+
+def _labelled(lake: Lake, days: Sequence[datetime.date]) -> list[LabelledDay]:
+    """Return the days with their decisions and labels."""
+    return [tables.labelled_day(lake, day, day_scores(lake, day)) for day in days]
+
+
+def _estimates(
+    labelled: Sequence[LabelledDay],
+    policy: RoutingPolicy,
+    *,
+    strategies: Sequence[str],
+    fraction: float,
+    known: KnownAnswers,
+    groups: Sequence[Codes] | None = None,
+) -> pd.DataFrame:
+    """Return every metric of these days together, which one model scored.
+
+    `fraction` is the review fraction that they were routed with; the policy's may be another now.
+    """
+    return measure_days(
+        labelled,
+        review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
+        strategies=strategies,
+        toxic_share=policy.toxic_share,
+        groups=groups,
+        known=known,
+    )

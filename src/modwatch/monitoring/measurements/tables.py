@@ -1,0 +1,206 @@
+"""Turns rows of the lake into the arrays that `metrics` takes, and its results into rows.
+
+Only columns that a function needs are loaded, so that a day of millions stays small in memory.
+"""
+
+import datetime
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.common.errors import RoutingOutdatedError
+from modwatch.data.lake.day_scores import DayScores
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.routing.design import strata_of
+from modwatch.statistics.live.annotators import KnownAnswers
+from modwatch.statistics.live.groups import GroupedDay
+from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
+
+
+def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
+    """Return the days that each model version scored and that were routed, in order."""
+    days = lake.days("routing_design")
+    if not days:
+        return {}
+    batches = lake.read_between(
+        "routing_design", days[0], days[-1], columns=["dt", "model_version"]
+    )
+    version_of = {row["dt"]: row["model_version"] for batch in batches for row in batch.to_pylist()}
+    served: dict[str, list[datetime.date]] = {}
+    for day in sorted(version_of):
+        served.setdefault(version_of[day], []).append(day)
+    return served
+
+
+def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
+    """Return the whole population of `day` with the labels that people have given so far.
+
+    Labels count as they were given first. Which ones are corrected depends on their confirmations:
+    leads look at those that were overturned, and people would seem to err less than they do.
+
+    Raises:
+        RoutingOutdatedError: comments were routed that the day does not have any more.
+    """
+    design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
+    design = design.sort_by("stratum")
+    routed = lake.table("routed", day, columns=["comment_id", "stratum"])
+    labels = _first_labels(lake, day)
+    if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
+        raise RoutingOutdatedError(
+            f"other comments of {day} are scored than were routed; route that day again"
+        )
+    stratum = np.full(len(scores.prob), -1, np.int32)
+    stratum[_positions(routed, scores)] = routed.column("stratum").to_numpy()
+    # A label of a comment that is routed no more (the day was routed again) estimates nothing.
+    labels = labels.filter(pc.is_in(labels.column("comment_id"), routed.column("comment_id")))
+    label = np.zeros(len(scores.prob), np.int8)
+    labelled = np.zeros(len(scores.prob), np.bool_)
+    at = _positions(labels, scores)
+    label[at], labelled[at] = labels.column("label").to_numpy(), True
+    return LabelledDay(
+        prob=scores.prob,
+        stratum=stratum,
+        label=label,
+        labelled=labelled,
+        population=design.column("population").to_numpy(),
+        sample=design.column("sample").to_numpy(),
+        flagged=scores.flagged,
+        confirmations=_confirmations(lake, day, scores, labels),
+    )
+
+
+def grouped_day(
+    lake: Lake, day: datetime.date, scores: DayScores, *, toxic_share: float
+) -> GroupedDay:
+    """Return the day with the stratum of every comment.
+
+    Raises:
+        DesignError: the day was routed by other scores or another policy.
+    """
+    labelled = labelled_day(lake, day, scores)
+    columns = ["stratum", "lower", "upper", "flagged", "population"]
+    design = lake.table("routing_design", day, columns=columns).sort_by("stratum").to_pandas()
+    strategy, _ = deployed(lake, day)
+    stratum = strata_of(
+        scores.prob,
+        design,
+        labelled.stratum == 0,
+        strategy=strategy,
+        toxic_share=toxic_share,
+        flagged=scores.flagged,
+    )
+    return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
+
+
+def _first_labels(lake: Lake, day: datetime.date) -> pa.Table:
+    """Return `comment_id`, `label` and `moderator` of the first labels, as they were given."""
+    columns = ["comment_id", "label", "moderator", "first_label", "first_moderator"]
+    labels = lake.table("labels", day, columns=columns)
+    first = {
+        name: pc.coalesce(labels.column(f"first_{name}"), labels.column(name))
+        for name in ("label", "moderator")
+    }
+    return pa.table({"comment_id": labels.column("comment_id"), **first})
+
+
+def _confirmations(
+    lake: Lake, day: datetime.date, scores: DayScores, labels: pa.Table
+) -> Confirmations:
+    """Return the further labels of the comments with a first one, each by another person."""
+    first = labels.select(["comment_id", "moderator"]).to_pandas()
+    columns = ["comment_id", "round", "label", "moderator"]
+    given = lake.table("confirmations", day, columns=columns).to_pandas()
+    given = given.merge(first, on="comment_id", suffixes=("", "_first"))
+    # The queue serves nobody a comment twice; two labels by one person are not independent.
+    given = given[given["moderator"] != given["moderator_first"]].sort_values("round")
+    given = given.drop_duplicates(["comment_id", "moderator"])
+    rows = _positions(pa.Table.from_pandas(given[["comment_id"]]), scores)
+    return Confirmations(row=rows, label=given["label"].to_numpy(np.int8))
+
+
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
+    """Return how the gold items of `days` were answered, all people together."""
+    columns = ["kind", "label", "known"]
+    frames = [lake.table("check_answers", day, columns=columns).to_pandas() for day in days]
+    every = pd.concat(frames, ignore_index=True)
+    answers = every[every["kind"] == "gold"]
+    toxic, wrong = answers["known"] == 1, answers["known"] != answers["label"]
+    return KnownAnswers(
+        toxic=int(toxic.sum()),
+        toxic_wrong=int((toxic & wrong).sum()),
+        other=int((~toxic).sum()),
+        other_wrong=int((~toxic & wrong).sum()),
+    )
+
+
+def error_evidence(lake: Lake, day: datetime.date) -> KnownAnswers:
+    """Return what the window that ended with `day` told of people's error rates.
+
+    Each rate is worth as many known answers as give its interval.
+    """
+    columns = ["metric", "value", "effective_n"]
+    table = lake.table("window_measurements", day, columns=columns).to_pandas()
+    rows = table.set_index("metric")
+    names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
+    if not all(name in rows.index for name in names):
+        return KnownAnswers()
+    (other, toxic) = (rows.loc[name] for name in names)
+    return KnownAnswers(
+        toxic=toxic["effective_n"],
+        toxic_wrong=toxic["value"] * toxic["effective_n"],
+        other=other["effective_n"],
+        other_wrong=other["value"] * other["effective_n"],
+    )
+
+
+def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
+    """Return the strategy and the review fraction that `day` was routed with."""
+    design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
+    return str(design.column(0)[0]), float(design.column(1)[0])
+
+
+def labels_digest(lake: Lake, day: datetime.date) -> str:
+    """Return a hash of all that measurements take of a day: design, routed rows, answers."""
+    digest = hashlib.sha256()
+    for table, columns in (
+        ("routing_design", ["model_version", "stratum", "population", "sample", "scores_digest"]),
+        ("routed", ["comment_id", "stratum"]),
+        ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
+        ("confirmations", ["comment_id", "round", "label", "moderator"]),
+        ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
+    ):
+        rows = sorted(
+            tuple(row.values()) for row in lake.table(table, day, columns=columns).to_pylist()
+        )
+        digest.update(repr((table, rows)).encode())
+    return digest.hexdigest()
+
+
+def measured_digest(lake: Lake, day: datetime.date, table: str = "measurements") -> str | None:
+    """Return what the measurement of `day` was made of; None when there is none."""
+    digests = lake.table(table, day, columns=["labels_digest"])
+    return digests.column(0)[0].as_py() if digests.num_rows else None
+
+
+def is_unmeasured(lake: Lake, day: datetime.date) -> bool:
+    """Return whether `day` was routed and its labels, as they are now, are not measured."""
+    if not lake.count("routing_design", day):
+        return False
+    return measured_digest(lake, day) != labels_digest(lake, day)
+
+
+def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa.RecordBatch:
+    """Return a table of `metrics.estimate` as rows of MEASUREMENTS."""
+    return as_batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
+
+
+def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:
+    """Return where in the day's scores each row's comment stands, (m,)."""
+    return scores.positions(rows.column("comment_id").chunks)

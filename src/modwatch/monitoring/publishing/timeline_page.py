@@ -1,0 +1,295 @@
+"""The timeline as a page: every figure by day with its interval, thresholds, models, incidents.
+
+Static HTML with drawings that tell their numbers when the pointer rests on them: no script, nothing
+is loaded. A day's estimate is a dot with its interval. A line is drawn only where
+`modwatch.statistics.drift.changes` tells two levels from noise: before a fall, and now.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+
+from modwatch.common.html import render_html
+from modwatch.monitoring.publishing.history import PublishedDay
+from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, metric_title
+from modwatch.monitoring.publishing.status import is_bad
+from modwatch.statistics.drift.changes import Fall, follow_falls
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
+
+#: The right end of the x-axis; labels reach beyond it.
+_RIGHT = _WIDTH - 18
+
+#: Groups from top to bottom, the most important first.
+_ORDER = (DAY_GROUP, "collaboration", "model", "review", "drift", "day")
+
+_GROUPS = {
+    DAY_GROUP: "of the day",
+    "collaboration": "with review, window",
+    "model": "model alone, window",
+    "review": "review",
+    "drift": "drift",
+    "day": "day",
+}
+
+#: Shares of the day in which a fall is looked for.
+_FOLLOWED = tuple(f"{DAY_GROUP}/{name}" for name in ("accuracy", "oc_accuracy"))
+
+_MOST_LABELS = 8
+
+Thresholds = Mapping[str, Sequence[tuple[float, str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dot:
+    """A day's value; the interval is None where it was counted."""
+
+    x: float
+    y: float
+    low: float | None
+    high: float | None
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A horizontal line with a label: a threshold, or a level told from noise."""
+
+    first: float
+    last: float
+    y: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What happened on a day or over days: a model, an incident, a rejected day."""
+
+    x: float
+    width: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One metric over the days; the template uses every field."""
+
+    title: str
+    dots: Sequence[Dot]
+    rules: Sequence[Rule]
+    #: Height and text of the ticks of the y-axis.
+    ticks: Sequence[tuple[float, str]]
+    #: What the figure says, in words; empty if there is nothing to say.
+    finding: str
+    #: Whether values are columns from 0, as counts are.
+    counted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """The days on which a rule's alert was active."""
+
+    rule: str
+    marks: Sequence[Mark]
+
+
+def timeline_page(days: Sequence[PublishedDay], thresholds: Thresholds) -> str:
+    """Return the timeline of `days`, which are in order and at least one, as HTML text.
+
+    `thresholds` are the bounds at which alerts open, with the rules' names, by metric key.
+    """
+    axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
+    return render_html(
+        "modwatch.monitoring.publishing",
+        "timeline.html",
+        first=days[0].day,
+        last=days[-1].day,
+        newest=days[-1],
+        panels=[_panel(key, days, thresholds, axis) for key in _keys(days)],
+        marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
+        incidents=_incidents(days, axis),
+        labels=axis.labels(),
+        width=_WIDTH,
+        height=_HEIGHT,
+        left=_LEFT,
+        right=_RIGHT,
+        top=_TOP,
+        floor=_HEIGHT - _BOTTOM,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axis:
+    """The x-axis: a place a day."""
+
+    first: date
+    count: int
+
+    @property
+    def step(self) -> float:
+        return (_RIGHT - _LEFT) / self.count
+
+    def place(self, day: date) -> int:
+        return (day - self.first).days
+
+    def middle(self, place: float) -> float:
+        """Return the x of the middle of a day."""
+        return round(_LEFT + (place + 0.5) * self.step, 1)
+
+    def edge(self, place: int) -> float:
+        return round(_LEFT + place * self.step, 1)
+
+    def labels(self) -> list[tuple[float, str]]:
+        """Return x and text of a few days, the last one always."""
+        apart = -(-self.count // _MOST_LABELS)
+        places = range(self.count - 1, -1, -apart)
+        start = np.datetime64(self.first)
+        return [(self.middle(at), f"{(start + at).item():%d %b}") for at in places]
+
+
+def _keys(days: Sequence[PublishedDay]) -> list[str]:
+    """Return the keys that there are, the most important group first."""
+    there = {key for day in days for key in day.metrics}
+    return sorted(
+        there.intersection(KEYS), key=lambda key: (_ORDER.index(key.partition("/")[0]), key)
+    )
+
+
+def _panel(key: str, days: Sequence[PublishedDay], thresholds: Thresholds, axis: _Axis) -> Panel:
+    group, _, metric = key.partition("/")
+    fall = _fall(key, days, axis) if key in _FOLLOWED else None
+    scale = _scale(key, days, thresholds.get(key, ()))
+    return Panel(
+        title=f"{metric_title(metric)} ({_GROUPS[group]})",
+        dots=[_dot(key, day, scale, axis) for day in days if key in day.metrics],
+        rules=[*_thresholds(thresholds.get(key, ()), scale), *_levels(fall, scale, axis)],
+        ticks=[(scale.y(value), f"{value:,.4g}") for value in scale.ticks()],
+        finding=_finding(key, fall, axis),
+        counted=key in COUNTED,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scale:
+    """The y-axis."""
+
+    low: float
+    high: float
+
+    def y(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP), 1)
+
+    def ticks(self) -> list[float]:
+        """Return three or four round values."""
+        span = (self.high - self.low) / 3
+        unit = 10.0 ** math.floor(math.log10(span))
+        step = next(unit * size for size in (1, 2, 5, 10) if unit * size >= span)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+
+def _scale(key: str, days: Sequence[PublishedDay], bounds: Sequence[tuple[float, str]]) -> _Scale:
+    """Return a scale that holds every value, interval and threshold; counts start at 0."""
+    values = [day.metrics[key] for day in days if key in day.metrics]
+    ends = [end for day in days if key in day.intervals for end in day.intervals[key]]
+    held = [*values, *ends, *(bound for bound, _ in bounds)]
+    if key in COUNTED:
+        held.append(0.0)
+    low, high = min(held), max(held)
+    room = 0.06 * (high - low) or max(abs(high), 1.0) * 0.1
+    return _Scale(low=low if key in COUNTED else low - room, high=high + room)
+
+
+def _dot(key: str, day: PublishedDay, scale: _Scale, axis: _Axis) -> Dot:
+    value, ends = day.metrics[key], day.intervals.get(key)
+    text = f"{day.day}: {value:,.4g}"
+    if ends is not None:
+        text += f" ({ends[0]:.4g} to {ends[1]:.4g})"
+    return Dot(
+        x=axis.middle(axis.place(day.day)),
+        y=scale.y(value),
+        low=scale.y(ends[0]) if ends else None,
+        high=scale.y(ends[1]) if ends else None,
+        text=text,
+    )
+
+
+def _thresholds(bounds: Sequence[tuple[float, str]], scale: _Scale) -> Iterator[Rule]:
+    for bound, name in bounds:
+        yield Rule(
+            first=_LEFT, last=_RIGHT, y=scale.y(bound), text=f"{name}: {bound:g}", kind="threshold"
+        )
+
+
+def _fall(key: str, days: Sequence[PublishedDay], axis: _Axis) -> Fall | None:
+    """Return the fall of a share from which it has not come back."""
+    rows, labels = np.full((3, axis.count), np.nan), np.ones(axis.count)
+    for day in days:
+        if key in day.metrics and key in day.intervals:
+            low, high = day.intervals[key]
+            value = min(max(day.metrics[key], low), high)  # the ends are rounded
+            rows[:, axis.place(day.day)] = value, low, high
+            labels[axis.place(day.day)] = day.labels.get(key, 1.0)
+    return follow_falls(*rows, n=labels)[-1]
+
+
+def _levels(fall: Fall | None, scale: _Scale, axis: _Axis) -> Iterator[Rule]:
+    if fall is None:
+        return
+    before, now = fall.first.before, fall.now
+    fallen, since = axis.edge(fall.first.day), axis.edge(fall.level_since)
+    for first, last, level, name in (
+        (_LEFT, fallen, before, "before"),
+        (since, _RIGHT, now, "now"),
+    ):
+        text = f"{name} {level.value:.3f} ({level.low:.3f} to {level.high:.3f})"
+        yield Rule(first=first, last=last, y=scale.y(level.value), text=text, kind="level")
+
+
+def _finding(key: str, fall: Fall | None, axis: _Axis) -> str:
+    """Return in words whether the level has changed."""
+    if key not in _FOLLOWED:
+        return ""
+    if fall is None:
+        return "no fall told from noise"
+    day = (np.datetime64(axis.first) + fall.first.day).item()
+    value, low, high = fall.change
+    return f"fell on about {day} by {-value:.3f} ({-high:.3f} to {-low:.3f})"
+
+
+def _model_changes(days: Sequence[PublishedDay], axis: _Axis) -> Iterator[Mark]:
+    scored = [day for day in days if day.model_version]
+    for before, day in pairwise(scored):
+        if day.model_version != before.model_version:
+            text = f"model {day.model_version} from {day.day}"
+            yield Mark(x=axis.edge(axis.place(day.day)), width=0, text=text, kind="model")
+
+
+def _bad_days(days: Sequence[PublishedDay], axis: _Axis) -> Iterator[Mark]:
+    for day in days:
+        if is_bad(day.status):
+            kind = "unmeasured" if day.status in ("rejected", "failed") else "critical"
+            yield _day_mark(day, axis, f"{day.day}: {day.status}", kind)
+
+
+def _day_mark(day: PublishedDay, axis: _Axis, text: str, kind: str) -> Mark:
+    return Mark(x=axis.edge(axis.place(day.day)), width=round(axis.step, 1), text=text, kind=kind)
+
+
+def _incidents(days: Sequence[PublishedDay], axis: _Axis) -> list[Incident]:
+    """Return the days of each rule's alerts, the latest rule first."""
+    marks: dict[str, list[Mark]] = {}
+    for day in reversed(days):
+        for severity, rules in day.alerts.items():
+            for rule in rules:
+                text = f"{day.day}: {severity}, {rule}"
+                marks.setdefault(rule, []).append(_day_mark(day, axis, text, severity))
+    return [Incident(rule=rule, marks=found) for rule, found in marks.items()]

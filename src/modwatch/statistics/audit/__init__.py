@@ -1,0 +1,107 @@
+"""Recall audits: of the comments that should have been flagged, how many were, with an interval.
+
+People label a stratified random sample of flagged and unflagged comments; precision and recall are
+estimated with confidence intervals of nominal coverage. From arrays to recall:
+
+>>> import numpy as np
+>>> from modwatch.statistics.audit import AuditEstimator, ScoreCounts, design_audit
+>>> rng = np.random.default_rng(1)
+>>> scores = rng.beta(0.05, 1, 50_000)
+>>> toxic = rng.random(50_000) < scores  # in practice only known for the labelled sample
+>>> flagged = scores > 0.4
+>>> sides = {"flagged": flagged, "unflagged": ~flagged}
+>>> audit = design_audit(*(ScoreCounts.of(scores[rows]) for rows in sides.values()), labels=600)
+>>> counts = {}
+>>> for name, rows in sides.items():
+...     score, side = scores[rows], getattr(audit, name)
+...     drawn = side.draw(score, rng)  # rows of this side to label
+...     counts[name] = side.counts(score[drawn], label=toxic[rows][drawn]).weighted()
+>>> sizes = (int(flagged.sum()), int((~flagged).sum()))
+>>> recall = AuditEstimator(**counts, comments=sizes).estimate("recall")
+>>> print(f"{recall.low:.2f} ≤ {recall.value:.2f} ≤ {recall.high:.2f}")
+0.41 ≤ 0.53 ≤ 0.65
+
+Topics:
+
+- Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
+  parts: `Strata` by `stratify`; `equal`, `proportional`, `neyman`, `pilot` and `optimal`
+  allocation; `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
+- Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
+- Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator`, `Estimate`;
+  `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator errors.
+- Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`,
+  `compute_result`. `modwatch.audits` keeps and verifies their evidence, and writes their reports.
+"""
+
+from modwatch.statistics.audit.allocation import equal, neyman, optimal, pilot, proportional
+from modwatch.statistics.audit.design import Design, DesignOptions, ScoreCounts, SideDesign
+from modwatch.statistics.audit.design import design as design_audit
+from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
+from modwatch.statistics.audit.draw import draw as draw_sample
+from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
+from modwatch.statistics.audit.intervals import IntervalOptions, interval
+from modwatch.statistics.audit.labels import AuditLabel, final_labels
+from modwatch.statistics.audit.metric_intervals import METRICS
+from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
+from modwatch.statistics.audit.recalibration import (
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+)
+from modwatch.statistics.audit.results import Evidence
+from modwatch.statistics.audit.results import computed as compute_result
+from modwatch.statistics.audit.sample_size import (
+    optimal_shares,
+    required_labels,
+    required_labels_stratified,
+)
+from modwatch.statistics.audit.sensitivity import Corrected, corrected, rogan_gladen
+from modwatch.statistics.audit.strata import Strata
+from modwatch.statistics.audit.strata import strata as stratify
+from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
+
+__all__ = [
+    "METRICS",
+    "AuditEstimator",
+    "AuditLabel",
+    "AuditPlan",
+    "Calibration",
+    "Corrected",
+    "Design",
+    "DesignOptions",
+    "Drawn",
+    "DrawnComment",
+    "Estimate",
+    "Evidence",
+    "IntervalOptions",
+    "KnownLabels",
+    "PlannedStratum",
+    "PopulationDay",
+    "ScoreCounts",
+    "Scored",
+    "SideDesign",
+    "Strata",
+    "StratumCounts",
+    "WeightedCounts",
+    "calibrated",
+    "combine",
+    "compute_result",
+    "corrected",
+    "design_audit",
+    "draw_sample",
+    "equal",
+    "final_labels",
+    "interval",
+    "neyman",
+    "optimal",
+    "optimal_shares",
+    "pilot",
+    "planned_strata",
+    "prior_shift",
+    "proportional",
+    "required_labels",
+    "required_labels_stratified",
+    "rogan_gladen",
+    "stratify",
+]

@@ -1,0 +1,201 @@
+"""Allocation of labels to strata. All functions return n_h (H,), which sum to `labels`.
+
+Each stratum first gets `minimum` labels, or its whole population if that is smaller. The rest is
+shared by the method, never beyond the population; a budget larger than the population labels all
+of it. Wei et al., section 4.4 and appendix A.3.
+
+`neyman` trusts the scores only as far as `safe_minima` allow: whatever the labels turn out to be,
+its estimate has at most `worst_case` times the variance of a random sample of as many labels.
+
+All raise DesignError for a budget below the sum of the minima, and MetricInputError for arrays of
+the wrong shape or range.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modwatch.common.errors import DesignError, MetricInputError
+from modwatch.statistics.audit.arguments import (
+    Ints,
+    budget,
+    one_per_stratum,
+    shares,
+    strata_sizes,
+    whole_numbers,
+)
+from modwatch.statistics.inputs import Floats
+from modwatch.statistics.sampling import allocate
+
+#: At most how many times the variance of a random sample `neyman` may have, however wrong the
+#: scores are. Costs little where they are right: the strata in which positives are likely are small
+#: (docs/decisions/0017-audit-design.md).
+WORST_CASE = 1.1
+
+#: Minimum labels of a stratum: a variance estimate needs two.
+MINIMUM = 2
+
+
+def equal(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
+    """Return an equal number for each stratum.
+
+    >>> equal([100, 1000], 20).tolist()
+    [10, 10]
+    """
+    sizes = strata_sizes(population)
+    return _allocated(np.ones(sizes.size), sizes, labels, minimum)
+
+
+def proportional(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
+    """Return numbers in proportion to the population.
+
+    >>> proportional([100, 900], 20).tolist()
+    [2, 18]
+    """
+    sizes = strata_sizes(population)
+    return _allocated(sizes.astype(np.float64), sizes, labels, minimum)
+
+
+def neyman(
+    population: ArrayLike,
+    spread: ArrayLike,
+    labels: int,
+    *,
+    worst_case: float = WORST_CASE,
+    minimum: int = MINIMUM,
+) -> Ints:
+    """Return numbers ∝ N_h × spread_h, but at least `safe_minima` of each stratum (the default).
+
+    `spread` (H,) is the expected standard deviation of the label in each stratum, such as √(p(1−p))
+    of its mean score p. Where the labels are too few for the minima of so many strata, the numbers
+    are proportional; `design` then uses fewer strata.
+
+    >>> neyman([900, 100], [0.1, 0.5], 100, worst_case=10).tolist()
+    [65, 35]
+    >>> neyman([900, 100], [0.1, 0.5], 100).tolist()
+    [83, 17]
+    """
+    sizes = strata_sizes(population)
+    deviation = shares("spread", spread)
+    one_per_stratum(sizes.size, spread=deviation)
+    least = _least(sizes, labels, minimum)
+    safe = np.maximum(safe_minima(sizes, labels, worst_case), least)
+    if safe.sum() > min(labels, sizes.sum()):
+        return _beyond(sizes.astype(np.float64), sizes, least, labels)
+    wanted = sizes * deviation if deviation.any() else sizes.astype(np.float64)
+    return _beyond(wanted, sizes, safe, labels)
+
+
+def safe_minima(population: ArrayLike, labels: int, worst_case: float = WORST_CASE) -> Ints:
+    """Return the fewest labels (H,) of each stratum that keep the promise of `worst_case`.
+
+    With these or more, the stratified estimate of a mean has at most `worst_case` times the
+    variance of that of a random sample of `labels` comments, whatever values the comments have;
+    with fewer in any stratum, some values break it. In short, n_h ≥ n W_h / worst_case.
+
+    The sum of squares about the mean, (N−1)S², is at least that within the strata, Σ(N_h−1)S_h²,
+    and may lie in any one of them. Σ (N_h/N)² S_h² (1/n_h − 1/N_h) ≤ c S² (1/n − 1/N) therefore
+    holds always if and only if, stratum by stratum,
+
+        1/n_h ≤ 1/N_h + c (1/n − 1/N) N²/(N−1) (N_h−1)/N_h².
+
+    The sum may exceed `labels` where strata are many and labels few. DesignError for a `worst_case`
+    below 1.
+
+    >>> safe_minima([900, 100], 100).tolist()
+    [83, 10]
+    """
+    if not 1 <= worst_case < np.inf:
+        raise DesignError(f"The worst case must be a number of at least 1, got {worst_case}.")
+    sizes = strata_sizes(population)
+    whole = int(sizes.sum())
+    if budget(labels) >= whole:
+        return sizes
+    allowed = worst_case * (1 / max(labels, 1) - 1 / whole) * whole**2 / max(whole - 1, 1)
+    most = 1 / sizes + allowed * (sizes - 1) / sizes**2
+    # Less a rounding error, so that a whole number stays itself.
+    return np.minimum(sizes, np.ceil(1 / most - 1e-9)).astype(np.int64)
+
+
+def pilot_spread(pilot: ArrayLike, positives: ArrayLike) -> Floats:
+    """Return the standard deviation (H,) in a pilot, one positive and one negative added.
+
+    Wei et al., section 4.4 (pseudo-counts).
+
+    >>> pilot_spread([50], [0]).round(4).tolist()
+    [0.1373]
+    """
+    positive, drawn = whole_numbers("positives", positives), whole_numbers("pilot", pilot)
+    _at_most(positive, drawn, "positives than labels in the pilot")
+    rate = (positive + 1) / (drawn + 2)
+    return np.asarray(np.sqrt(rate * (1 - rate)))
+
+
+def pilot(population: ArrayLike, pilot: ArrayLike, positives: ArrayLike, labels: int) -> Ints:
+    """Return the paper's allocation after a pilot: total labels n_h ≥ its pilot labels.
+
+    Strata whose optimal share is within the pilot get no more; the others share the rest.
+
+    >>> pilot([1000, 1000], [50, 50], [0, 25], 400).tolist()
+    [86, 314]
+    """
+    sizes, first = strata_sizes(population), whole_numbers("pilot", pilot)
+    _at_most(first, sizes, "labels in the pilot than comments")
+    wanted = sizes * pilot_spread(first, positives)
+    return _beyond(wanted, sizes, first, labels)
+
+
+def optimal(population: ArrayLike, positives: ArrayLike, labels: int) -> Ints:
+    """Return the allocation of least variance when all labels are known (Eq. 8): the oracle.
+
+    >>> optimal([1000, 1000], [0, 500], 100).tolist()
+    [2, 98]
+    """
+    sizes, positive = strata_sizes(population), whole_numbers("positives", positives)
+    _at_most(positive, sizes, "positives than comments")
+    rate = positive / sizes
+    spread = np.asarray(sizes * np.sqrt(rate * (1 - rate)), dtype=np.float64)
+    return _allocated(spread, sizes, labels, MINIMUM)
+
+
+def _beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
+    """Return n_h ≥ first_h that sum to `labels`, otherwise as close as possible to ∝ wanted."""
+    labels = min(budget(labels), int(sizes.sum()))
+    if labels < first.sum():
+        raise DesignError(
+            f"{labels} labels are fewer than the {int(first.sum())} of the pilot; increase the "
+            "budget or reduce the pilot"
+        )
+    free, share = np.ones(sizes.size, dtype=bool), np.zeros(sizes.size)
+    while free.any():  # each round fixes strata, or is the last
+        left, mass = labels - int(first[~free].sum()), np.where(free, wanted, 0.0)
+        share = left * mass / max(float(mass.sum()), np.finfo(float).tiny)
+        within = free & (share < first)
+        if not within.any():
+            break
+        free &= ~within
+    mass = np.where(free, np.maximum(share - first, 0.0), 0.0)
+    return first + allocate(mass, sizes - first, labels - int(first.sum()), minimum=0)
+
+
+def _at_most(part: Ints, whole: Ints, what: str) -> None:
+    """Raise MetricInputError unless part ≤ whole, stratum by stratum."""
+    if part.shape != whole.shape or (part > whole).any():
+        raise MetricInputError(f"A stratum has more {what}, or the numbers of strata differ.")
+
+
+def _allocated(mass: Floats, sizes: Ints, labels: int, minimum: int) -> Ints:
+    """Return the allocation; DesignError when the budget is below the minima."""
+    return _beyond(mass, sizes, _least(sizes, labels, minimum), labels)
+
+
+def _least(sizes: Ints, labels: int, minimum: int) -> Ints:
+    """Return the minimum labels (H,) of each stratum; DesignError for a budget below their sum."""
+    if minimum < 0:
+        raise DesignError(f"Minimum per stratum must be at least 0, got {minimum}.")
+    least = np.minimum(sizes, minimum)
+    if budget(labels) < least.sum():
+        raise DesignError(
+            f"{labels} labels are too few for {sizes.size} strata with at least {minimum} each; "
+            f"use {int(least.sum())} or more, or fewer strata"
+        )
+    return least

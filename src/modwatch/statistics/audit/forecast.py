@@ -1,0 +1,220 @@
+"""What a plan promises before anybody labels: how wide intervals will be, and whether they will be.
+
+Audits are simulated from the plan alone. In each stratum, positives are as frequent as the mean
+recalibrated score; where that comes from labels, their number is uncertain and varies from audit to
+audit. With confirmations, a few audits are simulated with annotators who err as often as
+`confirmations.FALSE_POSITIVE` and `FALSE_NEGATIVE` say: the intervals are as much wider as theirs.
+The forecast is as good as these expectations, and no part of the evidence.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.common.errors import DesignError
+from modwatch.statistics.audit.allocation import neyman
+from modwatch.statistics.audit.arguments import Ints
+from modwatch.statistics.audit.confirmations import FALSE_NEGATIVE, FALSE_POSITIVE, MOST_LABELS
+from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.statistics.audit.label_errors import ImputedEstimator, LabelErrors
+from modwatch.statistics.audit.plan import SIDES, AuditPlan
+from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
+from modwatch.statistics.live.annotators import GivenLabels, true_labels
+
+#: Metrics that are forecast.
+METRICS = ("recall", "precision", "prevalence_unflagged")
+
+_AUDITS = 400
+
+#: Of how many of them the interval is computed; those of the others lie between.
+_INTERVALS = 40
+
+#: Audits that are simulated with annotators who err.
+_ERRING = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What to expect of a metric; `value`, `low`, `high` are medians of audits with an estimate.
+
+    None where no simulated audit has one.
+    """
+
+    metric: str
+    #: Share of the audits in which the estimate is insufficient.
+    insufficient: float
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def forecast(plan: AuditPlan, *, audits: int = _AUDITS) -> list[Forecast]:
+    """Return the forecast of `METRICS`, from `audits` simulated audits; always the same for a plan.
+
+    A second stage is taken as allocated by what was expected, in one stage with the first.
+    """
+    generator = np.random.default_rng(0)
+    flagged, unflagged = (_simulated(plan, side, audits, generator) for side in SIDES)
+    comments = [
+        sum(plan.strata[number].population for number in plan.of_side(side)) for side in SIDES
+    ]
+    simulated = AuditEstimator(
+        flagged=flagged,
+        unflagged=unflagged,
+        comments=(comments[0], comments[1]),
+        options=plan.rule,
+        most_intervals=_INTERVALS,
+    )
+    wider = _wider(plan, generator) if plan.confirmations else dict.fromkeys(METRICS, 1.0)
+    return [_widened(_forecast(simulated, metric, audits), wider[metric]) for metric in METRICS]
+
+
+def _widened(made: Forecast, times: float) -> Forecast:
+    if made.value is None or made.low is None or made.high is None:
+        return made
+    low = made.value - times * (made.value - made.low)
+    high = made.value + times * (made.high - made.value)
+    return replace(made, low=max(low, 0.0), high=min(high, 1.0))
+
+
+def _wider(plan: AuditPlan, generator: np.random.Generator) -> dict[str, float]:
+    """Return by metric how many times wider intervals are that allow for errors; at least 1."""
+    ratios: dict[str, list[float]] = {metric: [1.0] for metric in METRICS}
+    for _ in range(_ERRING):
+        true, corrected = _with_errors(plan, generator)
+        for metric, found in ratios.items():
+            one, other = true.estimate(metric), corrected.estimate(metric)
+            ends = (one.low, one.high, other.low, other.high)
+            if one.value is not None and other.value is not None and None not in ends:
+                width = float(one.high or 0) - float(one.low or 0)
+                if width > 0:
+                    found.append((float(other.high or 0) - float(other.low or 0)) / width)
+    return {metric: max(1.0, float(np.median(found))) for metric, found in ratios.items()}
+
+
+def _with_errors(
+    plan: AuditPlan, generator: np.random.Generator
+) -> tuple[AuditEstimator, ImputedEstimator]:
+    """Return the estimators of one audit's true labels, and of labels by annotators who err."""
+    stratum = np.repeat(np.arange(len(plan.strata)), [each.labels for each in plan.strata])
+    score = np.array([each.score for each in plan.strata])[stratum]
+    side = np.array([SIDES.index(each.side) for each in plan.strata])[stratum]
+    true = generator.random(score.size) < score
+    wrong = np.where(true, FALSE_NEGATIVE, FALSE_POSITIVE)
+    said = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
+    rules = [(plan.confirmations or {}).get(name) for name in SIDES]
+    shares = np.array([rule.by_label if rule else (0.0, 0.0) for rule in rules])
+    confirmed = generator.random(score.size) < shares[side, said[0]]
+    differ = confirmed & (said[0] != said[1])
+    posterior = true_labels(
+        GivenLabels(
+            prob=score,
+            group=side,
+            given=1 + confirmed + differ,
+            toxic=said[0] + confirmed * said[1] + differ * said[2],
+        )
+    )
+    draws = np.stack(
+        [*LabelErrors(keys=[*range(score.size)], truth=posterior).drawn.values()], axis=-1
+    )
+    plain = _estimator(plan, stratum, true.astype(np.int64))
+    return plain, ImputedEstimator.of(_estimator(plan, stratum, draws))
+
+
+def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
+    """Return the estimator of labels (…, m) of comments of `stratum` (m,)."""
+    sides: list[WeightedCounts | None] = []
+    for name in SIDES:
+        numbers = [n for n in plan.of_side(name) if plan.strata[n].labels]
+        strata = [plan.strata[number] for number in numbers]
+        counts = None
+        if strata:
+            counts = StratumCounts.of(
+                population=[each.population for each in strata],
+                labels=[each.labels for each in strata],
+                score=[each.score for each in strata],
+                positives=np.stack([label[..., stratum == n].sum(-1) for n in numbers], axis=-1),
+            ).weighted()
+        sides.append(counts)
+    sizes = [sum(plan.strata[n].population for n in plan.of_side(name)) for name in SIDES]
+    return AuditEstimator(
+        flagged=sides[0],
+        unflagged=sides[1],
+        comments=(sizes[0], sizes[1]),
+        options=plan.rule,
+    )
+
+
+def sufficient(audits: AuditEstimator, metric: str) -> NDArray[np.bool_]:
+    """Return which of many audits (R,) have an estimate of a metric, and not the reason why none.
+
+    That depends on the positives of both sides only, and not on their number beyond three.
+    """
+    sides = [side for side in (audits.flagged, audits.unflagged) if side is not None]
+    found = np.stack([np.minimum(each.positives.sum(-1), ENOUGH_POSITIVES) for each in sides], -1)
+    _, first, kind = np.unique(found, axis=0, return_index=True, return_inverse=True)
+    reasons = [one_of(audits, number).insufficient(metric) for number in first.tolist()]
+    return np.array([not reason for reason in reasons], dtype=np.bool_)[kind.ravel()]
+
+
+def one_of(audits: AuditEstimator, number: int) -> AuditEstimator:
+    """Return one of many audits that were simulated at once."""
+    return replace(
+        audits,
+        flagged=_single(audits.flagged, number),
+        unflagged=_single(audits.unflagged, number),
+    )
+
+
+def _single(counts: WeightedCounts | None, number: int) -> WeightedCounts | None:
+    return counts and replace(counts, positives=counts.positives[number])
+
+
+def _forecast(audits: AuditEstimator, metric: str, number: int) -> Forecast:
+    given = sufficient(audits, metric)
+    made = Forecast(metric=metric, insufficient=1 - float(given.sum()) / number)
+    if not given.any():
+        return made
+    ends = audits.interval_estimate(metric)
+    value, low, high = (
+        float(np.median(np.broadcast_to(each, given.shape)[given]))
+        for each in (ends.value, ends.low, ends.high)
+    )
+    return replace(made, value=value, low=low, high=high)
+
+
+def _simulated(
+    plan: AuditPlan, side: str, audits: int, generator: np.random.Generator
+) -> WeightedCounts | None:
+    """Return the labels of one side in many audits; None for a side without comments or labels."""
+    strata = [plan.strata[number] for number in plan.of_side(side)]
+    labels = np.array([each.labels for each in strata], dtype=np.int64)
+    if not labels.any():
+        return None
+    population = np.array([each.population for each in strata], dtype=np.int64)
+    score = np.array([each.score for each in strata])
+    if side == "unflagged" and plan.second_stage_labels:
+        labels = labels + _later(population - labels, score, plan.second_stage_labels)
+    rate = np.broadcast_to(score, (audits, score.size))
+    calibration = plan.calibration_of(side)
+    if calibration.labels:
+        # As uncertain as the number of positives among those labels, one more added.
+        known = calibration.positives + 1
+        rate = rate * generator.gamma(known, 1 / known, (audits, 1))
+    there = labels > 0
+    positives = generator.binomial(labels[there], np.minimum(rate, 1)[:, there])
+    return StratumCounts.of(
+        population=population[there], labels=labels[there], positives=positives, score=score[there]
+    ).weighted()
+
+
+def _later(left: Ints, score: np.ndarray, labels: int) -> Ints:
+    """Return the labels (H,) of a second stage if the first finds what was expected."""
+    more, some = np.zeros(left.size, dtype=np.int64), left > 0
+    if some.any():
+        try:
+            more[some] = neyman(left[some], np.sqrt(score * (1 - score))[some], labels)
+        except DesignError:  # fewer labels than strata; `next_stage` will say so
+            return more
+    return more

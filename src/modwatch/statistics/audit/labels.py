@@ -1,0 +1,203 @@
+"""The labels of the drawn comments, and the final label of each."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.draw import DrawnComment
+
+#: Actions of a labeller; an adjudication overrides all labels. `correct` is the label of a person
+#: who replaced their own one, not knowing those of others; with plans up to format 2 that counts as
+#: an adjudication.
+ACTIONS = ("label", "correct", "adjudicate")
+
+#: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
+#: `escalated` to a lead, `withdrawn` or `closed`.
+OUTCOMES = ("decided", "waiting", "escalated", "withdrawn", "closed")
+
+Key = tuple[date, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditLabel:
+    """The label of one drawn comment by one person."""
+
+    day: date
+    comment_id: str
+    #: Pseudonym.
+    labeller: str
+    #: One of ACTIONS.
+    action: str
+    #: 0 or 1.
+    label: int
+    #: UTC, ISO 8601.
+    decided_at: str
+    #: Hash of the decision in the log of decisions.
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one drawn comment in the queue until its labels were sealed."""
+
+    day: date
+    comment_id: str
+    #: One of OUTCOMES.
+    outcome: str
+    #: Labels and adjudications that count.
+    labels: int
+
+
+def key_of(each: DrawnComment | AuditLabel | Outcome) -> Key:
+    """Return what names the comment that was drawn, or labelled."""
+    return each.day, each.comment_id
+
+
+def labelled(labels: Iterable[AuditLabel]) -> int:
+    """Return the number of comments with a label."""
+    return len({key_of(label) for label in labels})
+
+
+def final_labels(
+    drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel], *, majority: bool = False
+) -> dict[Key, int]:
+    """Return the final label of each comment that has one.
+
+    It is the adjudicator's, or the one that all labellers gave, or with `majority` most of them.
+    Comments with unresolved disagreement have none.
+
+    Raises:
+        AuditError: a label of a comment that was not drawn, two labels by one person on a comment,
+            two adjudications, or an adjudication by one of the labellers.
+    """
+    wanted = {key_of(each) for each in drawn}
+    by_comment: dict[Key, list[AuditLabel]] = defaultdict(list)
+    for label in labels:
+        key = key_of(label)
+        _reject(key not in wanted, label, "refers to a comment that was not drawn")
+        _reject(label.action not in ACTIONS, label, f"has the action {label.action!r}")
+        _reject(label.label not in (0, 1), label, "is neither 0 nor 1")
+        by_comment[key].append(label)
+    found = ((key, _final(each, majority)) for key, each in by_comment.items())
+    return {key: final for key, final in found if final is not None}
+
+
+def in_order(labels: Iterable[AuditLabel]) -> dict[Key, list[AuditLabel]]:
+    """Return the labels of each comment, oldest first."""
+    by_comment: dict[Key, list[AuditLabel]] = defaultdict(list)
+    for each in sorted(labels, key=lambda one: (one.decided_at, one.labeller)):
+        by_comment[key_of(each)].append(each)
+    return dict(by_comment)
+
+
+def blind_labels(labels: Iterable[AuditLabel]) -> dict[Key, list[int]]:
+    """Return the labels of each comment by people who did not know each other's, oldest first.
+
+    An adjudicator knows the other labels: theirs only counts where it is the only one.
+    """
+    return {
+        key: [one.label for one in each if one.action != "adjudicate"] or [each[-1].label]
+        for key, each in in_order(labels).items()
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlabelled:
+    """The drawn comments without a final label, by what the files show of why."""
+
+    #: People disagreed, and no lead settled it.
+    disputed: frozenset[Key]
+    #: Nobody labelled them, but comments that the draw put behind them: passed over or escalated.
+    passed_over: frozenset[Key]
+    #: The labelling ended before them, in the order of the draw.
+    not_reached: frozenset[Key]
+
+    @property
+    def unknown(self) -> frozenset[Key]:
+        """Those whose label may be the reason that they have none; the others are random."""
+        return self.disputed | self.passed_over
+
+
+def unlabelled(
+    samples: Sequence[Sequence[DrawnComment]],
+    labels: Iterable[AuditLabel],
+    *,
+    majority: bool = False,
+) -> Unlabelled:
+    """Return the comments without a final label; for `majority` see `final_labels`.
+
+    `samples` are those of the stages, each including the one before, in the order of the draw,
+    which is random and the order of labelling. So the comments after the last labelled one of a
+    stage are a random part of it, and those before it are not.
+    """
+    said = list(labels)
+    seen = {key_of(label) for label in said}
+    final = final_labels(samples[-1], said, majority=majority)
+    passed_over, not_reached = set[Key](), set[Key]()
+    earlier = set[Key]()
+    for sample in samples:
+        stage = [key_of(each) for each in sample if key_of(each) not in earlier]
+        last = max((place for place, key in enumerate(stage) if key in seen), default=-1)
+        passed_over |= {*stage[: last + 1]} - seen
+        not_reached |= {*stage[last + 1 :]}
+        earlier |= {*stage}
+    return Unlabelled(
+        disputed=frozenset(seen - final.keys()),
+        passed_over=frozenset(passed_over),
+        not_reached=frozenset(not_reached),
+    )
+
+
+def conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> list[AuditLabel]:
+    """Return the labels by people who decided the comment as moderators before.
+
+    `moderated` are the pseudonyms of those who decided a comment before the audit.
+    """
+    return [label for label in labels if label.labeller in moderated.get(key_of(label), set())]
+
+
+def refuse_conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> None:
+    """Raise AuditError when there are `conflicts`; the message counts them, without names."""
+    number = len(conflicts(labels, moderated))
+    if number:
+        raise AuditError(
+            f"{number} {'label is' if number == 1 else 'labels are'} by people who decided the "
+            "comment as moderators (`modwatch audit status` lists them); have the labels undone, "
+            "or cancel the audit"
+        )
+
+
+def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]:
+    """Return the comments whose labels changed after they were sealed.
+
+    A label was corrected, undone or added; comments without a sealed label do not count.
+    """
+    before, after = {*sealed}, {*now}
+    known = {key_of(each) for each in before}
+    return known & {key_of(each) for each in before ^ after}
+
+
+def _final(labels: Sequence[AuditLabel], majority: bool) -> int | None:
+    """Return the final label, or None while people disagree."""
+    settled = [each for each in labels if each.action == "adjudicate"]
+    first = [each for each in labels if each.action != "adjudicate"]
+    people = set[str]()
+    for each in labels:
+        _reject(each.labeller in people, each, "is the second by the same person")
+        people.add(each.labeller)
+    _reject(len(settled) > 1, labels[-1], "is adjudicated twice")
+    if settled:
+        return settled[0].label
+    if majority:
+        excess = sum(1 if each.label else -1 for each in first)
+        return None if not excess else int(excess > 0)
+    return first[0].label if len({each.label for each in first}) == 1 else None
+
+
+def _reject(wrong: bool, label: AuditLabel, why: str) -> None:
+    if wrong:
+        raise AuditError(
+            f"the label of comment {label.comment_id!r} of {label.day} by {label.labeller!r} {why}"
+        )

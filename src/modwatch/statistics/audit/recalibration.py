@@ -1,0 +1,197 @@
+"""Recalibration: from the score of a comment to the probability that people label it positive.
+
+A model that was trained on equal numbers of positives and negatives, as in the paper (section 5.2),
+multiplies the odds of every comment by the same factor; one that is too sure of itself stretches
+their logarithm. Two numbers undo both, and keep the order of the scores. They decide where labels
+are worth most and what a plan may expect, never what an audit estimates.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+
+from modwatch.common.errors import DesignError, MetricInputError
+from modwatch.statistics import inputs
+from modwatch.statistics.audit.arguments import Ints, shares, whole_numbers
+from modwatch.statistics.inputs import Floats
+
+#: Source of a calibration that brings the mean to a prevalence that somebody expects.
+EXPECTED = "expected prevalence"
+
+#: Scores closer to 0 or 1 count as this close: a score of exactly 0 does not exclude a positive.
+_NEAREST = 2.0**-20
+
+#: Weight of the scores in the expected prevalence, in labels.
+_PRIOR_LABELS = 10.0
+#: Slope before there are labels: scores rank less sharply than they say, and miss some positives.
+#: Its standard deviation then, and its largest value.
+_SLOPE, _SLOPE_DEVIATION, _MOST_SLOPE = 0.7, 0.5, 3.0
+
+#: Classes of the logit by which the mean of many scores is computed.
+_CLASSES = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The probability of a positive: logit p = intercept + slope × logit(score).
+
+    MetricInputError for a slope below 0 or numbers that are not finite.
+
+    >>> Calibration().probability([0.0, 0.2]).tolist()
+    [0.0, 0.2]
+    >>> Calibration(intercept=-2.0, slope=0.5).probability([0.0, 0.2]).round(4).tolist()
+    [0.0001, 0.0634]
+    """
+
+    intercept: float = 0.0
+    #: ≥ 0; 0 for a score that says nothing.
+    slope: float = 1.0
+    #: What it was estimated from.
+    source: str = "scores"
+    #: Labels that it was estimated from, and positives among them.
+    labels: int = 0
+    positives: int = 0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.intercept) and 0 <= self.slope < np.inf):
+            raise MetricInputError("A calibration needs finite numbers and a slope of at least 0.")
+
+    def probability(self, score: ArrayLike) -> Floats:
+        """Return the probability (n,) of a positive; MetricInputError for scores outside [0, 1]."""
+        values = shares("score", score)
+        if (self.intercept, self.slope) == (0.0, 1.0):
+            return values
+        return np.asarray(special.expit(self.intercept + self.slope * _logit(values)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownLabels:
+    """Labels that are known before an audit, of a random sample of one side of the decision.
+
+    MetricInputError for arrays of different lengths or values out of range.
+    """
+
+    #: (m,) in [0, 1].
+    score: Floats
+    #: (m,) 0 or 1.
+    label: Ints
+    #: (m,) > 0: comments that each stands for, 1/inclusion probability.
+    weight: Floats
+    #: Where they come from, for the plan.
+    source: str
+
+    def __post_init__(self) -> None:
+        shares("score", self.score)
+        inputs.labels(self.label)
+        inputs.same_length(score=self.score, label=self.label, weight=self.weight)
+        if not ((self.weight > 0) & np.isfinite(self.weight)).all():
+            raise MetricInputError("weight must contain numbers above 0.")
+
+
+def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None = None) -> float:
+    """Return the shift of the logit of the scores (n,) that makes their mean `prevalence`.
+
+    `counts` (n,) is the number of comments with each score, 1 by default. DesignError for a
+    prevalence outside (0, 1) or no comments.
+
+    >>> round(prior_shift([0.5, 0.5], 0.1), 4)
+    -2.1972
+    """
+    values = shares("score", score)
+    number = np.ones(values.size, np.int64) if counts is None else whole_numbers("counts", counts)
+    inputs.same_length(score=values, counts=number)
+    return _intercept(_logit(values), number, 1.0, prevalence)
+
+
+def shrunk(score: ArrayLike, counts: ArrayLike) -> Calibration:
+    """Return the calibration of the scores (n,) of `counts` (n,) comments without any label.
+
+    Their mean is kept and their logits are drawn together, by a slope of 0.7: whoever believes a
+    score entirely looks too little where it expects nothing, which narrows intervals too much where
+    it misses positives. DesignError without comments.
+
+    >>> shrunk([0.01, 0.5], [95, 5]).probability([0.01, 0.5]).round(3).tolist()
+    [0.019, 0.327]
+    """
+    values, number = shares("score", score), whole_numbers("counts", counts)
+    inputs.same_length(score=values, counts=number)
+    if not number.any():
+        raise DesignError("There are no comments to recalibrate.")
+    mean = float(np.clip(np.average(values, weights=number), _NEAREST, 1 - _NEAREST))
+    logit, classes = _classes(_logit(values), number)
+    return Calibration(intercept=_intercept(logit, classes, _SLOPE, mean), slope=_SLOPE)
+
+
+def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calibration:
+    """Return the calibration of the scores (n,) of `counts` (n,) comments, from known labels.
+
+    Their weighted share of positives gives the mean, their order by score the slope (penalised
+    maximum likelihood). Both are regularised: the scores count as 10 labels for the mean, and the
+    slope is 0.7 ± 0.5 before there are labels, so that few labels change little. The weighted
+    labels count as many as their effective number, (Σw)²/Σw². DesignError without comments or
+    labels.
+
+    >>> known = KnownLabels(score=np.array([0.1, 0.1, 0.5, 0.5]), label=np.array([0, 0, 1, 0]),
+    ...                     weight=np.array([300.0, 300, 10, 10]), source="random slice")
+    >>> made = calibrated([0.1, 0.5], [600, 20], known)
+    >>> made.probability([0.1, 0.5]).round(3).tolist()
+    [0.088, 0.318]
+    """
+    values, number = shares("score", score), whole_numbers("counts", counts)
+    inputs.same_length(score=values, counts=number)
+    if not known.label.size:
+        raise DesignError("There are no labels to recalibrate the scores by.")
+    if not number.any():
+        raise DesignError("There are no comments to recalibrate.")
+    effective = known.weight.sum() ** 2 / (known.weight**2).sum()
+    weight = known.weight * effective / known.weight.sum()
+    prior = float(np.average(values, weights=number))
+    prevalence = (weight @ known.label + _PRIOR_LABELS * prior) / (effective + _PRIOR_LABELS)
+    prevalence = float(np.clip(prevalence, _NEAREST, 1 - _NEAREST))
+    logit, classes = _classes(_logit(values), number)
+    at = _logit(known.score)
+
+    def unlikely(slope: float) -> float:
+        chance = _intercept(logit, classes, slope, prevalence) + slope * at
+        surprise = weight @ (np.logaddexp(0, chance) - known.label * chance)
+        return float(surprise + ((slope - _SLOPE) / _SLOPE_DEVIATION) ** 2 / 2)
+
+    slope = float(optimize.minimize_scalar(unlikely, bounds=(0, _MOST_SLOPE), method="bounded").x)
+    return Calibration(
+        intercept=_intercept(logit, classes, slope, prevalence),
+        slope=slope,
+        source=known.source,
+        labels=int(known.label.size),
+        positives=int(known.label.sum()),
+    )
+
+
+def _intercept(logit: Floats, counts: Floats | Ints, slope: float, prevalence: float) -> float:
+    """Return the intercept that makes the mean of expit(intercept + slope × logit) `prevalence`."""
+    if not 0 < prevalence < 1:
+        raise DesignError(f"Expected prevalence must be in (0, 1), got {prevalence}.")
+    if not counts.sum():
+        raise DesignError("There are no comments to recalibrate; omit the expected prevalence.")
+
+    def above(intercept: float) -> float:
+        mean = np.average(special.expit(intercept + slope * logit), weights=counts)
+        return float(mean - prevalence)
+
+    target, reach = float(special.logit(prevalence)), slope * float(np.abs(logit).max()) + 1
+    return float(optimize.brentq(above, target - reach, target + reach, xtol=1e-12))
+
+
+def _logit(score: Floats) -> Floats:
+    return np.asarray(special.logit(np.clip(score, _NEAREST, 1 - _NEAREST)))
+
+
+def _classes(logit: Floats, counts: Ints) -> tuple[Floats, Floats]:
+    """Return the mean logit and the count of the classes that occur."""
+    low, high = float(logit.min()), float(logit.max())
+    place = ((logit - low) / max(high - low, 1e-9) * (_CLASSES - 1)).astype(np.int64)
+    number = np.bincount(place, weights=counts).astype(np.float64)
+    total = np.bincount(place, weights=counts * logit)
+    there = number > 0
+    return total[there] / number[there], number[there]

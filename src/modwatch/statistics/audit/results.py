@@ -1,0 +1,380 @@
+"""The result of an audit, computed from plan, sample and labels alone, to be reproducible.
+
+`computed` returns the content of `result.json`. Estimates for which there are too few labels are
+None, with a reason and, where the labels give one, a bound.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
+from modwatch.statistics.audit.label_errors import (
+    SHARED,
+    ImputedEstimator,
+    LabelErrors,
+    label_errors,
+)
+from modwatch.statistics.audit.label_quality import agreement, error_rates, sensitivity
+from modwatch.statistics.audit.labels import (
+    AuditLabel,
+    Key,
+    Unlabelled,
+    final_labels,
+    in_order,
+    key_of,
+    unlabelled,
+)
+from modwatch.statistics.audit.metric_intervals import METRICS
+from modwatch.statistics.audit.plan import SIDES, AuditPlan
+from modwatch.statistics.audit.stages import Label, side_counts
+from modwatch.statistics.audit.stratified import WeightedCounts
+
+#: Minimum comments of a value to be reported: estimates on fewer would describe single people.
+LEAST_COMMENTS = 50
+
+#: Format of the document. The first had no bounds, left comments without a final label out of every
+#: interval, and corrected for the disagreement of annotators as if both erred alike. Up to the
+#: second, labels counted as true: it is still that of plans without confirmations.
+FORMAT, UNCORRECTED = 3, 2
+
+#: Metrics and fields of an estimate in the first format.
+_FIRST_METRICS = ("prevalence_unflagged", "precision", "recall", "f1", "accuracy", "prevalence")
+#: Metrics of each value of a column.
+_DOMAIN_METRICS = ("prevalence_unflagged", "precision", "recall", "accuracy")
+#: Metrics with a band for shared errors.
+_SHARED_METRICS = ("recall", "precision", "prevalence_unflagged", "accuracy", "prevalence")
+
+_LATER_FIELDS = ("bound", "all_labelled", "low_if_random", "high_if_random")
+
+#: Why labels of annotators who hardly do better than chance give no estimate.
+_USELESS = (
+    "the annotators contradict each other so often that their labels tell too little; clarify the "
+    "guidelines and plan another audit"
+)
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The evidence from which a result is computed."""
+
+    plan: AuditPlan
+    #: Sample of each stage, including those of earlier stages, in the order of the keys.
+    samples: Sequence[Sequence[DrawnComment]]
+    #: Comments by column, value and stratum.
+    population: Mapping[tuple[str, str, int], int]
+    labels: Sequence[AuditLabel]
+
+
+def format_of(plan: AuditPlan) -> int:
+    """Return the format of the result of a plan."""
+    return FORMAT if plan.confirmations else UNCORRECTED
+
+
+def computed(evidence: Evidence, *, form: int | None = None) -> Document:
+    """Return the result of the audit in a format, by default the latest for its plan.
+
+    `short_of_labels` counts comments whose final label comes from fewer people than planned, such
+    as when the labelling was stopped; adjudicated comments are not counted. `missing` counts those
+    without a final label; see `labels.Unlabelled`. `stages` of `stages_planned` were labelled.
+    `random_labels`: see `_random_labels`.
+
+    The `figures` of a plan with confirmations allow for errors of the annotators; `uncorrected` are
+    those that take the final labels for true. `label_errors` counts the confirmations and
+    estimates the error rates; `shared_errors` are the intervals if some errors were shared.
+    """
+    made = _Estimation.of(evidence, form or format_of(evidence.plan))
+    plan, plain = evidence.plan, made.plain(made.whole)
+    estimates = made.reported(made.whole) if made.errors else plain
+    by_metric = {estimate.metric: estimate for estimate in plain}
+    document = _counts(made) | {
+        "figures": [made.figure(each) for each in estimates if _told(each, made.form)],
+        "strata": _by_stratum(plan, made.drawn, made.final),
+        "domains": _by_domain(made),
+        "agreement": agreement(plan, made.drawn, evidence.labels),
+        "sensitivity": sensitivity(
+            by_metric, plan, evidence.labels, measured=made.form < UNCORRECTED
+        ),
+        # Of the error of sampling alone: people would err about a random sample, too.
+        "random_labels": _random_labels(
+            by_metric["prevalence_unflagged"],
+            sum(plan.strata[n].population for n in plan.of_side("unflagged")),
+        ),
+    }
+    if made.errors is None:
+        return document
+    return document | {
+        "uncorrected": [made.figure(each) for each in plain],
+        "label_errors": error_rates(plan, made.drawn, evidence.labels, made.errors),
+        "shared_errors": _shared_errors(made, made.errors, estimates),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A part of the audited comments: those of a value of a column, or all."""
+
+    #: Its comments by stratum.
+    population: Mapping[int, int]
+    drawn: Sequence[DrawnComment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Estimation:
+    """What every metric of a result is estimated from, for all comments or a part of them."""
+
+    evidence: Evidence
+    form: int
+    #: Drawn comments with a final label, and why the others have none.
+    final: Mapping[Key, int]
+    missing: Unlabelled
+    #: None where the labels count as true.
+    errors: LabelErrors | None
+
+    @classmethod
+    def of(cls, evidence: Evidence, form: int) -> "_Estimation":
+        plan, drawn = evidence.plan, evidence.samples[-1]
+        majority = plan.confirmations is not None
+        return cls(
+            evidence=evidence,
+            form=form,
+            final=final_labels(drawn, evidence.labels, majority=majority),
+            missing=unlabelled(evidence.samples, evidence.labels, majority=majority),
+            errors=label_errors(plan, drawn, evidence.labels) if form >= FORMAT else None,
+        )
+
+    @property
+    def drawn(self) -> Sequence[DrawnComment]:
+        """The comments that were drawn in all stages."""
+        return self.evidence.samples[-1]
+
+    @property
+    def whole(self) -> _Part:
+        """All comments."""
+        strata = enumerate(self.evidence.plan.strata)
+        return _Part(population={n: each.population for n, each in strata}, drawn=self.drawn)
+
+    def figure(self, estimate: Estimate) -> Document:
+        """Return an estimate as the document has it."""
+        figure = asdict(estimate)
+        if self.form < UNCORRECTED:
+            ends = {"low": None, "high": None} if estimate.value is None else {}
+            return {k: v for k, v in figure.items() if k not in _LATER_FIELDS} | ends
+        return figure
+
+    def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+        """Return metrics that take the final labels for true."""
+        unknown = self.missing.unknown if self.form >= UNCORRECTED else frozenset()
+        made = estimator(self.evidence, self.final, part.population, part.drawn, unknown, self.form)
+        return made.estimates(metrics)
+
+    def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+        """Return metrics that allow for errors of the annotators, where they are estimated."""
+        if self.errors is None:
+            return self.plain(part, metrics)
+        return self.corrected(self.errors, part, metrics)
+
+    def corrected(self, errors: LabelErrors, part: _Part, metrics: Sequence[str]) -> list[Estimate]:
+        """Return metrics that allow for these errors of the annotators."""
+        draws = estimator(
+            self.evidence, errors.drawn, part.population, part.drawn, self.missing.passed_over
+        )
+        imputed = ImputedEstimator.of(draws)
+        estimates = [imputed.estimate(metric) for metric in metrics]
+        return [_without_value(each) for each in estimates] if errors.useless else estimates
+
+
+def _without_value(estimate: Estimate) -> Estimate:
+    """Return the estimate of labels that tell too little."""
+    return Estimate(
+        metric=estimate.metric,
+        labels=estimate.labels,
+        positives=estimate.positives,
+        all_labelled=estimate.all_labelled,
+        status="insufficient",
+        reason=_USELESS,
+    )
+
+
+def _counts(made: _Estimation) -> Document:
+    """Return what was audited, and how many comments were drawn and labelled."""
+    evidence, plan, missing = made.evidence, made.evidence.plan, made.missing
+    counts: Document = {
+        "audit": plan.audit,
+        "plan": plan.digest,
+        "first_day": plan.first.isoformat(),
+        "last_day": plan.last.isoformat(),
+        "model_version": plan.model_version,
+        "threshold": plan.threshold,
+        "comments": sum(day.comments for day in plan.population),
+        "flagged": sum(day.flagged for day in plan.population),
+        "drawn": len(made.drawn),
+        "labelled": len(made.final),
+        "short_of_labels": _short_of_labels(plan, made.drawn, evidence.labels),
+        "stages": len(evidence.samples),
+        "stages_planned": plan.stages,
+        "decisions": len(evidence.labels),
+        "labellers": len({each.labeller for each in evidence.labels}),
+    }
+    if plan.format > 1:
+        counts["four_eyes"] = plan.four_eyes
+    if made.form >= UNCORRECTED:
+        counts["format"] = made.form
+        counts["missing"] = {
+            "disputed": len(missing.disputed),
+            "passed_over": len(missing.passed_over),
+            "not_reached": len(missing.not_reached),
+        }
+    return counts
+
+
+def _told(estimate: Estimate, form: int) -> bool:
+    return form >= UNCORRECTED or estimate.metric in _FIRST_METRICS
+
+
+def to_json(document: Document) -> bytes:
+    """Return the canonical text of a result."""
+    text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def estimator(
+    evidence: Evidence,
+    final: Mapping[Key, Label],
+    population: Mapping[int, int],
+    drawn: Sequence[DrawnComment],
+    unknown: Collection[Key] = (),
+    form: int = FORMAT,
+) -> AuditEstimator:
+    """Return the estimator of the labels of `drawn`, or of draws (R,) of each.
+
+    `population` is the number of comments of each stratum that they represent; `unknown` are the
+    comments that may be positive or negative, without a final label.
+    """
+    plan = evidence.plan
+    sides: list[WeightedCounts | None] = []
+    extremes: dict[str, tuple[WeightedCounts, WeightedCounts]] = {}
+    for side in SIDES:
+        mine = {n: population[n] for n in plan.of_side(side) if population.get(n)}
+        sides.append(side_counts(plan, evidence.samples, drawn, final, mine))
+        if any(each.stratum in mine and key_of(each) in unknown for each in drawn):
+            none, every = (
+                side_counts(
+                    plan, evidence.samples, drawn, {**final, **dict.fromkeys(unknown, label)}, mine
+                )
+                for label in (0, 1)
+            )
+            if none is not None and every is not None:
+                extremes[side] = none, every
+    comments = tuple(sum(population.get(n, 0) for n in plan.of_side(side)) for side in SIDES)
+    return AuditEstimator(
+        flagged=sides[0],
+        unflagged=sides[1],
+        comments=(comments[0], comments[1]),
+        options=plan.rule,
+        extremes=extremes,
+        whole=form >= UNCORRECTED,
+    )
+
+
+def _short_of_labels(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+) -> int:
+    """Return how many comments with a label have fewer than planned, and no adjudication.
+
+    Up to format 2 of the plan, comments whose labels disagree do not count.
+    """
+    given = in_order(labels)
+    final = final_labels(drawn, labels) if plan.confirmations is None else given
+    counting = [each for each in drawn if key_of(each) in final]
+    of = [(each, given[key_of(each)]) for each in counting]
+    return sum(
+        len(mine) < labels_demanded(plan, each, mine)
+        for each, mine in of
+        if all(one.action != "adjudicate" for one in mine)
+    )
+
+
+def _by_stratum(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], final: Mapping[Key, int]
+) -> list[Document]:
+    rows = []
+    for number, stratum in enumerate(plan.strata):
+        mine = [key_of(each) for each in drawn if each.stratum == number]
+        labels = [final[key] for key in mine if key in final]
+        rows.append(
+            asdict(stratum)
+            | {
+                "drawn": len(mine),
+                "labels": len(labels),
+                "positives": sum(labels),
+                "share": sum(labels) / len(labels) if labels else None,
+            }
+        )
+    return rows
+
+
+def _by_domain(made: _Estimation) -> list[Document]:
+    """Return the estimates of each value of each column with at least `LEAST_COMMENTS` comments."""
+    rows, counts = [], made.evidence.population
+    for column, value in sorted({key[:2] for key in counts}):
+        population = {
+            number: count
+            for (name, of, number), count in counts.items()
+            if (name, of) == (column, value)
+        }
+        if sum(population.values()) < LEAST_COMMENTS:
+            continue
+        drawn = [each for each in made.drawn if value in each.traits.get(column, ())]
+        part = _Part(population=population, drawn=drawn)
+        rows.append(
+            {
+                "column": column,
+                "value": value,
+                "comments": sum(population.values()),
+                "figures": [made.figure(each) for each in made.reported(part, _DOMAIN_METRICS)],
+            }
+        )
+    return rows
+
+
+def _shared_errors(
+    made: _Estimation, errors: LabelErrors, estimates: Sequence[Estimate]
+) -> list[Document]:
+    """Return the metrics if up to `SHARED` of the errors were made by everybody alike.
+
+    The band holds the intervals for none and for as many, of false positives and false negatives.
+    """
+    given = {each.metric: each for each in estimates if each.value is not None}
+    metrics = [metric for metric in METRICS if metric in given and metric in _SHARED_METRICS]
+    corners = [
+        made.corrected(errors.shared(false_positive=up, false_negative=down), made.whole, metrics)
+        for up, down in ((SHARED, 0.0), (0.0, SHARED), (SHARED, SHARED))
+    ]
+    return [
+        {
+            "metric": each[0].metric,
+            "share": SHARED,
+            "low": min(0.0 if one.low is None else one.low for one in each),
+            "high": max(1.0 if one.high is None else one.high for one in each),
+        }
+        for each in zip([given[metric] for metric in metrics], *corners, strict=True)
+    ]
+
+
+def _random_labels(missed: Estimate, comments: int) -> int | None:
+    """Return how many labels a random sample of `comments` would need for the same standard error.
+
+    Eq. 9 of the paper, n₀ = p(1−p)/SE², with the finite-population correction
+    n = n₀ / (1 + (n₀−1)/N) (Cochran 1977, eq. 4.2).
+    """
+    if missed.value is None or not missed.error:
+        return None
+    infinite = missed.value * (1 - missed.value) / missed.error**2
+    return int(np.ceil(infinite / (1 + (infinite - 1) / comments)))

@@ -1,0 +1,198 @@
+"""Annotations: who gave which label to which item, as columns of codes."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.common.errors import MetricInputError
+
+Codes = NDArray[np.int32]
+Labels = NDArray[np.int8]
+Counts = NDArray[np.float64]
+
+_MOST_CLASSES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retests:
+    """Pairs of successive labels that one annotator gave to one item."""
+
+    #: (R,) code of the item, and of the annotator.
+    item: Codes
+    annotator: Codes
+    #: (R,) code of the earlier and of the later label, and of the annotator's first of the item.
+    first: Labels
+    second: Labels
+    original: Labels
+
+    @property
+    def differ(self) -> NDArray[np.bool_]:
+        """(R,) whether the labels of a pair differ."""
+        return np.asarray(self.first != self.second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotations:
+    """N labels, in the order in which they were given.
+
+    An annotator may have labelled an item several times: the first label is the annotation, each
+    later one a retest.
+
+    >>> annotations = Annotations.of(
+    ...     item=["a", "a", "b", "a"], annotator=["ann", "bob", "ann", "ann"], label=[1, 0, 0, 0]
+    ... )
+    >>> annotations.counts().tolist()
+    [[1.0, 1.0], [1.0, 0.0]]
+    >>> annotations.retests.differ.tolist()
+    [True]
+    """
+
+    #: (I,) the items, (A,) the annotators and (K,) the classes, in order of their codes.
+    items: NDArray[Any] = field(repr=False)
+    annotators: NDArray[Any] = field(repr=False)
+    classes: tuple[Hashable, ...]
+    #: (N,) codes of each label's item, annotator and class.
+    item: Codes = field(repr=False)
+    annotator: Codes = field(repr=False)
+    label: Labels = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        item: ArrayLike,
+        annotator: ArrayLike,
+        label: ArrayLike,
+        classes: Sequence[Hashable] | None = None,
+    ) -> "Annotations":
+        """Return annotations from three columns, in the order in which the labels were given.
+
+        Args:
+            item: (N,) id of the item: text or integers.
+            annotator: (N,) id of the annotator, likewise.
+            label: (N,) class.
+            classes: the classes, of which the last is the positive one of two. None: those in
+                `label`, sorted.
+
+        Raises:
+            MetricInputError: no label, columns of different lengths, missing values, one class
+                only, a label outside the classes, or more than 100 classes.
+        """
+        columns = {"item": item, "annotator": annotator, "label": label}
+        series = {name: pd.Series(values) for name, values in columns.items()}
+        sizes = {name: len(values) for name, values in series.items()}
+        if len(set(sizes.values())) > 1:
+            raise MetricInputError(f"the columns have different lengths: {sizes}")
+        if not sizes["label"]:
+            raise MetricInputError("there is no annotation")
+        for name, values in series.items():
+            if values.isna().any():
+                raise MetricInputError(
+                    f"{int(values.isna().sum())} values of {name} are missing; drop those rows"
+                )
+        known = tuple(sorted(series["label"].unique().tolist()) if classes is None else classes)
+        if not 2 <= len(set(known)) == len(known) <= _MOST_CLASSES:
+            raise MetricInputError(
+                f"there must be 2 to {_MOST_CLASSES} different classes, got {len(set(known))}"
+                + ("; pass `classes` if not all of them occur" if len(set(known)) < 2 else "")
+            )
+        code = pd.Index(known).get_indexer(series["label"])
+        if (code < 0).any():
+            raise MetricInputError(
+                f"{int((code < 0).sum())} labels are outside the {len(known)} classes"
+            )
+        item_code, items = pd.factorize(series["item"])
+        annotator_code, annotators = pd.factorize(series["annotator"])
+        return cls(
+            items=np.asarray(items),
+            annotators=np.asarray(annotators),
+            classes=known,
+            item=item_code.astype(np.int32),
+            annotator=annotator_code.astype(np.int32),
+            label=code.astype(np.int8),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number K of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def _by_pair(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Order of the labels by item, annotator and time; and whether each follows another."""
+        pair = self.item.astype(np.int64) * len(self.annotators) + self.annotator
+        order = np.argsort(pair, kind="stable")
+        ordered = pair[order]
+        again = np.zeros(len(order), dtype=bool)
+        np.equal(ordered[1:], ordered[:-1], out=again[1:])
+        return order, again
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """(N,) whether a label is its annotator's first of the item."""
+        order, again = self._by_pair
+        first = np.empty(len(order), dtype=bool)
+        first[order] = ~again
+        return first
+
+    @cached_property
+    def retests(self) -> Retests:
+        """The pairs of successive labels of one annotator and item."""
+        order, again = self._by_pair
+        place = np.flatnonzero(again)
+        begins = np.maximum.accumulate(np.where(again, 0, np.arange(again.size)))
+        later, earlier = order[place], order[place - 1]
+        return Retests(
+            item=self.item[later],
+            annotator=self.annotator[later],
+            first=self.label[earlier],
+            second=self.label[later],
+            original=self.label[order[begins[place]]],
+        )
+
+    def counts(self) -> Counts:
+        """Return (I, K) annotators by item and label; each annotator counts once, first label.
+
+        The array is the same at each call, and read-only.
+        """
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> Counts:
+        cell = self.item.astype(np.int64) * self.n_classes + self.label
+        size = len(self.items) * self.n_classes
+        found = np.bincount(cell[self.first], minlength=size).astype(np.float64)
+        found.setflags(write=False)
+        return found.reshape(len(self.items), self.n_classes)
+
+    def of_annotators(self, chosen: NDArray[np.bool_]) -> "Annotations":
+        """Return the annotations of the annotators (A,) that are chosen; items keep their codes."""
+        rows = chosen[self.annotator]
+        return Annotations(
+            items=self.items,
+            annotators=self.annotators,
+            classes=self.classes,
+            item=self.item[rows],
+            annotator=self.annotator[rows],
+            label=self.label[rows],
+        )
+
+
+def majority(counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the majority label (I,) of counts (I, K), and whether it is tied with another (I,).
+
+    Of tied labels the last one counts: the positive one of two. An item without labels is tied.
+
+    >>> label, tied = majority(np.array([[1.0, 2.0], [2.0, 2.0], [3.0, 0.0]]))
+    >>> label.tolist(), tied.tolist()
+    ([1, 1, 0], [False, True, False])
+    """
+    most = counts.max(axis=1, keepdims=True)
+    reaches = counts == most
+    last = counts.shape[1] - 1 - reaches[:, ::-1].argmax(axis=1)
+    return last.astype(np.int64), reaches.sum(axis=1) > 1

@@ -1,0 +1,72 @@
+"""Divergence by group: whose opinion a model follows, and about whom it is less right.
+
+    >>> from modwatch.statistics.disagreement import Annotations
+    >>> from modwatch.statistics.divergence import conformity_delta
+    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=["a", "b", "c"], label=[1, 1, 0])
+    >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
+    [0.0, 0.0, 0.8]
+
+Groups of annotators (Urbinati et al. 2025, *Are you sure? Measuring models bias in content
+moderation through uncertainty*):
+
+    groups        Groups, intersections
+    release       shown_together
+    conformity    conformity_delta, uncertainty_divergence
+    profiles      annotator_profiles, demographic_divergence
+    agreement     kappa_matrix, kappa_table, shared_items
+    all figures   group_report
+
+Comments that mention an identity (Borkan et al. 2019):
+
+    ranking       subgroup_auc, bpsn_auc, bnsp_auc
+    calibration   calibration_gap
+    mentions      identity_mentions, read_identity_terms
+
+`docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
+"""
+
+from modwatch.statistics.divergence.agreement import kappa_matrix, kappa_table, shared_items
+from modwatch.statistics.divergence.conformity import (
+    Conformity,
+    conformity_delta,
+    uncertainty_divergence,
+)
+from modwatch.statistics.divergence.groups import Groups, intersections
+from modwatch.statistics.divergence.identities import identity_mentions, read_identity_terms
+from modwatch.statistics.divergence.mentions import (
+    bnsp_auc,
+    bpsn_auc,
+    calibration_gap,
+    subgroup_auc,
+)
+from modwatch.statistics.divergence.profiles import (
+    DemographicDivergence,
+    Profiles,
+    annotator_profiles,
+    demographic_divergence,
+)
+from modwatch.statistics.divergence.release import shown_together
+from modwatch.statistics.divergence.report import group_report
+
+__all__ = [
+    "Conformity",
+    "DemographicDivergence",
+    "Groups",
+    "Profiles",
+    "annotator_profiles",
+    "bnsp_auc",
+    "bpsn_auc",
+    "calibration_gap",
+    "conformity_delta",
+    "demographic_divergence",
+    "group_report",
+    "identity_mentions",
+    "intersections",
+    "kappa_matrix",
+    "kappa_table",
+    "read_identity_terms",
+    "shared_items",
+    "shown_together",
+    "subgroup_auc",
+    "uncertainty_divergence",
+]

@@ -1,0 +1,177 @@
+"""Conformal prediction: sets of labels that contain the true one at a stated rate.
+
+Split-conformal prediction for two classes (Vovk et al. 2005; Angelopoulos & Bates 2021), with the
+nonconformity score 1 − p(y). Labelled comments of the same stream are the calibration sample. If
+some were more likely to be labelled than others, their inverse inclusion probabilities make the
+guarantee hold for the stream (weighted exchangeability, Tibshirani et al. 2019). Groups are
+calibrated apart (Mondrian), so that the guarantee holds in each.
+
+The guarantee is an average over samples of calibration and new comments: P(label in set) ≥
+`coverage`. It says nothing about a single comment, and supposes labels without errors.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics import inputs
+from modwatch.statistics.agreement import observed_agreement
+from modwatch.statistics.inputs import Floats
+
+#: Of sums of weights: a p-value of 0.1 is not above 1 − 0.9.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformalPrediction:
+    """Prediction sets of n comments."""
+
+    #: (n, 2) p-value in (0, 1] of each label: the share of calibration comments that conform less.
+    p_value: Floats
+    #: (n, 2) whether the label is in the set.
+    contains: NDArray[np.bool_]
+
+    @property
+    def size(self) -> NDArray[np.int64]:
+        """(n,) labels in each set: 1 is a decision; 2 means that both are possible, 0 neither."""
+        return np.asarray(self.contains.sum(axis=1))
+
+    @property
+    def review_score(self) -> Floats:
+        """(n,) in [0, 3): sets of two labels come first, empty ones next, then the less sure.
+
+        Within sets of a size, the p-value of the less likely label decides.
+        """
+        first = np.array([1.0, 0.0, 2.0])[self.size]
+        return np.asarray(first + self.p_value.min(axis=1) * (1 - 1e-12))
+
+
+def conformal_prediction(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    new_prob: ArrayLike,
+    *,
+    coverage: float = 0.9,
+    sample_weight: ArrayLike | None = None,
+    new_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    new_groups: ArrayLike | None = None,
+) -> ConformalPrediction:
+    """Return prediction sets that contain the label with probability ≥ `coverage`.
+
+    A label is in the set if its p-value is above 1 − coverage. Equal scores count as conforming
+    less, so that ties make sets larger, never smaller. A group without labelled comments gets both
+    labels.
+
+    Args:
+        y_true: (m,) labels 0 or 1 of the calibration comments, which the model was not trained on.
+        y_prob: (m,) their probabilities.
+        new_prob: (n,) probabilities of the comments to predict.
+        coverage: in (0, 1).
+        sample_weight: (m,) inverse inclusion probabilities; 1 each by default.
+        new_weight: (n,) those of the new comments, in the same unit. None: the largest of the
+            group's calibration comments, which never covers less.
+        groups, new_groups: (m,) and (n,) groups that are calibrated apart; None: one group.
+
+    Raises:
+        MetricInputError: arguments out of range or of different lengths, or only one of `groups`
+            and `new_groups`.
+
+    >>> found = conformal_prediction([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.05, 0.5], coverage=0.7)
+    >>> found.contains.tolist(), found.size.tolist()
+    ([[True, False], [False, False]], [1, 0])
+    """
+    y, p, w = inputs.rows(y_true, y_prob, sample_weight, None)
+    new = inputs.probabilities(new_prob, name="new_prob")
+    if not 0 < coverage < 1:
+        raise MetricInputError(f"coverage must be between 0 and 1, got {coverage}")
+    if (groups is None) != (new_groups is None):
+        raise MetricInputError("pass both of groups and new_groups, or none")
+    own = np.asarray(np.zeros(y.size) if groups is None else groups)
+    others = np.asarray(np.zeros(new.size) if new_groups is None else new_groups)
+    given = None if new_weight is None else inputs.weights(new_weight, new.size, name="new_weight")
+    if given is not None:
+        inputs.same_length(new_prob=new, new_weight=given)
+    inputs.same_length(y_true=y, groups=own)
+    inputs.same_length(new_prob=new, new_groups=others)
+    p_value = np.ones((new.size, 2))
+    score = np.where(y == 1, 1 - p, p)
+    for group in np.unique(others):
+        rows, wanted = own == group, others == group
+        if w[rows].sum() > 0:
+            mass = w[rows].max() if given is None else given[wanted]
+            p_value[wanted] = _p_values(score[rows], w[rows], new[wanted], mass)
+    return ConformalPrediction(p_value=p_value, contains=p_value > 1 - coverage + _ROUNDING)
+
+
+def _p_values(score: Floats, weight: Floats, new: Floats, new_weight: Floats | float) -> Floats:
+    """Return the p-values (n, 2): the weight of scores that are as high, the new one's with it."""
+    order = np.argsort(score)
+    above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+    found = [
+        (above[np.searchsorted(score[order], each, "left")] + new_weight) / (above[0] + new_weight)
+        for each in (new, 1 - new)
+    ]
+    return np.stack(found, axis=1)
+
+
+def conformal_coverage(
+    y_true: ArrayLike,
+    prediction: ConformalPrediction,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    minimum: int = 30,
+) -> pd.DataFrame:
+    """Return the coverage of prediction sets by group: value, low, high, n, mean size, reason.
+
+    The row `all` comes first; `attrs["gap"]` is the largest less the smallest coverage of a group,
+    None with fewer than two.
+
+    Args:
+        y_true: (n,) labels of the predicted comments.
+        prediction: their sets.
+        groups: (n,); None: no groups.
+        sample_weight: (n,) inverse inclusion probabilities.
+        minimum: labels below which a group has no value.
+
+    Raises:
+        MetricInputError: different lengths, labels other than 0 and 1.
+
+    >>> made = conformal_prediction([0, 1] * 50, [0.1, 0.9] * 50, [0.2, 0.8], coverage=0.8)
+    >>> conformal_coverage([0, 1], made, minimum=1)["value"].tolist()
+    [0.0]
+    """
+    y = inputs.labels(y_true)
+    w = inputs.weights(sample_weight, y.size)
+    of = np.asarray(np.full(y.size, "") if groups is None else groups)
+    inputs.same_length(y_true=y, prediction=prediction.size, sample_weight=w, groups=of)
+    hit = prediction.contains[np.arange(y.size), y.astype(np.int64)].astype(np.float64)
+    rows = {"all": np.ones(y.size, bool)}
+    if groups is not None:
+        rows |= {str(group): of == group for group in np.unique(of)}
+    table = []
+    for name, chosen in rows.items():
+        part = chosen & (w > 0)
+        found = observed_agreement(
+            hit[part], np.ones(int(part.sum())), sample_weight=w[part], minimum=minimum
+        )
+        size = float(np.average(prediction.size[part], weights=w[part])) if part.any() else None
+        table.append(
+            {
+                "group": name,
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+                "n": found.n,
+                "mean_size": size,
+                "reason": found.reason,
+            }
+        )
+    made = pd.DataFrame(table)
+    values = made["value"].iloc[1:].dropna()
+    made.attrs["gap"] = float(values.max() - values.min()) if len(values) > 1 else None
+    return made

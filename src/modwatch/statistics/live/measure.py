@@ -1,0 +1,233 @@
+"""Every metric, with an interval, of days on which only some comments have a label.
+
+Labelled are the reviewed top and a random slice of the rest (`modwatch.routing`). A metric over the
+labelled comments alone is biased, so each is weighted by the number of comments it represents,
+N_h/m_h (Hájek). The scores of all comments are known, and with them the comments that any strategy
+would review at any review fraction.
+
+Missing labels are assumed to be missing at random within a stratum. If the labels are too few, the
+estimate is `insufficient` with a reason and without a value.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from modwatch.statistics import inputs
+from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
+from modwatch.statistics.collaboration.strategies import CONFORMAL
+from modwatch.statistics.inputs import Floats
+from modwatch.statistics.intervals import interval, mid_p
+from modwatch.statistics.live.annotators import KnownAnswers, TrueLabels
+from modwatch.statistics.live.estimator import Estimator, MetricEstimate
+from modwatch.statistics.live.labelled_day import LabelledDay
+from modwatch.statistics.live.population import Domain
+from modwatch.statistics.live.prediction_sets import set_review_scores
+from modwatch.statistics.live.sample import Sample
+
+Ints = NDArray[np.integer]
+
+#: Columns of the table that `measure_days` returns.
+COLUMNS = (
+    *("metric", "strategy", "alpha", "value", "low", "high"),
+    *("n", "effective_n", "status", "reason"),
+)
+
+
+def measure_days(
+    days: Sequence[LabelledDay],
+    *,
+    review_fractions: Sequence[float] = REVIEW_FRACTIONS,
+    strategies: Sequence[str] = ("uncertainty", "toxicity"),
+    threshold: float = 0.5,
+    toxic_share: float = 0.5,
+    groups: Sequence[Ints] | None = None,
+    known: KnownAnswers | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return every metric of a window of days: one row per metric, strategy and review fraction.
+
+    Columns: `metric`, `strategy`, `alpha` (the review fraction), `value`, `low`, `high` (95 %
+    interval), `n` labels, `effective_n`, `status` (ok or insufficient), `reason`. Value and
+    interval are missing if insufficient, and equal if every comment has its true label.
+
+    Where people gave the labels (`LabelledDay.confirmations` is not None), the estimates are of the
+    true labels, the intervals allow for people's errors, and three rows tell of these:
+    `annotator_false_positive_rate` and `annotator_false_negative_rate` of one label, and
+    `overturned`, the share of the `n` confirmed labels that most people contradict.
+
+    Args:
+        days: each with its own design and capacity; strata are day × stratum.
+        review_fractions: in [0, 1].
+        strategies: see `review_scores`.
+        threshold: in [0, 1]; the model flags prob > threshold, except on days with decisions
+            (`LabelledDay.flagged`).
+        toxic_share: of the strategy `hybrid`, in [0, 1].
+        groups: (N,) from 0, group of each comment of a day. With two groups or more, a strategy
+            `conformal` is compared, too: comments come by their prediction sets, which each group
+            calibrates apart with the labels of the window.
+        known: further evidence of people's error rates, such as answers to gold items.
+        seed: of the draws behind the intervals.
+
+    Raises:
+        MetricInputError: an argument out of range.
+
+    >>> from modwatch.statistics import fully_labelled
+    >>> table = measure_days([fully_labelled([1, 0], [0.9, 0.6])])
+    >>> table.set_index("metric").loc["accuracy", ["value", "low", "high"]].tolist()
+    [0.5, 0.5, 0.5]
+    """
+    sample = Sample(days)
+    labels = sample.true_labels(known, seed=seed)
+    estimates = sample_estimates(
+        sample,
+        labels,
+        review_fractions=review_fractions,
+        strategies=strategies,
+        threshold=threshold,
+        toxic_share=toxic_share,
+        scores=_conformal(days, sample, labels, groups),
+        seed=seed,
+    )
+    return estimates_table([*estimates, *_people(sample, labels)])
+
+
+def sample_estimates(
+    sample: Sample,
+    labels: TrueLabels | None,
+    *,
+    review_fractions: Sequence[float],
+    strategies: Sequence[str],
+    threshold: float,
+    toxic_share: float,
+    scores: Mapping[str, Iterable[Floats]] = MappingProxyType({}),
+    seed: int,
+) -> list[MetricEstimate]:
+    """Return every estimate of a sample with these true labels; arguments as in `measure_days`.
+
+    `scores` are review scores (N,) of each day by further strategies, by ascending probability.
+    """
+    alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
+    threshold = inputs.fraction("threshold", threshold)
+    estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
+    estimates = list(estimator.of_the_model())
+    reviews = {name: sample.reviewed(name, alphas, toxic_share) for name in strategies}
+    reviews |= {name: sample.reviewed_by(of_days, alphas) for name, of_days in scores.items()}
+    for name, reviewed in reviews.items():
+        for alpha, (domain, ranks) in zip(alphas, reviewed, strict=True):
+            estimates.extend(estimator.of_the_team(name, alpha, domain, ranks))
+    return estimates
+
+
+def _conformal(
+    days: Sequence[LabelledDay],
+    sample: Sample,
+    labels: TrueLabels | None,
+    groups: Sequence[Ints] | None,
+) -> dict[str, Iterable[Floats]]:
+    """Return the review scores by prediction sets; none without two groups.
+
+    With one group they put no two comments in another order than the uncertainty does.
+    """
+    if groups is None or max((int(each.max(initial=0)) for each in groups), default=0) == 0:
+        return {}
+    toxic = sample.label if labels is None else labels.mean
+    return {CONFORMAL: set_review_scores(days, sample, toxic, groups)}
+
+
+def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:
+    """Return the estimates as rows with the columns of `measure_days`."""
+    frame = pd.DataFrame([asdict(estimate) for estimate in estimates])[list(COLUMNS)]
+    return frame.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))
+
+
+def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimate]:
+    """Yield what the labels tell of the people who gave them."""
+    if labels is None:
+        return
+    confirmed, overturned = sample.confirmations()
+    about: dict[str, Any] = {"strategy": None, "alpha": None, "completion": 1.0}
+    for metric, drawn in labels.rates():
+        spread = float(drawn.var())
+        value = float(drawn.mean())
+        yield MetricEstimate.of(
+            value,
+            interval(drawn),
+            n=confirmed,
+            metric=metric,
+            effective_n=value * (1 - value) / spread if spread else float(confirmed),
+            **about,
+        )
+    if confirmed:
+        share = overturned / confirmed
+        yield MetricEstimate.of(
+            share,
+            (share, share),
+            n=confirmed,
+            metric="overturned",
+            effective_n=float(confirmed),
+            **about,
+        )
+
+
+def reliability_estimates(
+    days: Sequence[LabelledDay],
+    *,
+    n_bins: int = 10,
+    known: KnownAnswers | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the reliability diagram of a window: one row per equal bin of prob, closed above.
+
+    Columns: `lower`, `upper`; `mean_prob` of all comments of the bin, which is known;
+    `positive_rate` with the 95 % interval `low`, `high`, missing if `status` is insufficient;
+    `count` labels; `weight` comments. Kivlichan et al. (2021), appendix C.
+
+    Calibration also concerns future comments, so the interval includes the chance variation of the
+    labels themselves: it has width even if every comment is labelled.
+
+    >>> from modwatch.statistics import fully_labelled
+    >>> day = fully_labelled([1, 0], [0.75, 1.0])
+    >>> reliability_estimates([day], n_bins=2)["positive_rate"].tolist()
+    [<NA>, 0.5]
+    """
+    sample = Sample(days)
+    estimator = Estimator(
+        sample, threshold=0.5, seed=seed, labels=sample.true_labels(known, seed=seed)
+    )
+    edges = np.linspace(0, 1, n_bins + 1)
+    rows = [
+        {"lower": lower, "upper": upper, **_observed(estimator, total, domain)}
+        for lower, upper, (total, domain) in zip(
+            edges[:-1], edges[1:], sample.bins(np.asarray, n_bins), strict=bool(days)
+        )
+    ]
+    frame = pd.DataFrame(rows, columns=["lower", "upper", *_OBSERVED])
+    return frame.astype(dict.fromkeys(("mean_prob", "positive_rate", "low", "high"), "Float64"))
+
+
+_OBSERVED = ("mean_prob", "positive_rate", "low", "high", "count", "weight", "status")
+
+
+def _observed(estimator: Estimator, prob: float, domain: Domain) -> dict[str, object]:
+    """Return the columns of one bin, whose probabilities sum to `prob`."""
+    known = {
+        "mean_prob": prob / domain.mass if domain.mass else None,
+        "count": int((domain.part > 0).sum()),
+        "weight": domain.mass,
+    }
+    rate = estimator.positive_rate(domain) if known["count"] else None
+    if rate is None or rate.value is None or rate.low is None or rate.high is None:
+        return known | {"status": "insufficient"}
+    least, most = mid_p(rate.value * rate.effective_n, rate.effective_n)
+    return known | {
+        "positive_rate": rate.value,
+        "low": min(rate.low, least),
+        "high": max(rate.high, most),
+        "status": "ok",
+    }

@@ -1,0 +1,173 @@
+"""All comments of a day, labelled or not: every quantity that follows from the known scores.
+
+These are the masses of domains (the flagged, the reviewed at any α) and the rank of a comment among
+all others. Each total that need not be estimated makes the estimates more precise.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.statistics.collaboration.calibration import bin_of
+from modwatch.statistics.collaboration.ranking import reviews, slots
+from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.inputs import Floats
+
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    """A part of the population with known mass: the reviewed, the flagged, …"""
+
+    #: (m,) part in [0, 1] of each labelled row in the domain.
+    part: Floats
+    #: Mass in the top, and in the rest.
+    top: float
+    rest: float
+
+    @property
+    def mass(self) -> float:
+        """Mass in the population.
+
+        >>> Domain(part=np.ones(1), top=1, rest=2).mass
+        3
+        """
+        return self.top + self.rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """The rank of m labelled rows, by one score, among the unreviewed comments."""
+
+    #: (m,) unreviewed comments with a lower score.
+    below: Floats
+    #: (m,) unreviewed comments with the same score, possibly the row itself.
+    tied: Floats
+    #: All unreviewed comments.
+    total: float
+
+
+class Population:
+    """The N comments of one day by ascending probability, and its labelled rows among them."""
+
+    def __init__(
+        self,
+        prob: NDArray[np.floating],
+        in_top: NDArray[np.bool_],
+        rows: Ints,
+        flagged: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """`rows` (m,) are positions of labelled comments; `flagged` (N,) decisions that are given.
+
+        Rows are found among the sorted comments by their positions.
+        """
+        order = np.argsort(prob, kind="stable")
+        #: (N,) ascending; in the given precision, since a day may have millions.
+        self.prob = np.asarray(prob)[order]
+        self._in_top = in_top[order]
+        self._flagged = None if flagged is None else flagged[order]
+        place = np.empty(order.size, np.intp)
+        place[order] = np.arange(order.size)
+        self._rows: Ints = place[rows]
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.prob.size)
+
+    def between(self, edges: Floats, *, top: bool) -> Floats:
+        """Return how many comments of the top, or of the rest, are in each interval of prob.
+
+        Intervals are closed above: the first ends at edges[0], the last starts after edges[-1].
+        """
+        within = np.searchsorted(edges, self.prob[self._in_top == top])
+        return np.bincount(within, minlength=edges.size + 1).astype(np.float64)
+
+    def domain(self, part: Floats) -> Domain:
+        """Return the domain with the `part` (N,) of each comment, by ascending probability."""
+        top = float(part[self._in_top].sum())
+        return Domain(part=part[self._rows], top=top, rest=float(part.sum()) - top)
+
+    def flagged(self, threshold: float) -> Domain:
+        """Return the flagged comments: as decided, or those with prob > threshold."""
+        if self._flagged is not None:
+            return self.domain(self._flagged.astype(np.float64))
+        return self.domain((self.prob.astype(np.float64) > threshold).astype(np.float64))
+
+    def bins(self, value: Callable[[Floats], Floats], bins: int) -> list[tuple[float, Domain]]:
+        """Return each equal bin of value(prob) in [0, 1]: the sum of its values, its comments."""
+        values = value(self.prob.astype(np.float64))
+        within = bin_of(values, bins)
+        sums = np.bincount(within, weights=values, minlength=bins)
+        return [
+            (float(sums[i]), self.domain((within == i).astype(np.float64))) for i in range(bins)
+        ]
+
+    def reviewed(
+        self, strategy: str, alphas: Sequence[float], toxic_share: float
+    ) -> Iterator[Floats]:
+        """Yield, for each α, the part (N,) of each comment that is reviewed."""
+        yield from self.reviewed_by(
+            review_scores(self.prob, strategy, toxic_share=toxic_share), alphas
+        )
+
+    def reviewed_by(self, score: Floats, alphas: Sequence[float]) -> Iterator[Floats]:
+        """Yield, for each α, the part (N,) of each comment that is reviewed by a score (N,).
+
+        Both are by ascending probability.
+        """
+        for cut in reviews(score, alphas, np.ones(score.size)):
+            yield cut.reviewed(score)
+
+    def reviewed_domain(self, part: Floats, alpha: float) -> Domain:
+        """Return the domain of the reviewed comments at α; its mass is an integer."""
+        domain = self.domain(part)
+        rest = max(slots(alpha, self.size) - domain.top, 0.0)
+        return Domain(part=domain.part, top=domain.top, rest=rest)
+
+
+class Ranking:
+    """Positions of the m labelled rows of a window by a score of all its comments."""
+
+    def __init__(self, scores: Sequence[NDArray[np.floating]], row: Floats) -> None:
+        """`scores` of the comments, one ascending array per day; `row` (m,) those of the rows."""
+        order = np.argsort(row, kind="stable")
+        self._left = [_places(score, row, order, "left") for score in scores]
+        self._right = [_places(score, row, order, "right") for score in scores]
+
+    def ranks(self, day: int, kept: Floats) -> Ranks:
+        """Return the ranks of the rows on one day; `kept` (N,) is the unreviewed part."""
+        mass = np.append(0.0, np.cumsum(kept))
+        below = mass[self._left[day]]
+        return Ranks(below=below, tied=mass[self._right[day]] - below, total=float(mass[-1]))
+
+
+def _places(
+    score: NDArray[np.floating], row: Floats, order: Ints, side: Literal["left", "right"]
+) -> Ints:
+    """Return the position of each row (m,); searching in ascending order is many times faster."""
+    places = np.empty(row.size, np.intp)
+    places[order] = np.searchsorted(score, row[order].astype(score.dtype), side)
+    return places
+
+
+def pool_domains(domains: Sequence[Domain]) -> Domain:
+    """Return the domain of several days, whose labelled rows are concatenated."""
+    return Domain(
+        part=np.concatenate([np.empty(0), *(domain.part for domain in domains)]),
+        top=sum(domain.top for domain in domains),
+        rest=sum(domain.rest for domain in domains),
+    )
+
+
+def pool_ranks(ranks: Sequence[Ranks], size: int) -> Ranks:
+    """Return the ranks of `size` rows among the comments of several days."""
+    return Ranks(
+        below=sum((each.below for each in ranks), np.zeros(size)),
+        tied=sum((each.tied for each in ranks), np.zeros(size)),
+        total=sum(each.total for each in ranks),
+    )

@@ -1,0 +1,115 @@
+from datetime import date
+
+import numpy as np
+import pytest
+
+from modwatch.audits.dsa import DsaReportError, Missing, Provider, Rate, ScopeValues
+from modwatch.audits.dsa.vocabulary import NAM_TOTAL, NAM_TRUSTED_FLAGGER, OWN_INITIATIVE, TOTAL
+from modwatch.common.errors import ModwatchError
+
+NONE = Missing(reason="nobody looked")
+
+
+def rate(**changes) -> Rate:
+    fields = {"value": 0.5, "low": 0.4, "high": 0.6, "labels": 10, "method": "sample"}
+    return Rate(**fields | changes)
+
+
+def counted(solely, others=0) -> ScopeValues:
+    return ScopeValues(solely=solely, not_solely=others, accuracy=NONE, precision=NONE, recall=NONE)
+
+
+def test_its_errors_are_modwatchs():
+    assert issubclass(DsaReportError, ModwatchError)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"value": 0.7}, "low ≤ value ≤ high"),
+        ({"value": float("nan")}, "low ≤ value ≤ high"),
+        ({"high": 1.2}, "low ≤ value ≤ high"),
+        ({"low": -0.1}, "low ≤ value ≤ high"),
+        ({"labels": 0}, "labels: must be at least 1"),
+        ({"labels": 1.5}, "labels: must be a whole number"),
+        ({"level": 95}, "level: must be in"),
+        ({"method": " "}, "method: must not be empty"),
+        ({"method": "a\x00b"}, "method: character 2 is a control character"),
+        ({"method": "\u202eelpmas"}, "method: character 1 is a control character"),
+        ({"method": "\ud800"}, "method: character 1 is a control character"),
+    ],
+)
+def test_impossible_rates_are_refused(changes, message):
+    with pytest.raises(DsaReportError, match=message):
+        rate(**changes)
+
+
+@pytest.mark.parametrize("changes", [{"value": 0.4}, {"low": 0.5, "high": 0.5}, {"labels": 1}])
+def test_the_ends_of_an_interval_may_be_the_value(changes):
+    assert rate(**changes).value in (0.4, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"reason": ""}, "reason: must not be empty"),
+        ({"reason": "few", "labels": -1}, "labels: must not be negative"),
+        ({"reason": "few", "labels": 5, "needed": 5}, "needed: must exceed"),
+        ({"reason": "few", "needed": 0}, "needed: must exceed"),
+    ],
+)
+def test_impossible_reasons_are_refused(fields, message):
+    with pytest.raises(DsaReportError, match=message):
+        Missing(**fields)
+
+
+@pytest.mark.parametrize(("count", "message"), [(-1, "negative"), (1.0, "whole"), ("1", "whole")])
+def test_impossible_counts_are_refused(count, message):
+    with pytest.raises(DsaReportError, match=f"solely: must .*{message}"):
+        counted(count)
+
+
+def test_every_scope_that_is_asked_for_is_stated(report):
+    scopes = dict(report().scopes)
+    del scopes[NAM_TOTAL]
+
+    with pytest.raises(DsaReportError, match="unknown: NAM Total"):
+        report(scopes=scopes)
+    with pytest.raises(DsaReportError, match="missing or unknown"):
+        report(provider=Provider.INTERMEDIARY, scopes=report().scopes)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "provider"),
+    [
+        (OWN_INITIATIVE, TOTAL, Provider.PLATFORM),
+        ("de", TOTAL, Provider.VLOP),
+        (NAM_TRUSTED_FLAGGER, NAM_TOTAL, Provider.PLATFORM),
+    ],
+)
+@pytest.mark.parametrize("count", [10**6, np.int64(10**6)])
+def test_no_part_exceeds_its_whole(report, part, whole, provider, count):
+    scopes = {**report(provider).scopes, part: counted(count)}
+
+    with pytest.raises(DsaReportError, match=f"{part} exceeds {whole}"):
+        report(provider, scopes=scopes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"service": ""}, "service: must not be empty"),
+        ({"audit": "\x1b[2J"}, "audit: character 1 is a control character"),
+        ({"end": date(2025, 1, 1)}, "end: must not be before start"),
+    ],
+)
+def test_an_impossible_report_is_refused(report, changes, message):
+    with pytest.raises(DsaReportError, match=message):
+        report(**changes)
+
+
+def test_a_text_must_not_be_empty(qualitative):
+    fields = {name: getattr(qualitative, name) for name in qualitative.__dataclass_fields__}
+
+    with pytest.raises(DsaReportError, match="safeguards: must not be empty"):
+        type(qualitative)(**fields | {"safeguards": "\n"})

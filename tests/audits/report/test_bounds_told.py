@@ -1,0 +1,102 @@
+"""What an auditor reads where there is a bound, no sampling error, or no label."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from audit_making import Auditor, label_all, make_comments, make_plan
+
+from audits.report.reading import words_of
+from modwatch.audits.dsa.from_audit import automated_means, qualitative
+from modwatch.audits.dsa.statement import Missing, Rate
+from modwatch.audits.dsa.vocabulary import TOTAL
+from modwatch.audits.dsa.writing import interval_text
+from modwatch.audits.report import render_report
+from modwatch.audits.verify import read_evidence
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import Document, computed
+
+
+def told(
+    prevalence: float, labels: int, change: Callable[[AuditPlan], AuditPlan], people: object
+) -> tuple[Auditor, Document, str]:
+    comments = make_comments(6000, prevalence=prevalence, seed=4)
+    plan = change(make_plan(comments, labels))
+    auditor = Auditor(comments=comments, plan=plan, people=people)  # type: ignore[arg-type]
+    auditor.begin()
+    auditor.draw_and_label()
+    result = computed(read_evidence(auditor.folder))
+    earlier = result | {"audit": "2025-11", "last_day": "2025-11-30"}
+    return auditor, result, words_of(render_report(plan, result, auditor.chain, [earlier]))
+
+
+def figure(result: Document, metric: str) -> Document:
+    return next(each for each in result["figures"] if each["metric"] == metric)
+
+
+def test_recall_is_at_least() -> None:
+    auditor, result, words = told(0.002, 60, lambda plan: plan, label_all)
+    recall = figure(result, "recall")
+    assert (recall["status"], recall["value"], recall["bound"]) == ("insufficient", None, "lower")
+    share = f"{math.floor(1000 * recall['low']) / 10:.1f}"
+    assert (
+        f"Of 100 comments that should have been flagged, at least {share} were flagged "
+        "(95 % confidence bound). Recall could not be estimated: "
+    ) in words
+    assert f"2025-11: at least {share} %" in words  # the trend
+    assert "at most" in words  # of the unflagged
+    rate = automated_means(auditor.plan, result, {}, service="Forum").scopes[TOTAL].recall
+    assert isinstance(rate, Missing)
+    assert "The rate is at least 0." in rate.reason
+    assert "at least 0." in qualitative(auditor.plan, result, {}, service="Forum").accuracy
+
+
+def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> None:
+    def all_flagged(plan: AuditPlan) -> AuditPlan:
+        strata = (
+            replace(each, labels=each.population) if each.side == "flagged" else each
+            for each in plan.strata
+        )
+        return replace(plan, strata=tuple(strata))
+
+    auditor, result, words = told(0.02, 300, all_flagged, label_all)
+    precision = figure(result, "precision")
+    assert precision["all_labelled"]
+    assert precision["low"] == precision["high"]
+    assert "(all were labelled: no sampling error; errors of the annotators are not inc" in words
+    assert "all labelled, no sampling error" in words
+    rate = automated_means(auditor.plan, result, {}, service="Forum").scopes[TOTAL].precision
+    assert isinstance(rate, Rate)
+    assert "confidence interval" not in interval_text(rate)
+    assert "errors of the people who labelled them are not included" in interval_text(rate)
+
+
+def test_comments_without_a_label_are_told_first() -> None:
+    def people(drawn: object, truth: object) -> list[object]:
+        said = label_all(drawn, truth)  # type: ignore[arg-type]
+        some = [each for number, each in enumerate(said) if number % 30]
+        return [
+            replace(each, label=1 - each.label) if each.labeller == "bob" and n % 9 == 0 else each
+            for n, each in enumerate(some[:-20])
+        ]
+
+    auditor, result, words = told(0.05, 400, lambda plan: plan, people)
+    missing = result["missing"]
+    assert sum(missing.values()) == result["drawn"] - result["labelled"]
+    assert all(missing.values())
+    sentence = words.index(f"{result['drawn'] - result['labelled']} drawn comments of 400 have no")
+    assert sentence < words.index("Model version")
+    unknown = missing["disputed"] + missing["passed_over"]
+    assert f"both outcomes of the {unknown} that were disputed or passed over" in words
+    recall = figure(result, "recall")
+    assert recall["low"] < recall["low_if_random"] < recall["value"]
+    accuracy = qualitative(auditor.plan, result, {}, service="Forum").accuracy
+    assert f"{missing['disputed']} were disputed and {missing['passed_over']} passed" in accuracy
+
+
+@pytest.mark.parametrize("metric", ["Specificity", "False positive rate", "Negative predictive"])
+def test_the_errors_that_the_annex_names_are_told(metric: str) -> None:
+    auditor, result, words = told(0.05, 400, lambda plan: plan, label_all)
+    assert metric in words
+    assert metric in qualitative(auditor.plan, result, {}, service="Forum").accuracy

@@ -1,0 +1,293 @@
+"""What an auditor reads: every figure, what limits it, and how to check it; nothing hostile."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_making import Auditor, label_all, make_comments, make_plan
+
+from audits.report.reading import parsed, words_of
+from modwatch.audits import evidence, files
+from modwatch.audits.report import render_report
+from modwatch.audits.report.charts import Point, Ranges, Row, Trend
+from modwatch.audits.report.formatting import bound_of, estimate_decimals, hundredths
+from modwatch.audits.report.page import page_context
+from modwatch.audits.report.tables import Table
+from modwatch.audits.verify import read_evidence
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import computed
+
+Document = dict[str, Any]
+Earlier = Callable[[int], list[Document]]
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "audit" / "report.html"
+TEMPLATES = Path(render_report.__code__.co_filename).parent / "templates"
+HOSTILE = "<script>alert('hostile')</script>\u202e\ud800\n\"&{{ 7 * 7 }}" + "W" * 300
+
+
+def report_on(auditor: Auditor, *earlier: Document) -> str:
+    result = json.loads(auditor.folder[files.RESULT])
+    return render_report(auditor.plan, result, auditor.chain, earlier)
+
+
+def unfinished(comments: Any, plan: AuditPlan, **more: Any) -> Auditor:
+    """Return an audit that is labelled and not estimated."""
+    auditor = Auditor(comments=comments, plan=plan, **more)
+    auditor.begin()
+    auditor.draw_and_label()
+    return auditor
+
+
+def estimated(auditor: Auditor) -> str:
+    return render_report(auditor.plan, computed(read_evidence(auditor.folder)), auditor.chain)
+
+
+def numbered_hashes(page: str) -> str:
+    """Return the page with its hashes numbered: processors differ in the last digit of a result."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        "[0-9a-f]{64}", lambda found: f"hash {numbers.setdefault(found[0], len(numbers))}", page
+    )
+
+
+def test_page_of_an_audit_with_everything(
+    adaptive: Auditor, result: Document, earlier: Earlier
+) -> None:
+    page = render_report(adaptive.plan, result, adaptive.chain, earlier(4), service="Example Forum")
+
+    assert numbered_hashes(page) == numbered_hashes(GOLDEN.read_text("utf-8")), (
+        f"the report changed; if that is meant, write the new text to {GOLDEN}"
+    )
+
+
+def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document) -> None:
+    told = words_of(report_on(adaptive))
+
+    for figure in [*result["figures"], *(f for d in result["domains"] for f in d["figures"])]:
+        if figure["value"] is None:
+            assert bound_of(figure).replace("\u00a0", " ") in told
+            continue
+        places = estimate_decimals(figure, adaptive.plan.rule)
+        value, low, high = (hundredths(figure[end], places) for end in ("value", "low", "high"))
+        assert f"{value} %" in told
+        assert f"{low} to {high} %" in told
+    for figure in result["figures"]:
+        assert f"{figure['labels']:,}" in told
+    for stratum in result["strata"]:
+        assert f"{stratum['population']:,} {stratum['drawn']} {stratum['labels']}" in told
+    for number in ("comments", "flagged", "drawn", "labelled", "decisions", "random_labels"):
+        assert f"{result[number]:,}" in told
+    for row in result["sensitivity"]:
+        assert f"{100 * row['false_positive']:.3g} % {100 * row['false_negative']:.3g} %" in told
+    for event in adaptive.chain:
+        assert event.digest in told
+    for name, digest in evidence.sealed_files(adaptive.chain).items():
+        assert name in told
+        assert digest in told
+
+
+def test_the_answer_is_the_first_thing_said(adaptive: Auditor) -> None:
+    told = words_of(report_on(adaptive))
+
+    assert (
+        "should have been flagged, about 82 were flagged (95 % confidence interval: 77 to 86)"
+        in told
+    )
+    assert "that were flagged, about 96 should have been flagged" in told
+    assert "(95 % confidence interval: 87 to 99)" in told
+    assert told.index("about 82 were") < told.index("Model version") < told.index("Recall and")
+
+
+def test_bounds_to_one_side_are_called_so(done: Auditor) -> None:
+    plan = replace(done.plan, rule=IntervalOptions(level=0.9, sides="lower"))
+    told = words_of(estimated(unfinished(done.comments, plan)))
+
+    assert re.search(r"about \d+ were flagged \(90 % confidence bound: at least \d+\)", told)
+    assert "one-sided" in told
+
+
+def test_an_audit_that_nobody_signed_is_a_draft(done: Auditor) -> None:
+    draft = Auditor(comments=done.comments, plan=done.plan, folder={}, chain=done.chain[:-2])
+    result = json.loads(done.folder[files.RESULT])
+
+    assert "Draft: this report has not been signed off." in render_report(
+        draft.plan, result, draft.chain
+    )
+    assert "Draft" in render_report(draft.plan, result, [])
+    assert "Signed off by eva on 2026-02-01 00:00:00 UTC." in report_on(done)
+
+
+def test_a_cancelled_audit_is_called_cancelled(done: Auditor) -> None:
+    auditor = unfinished(done.comments, done.plan)
+    auditor.record("cancelled")
+
+    assert '<p class="status cancelled">Cancelled by eva' in estimated(auditor)
+
+
+def test_what_the_labels_do_not_suffice_for_is_said_in_words() -> None:
+    comments = make_comments(prevalence=0.004)
+    auditor = unfinished(comments, make_plan(comments, labels=60))
+    result = computed(read_evidence(auditor.folder))
+    lacking = next(f for f in result["figures"] if f["metric"] == "recall")
+    assert lacking["status"] == "insufficient"
+
+    told = words_of(estimated(auditor))
+
+    assert "Recall could not be estimated:" in told
+    assert f"about {lacking['labels_needed']:,} labels" in told
+    assert "no estimate: too few labels or positives" in told
+    assert "None" not in told
+    assert "nan" not in told.split()
+
+
+def test_a_period_without_a_flagged_comment() -> None:
+    made = make_comments()
+    parts = [replace(part, flagged=part.flagged & False) for part in made.parts]
+    comments = replace(made, parts=tuple(parts), threshold=1.0)
+
+    told = words_of(estimated(unfinished(comments, make_plan(comments))))
+
+    assert "Precision could not be estimated: no flagged comment." in told
+    assert "of which 0 flagged" in told
+
+
+def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -> None:
+    def few(drawn: Any, truth: Any) -> list[Any]:
+        return label_all(drawn[:-3], truth)
+
+    auditor = unfinished(done.comments, done.plan, people=few)
+    closed = replace(auditor.chain[-1], note="stopped before all were labelled")
+    auditor.chain[-1] = closed
+
+    told = words_of(estimated(auditor))
+
+    assert "3 drawn comments of 400 have no final label" in told
+    assert "“stopped before all were labelled”" in told
+    assert "adaptive" not in told
+
+
+@pytest.mark.parametrize("number", [0, 1, 12])
+def test_the_trend_has_a_point_for_each_audit(
+    adaptive: Auditor, earlier: Earlier, number: int
+) -> None:
+    page = report_on(adaptive, *earlier(number)[::-1])
+
+    pictures = re.findall(r'<figure class="trend">.*?</figure>', page, flags=re.DOTALL)
+    assert len(pictures) == (2 if number else 0)
+    assert ("There are no earlier audits" in page) == (number == 0)
+    for picture in pictures:
+        assert picture.count("<circle") == number + 1
+        assert picture.count('class="before"') == number
+        assert picture.count('class="day"') <= 3
+        assert picture.rindex('class="before"') < picture.rindex("2026-01-07<")
+
+
+def test_an_earlier_audit_without_a_figure_is_a_gap(adaptive: Auditor, earlier: Earlier) -> None:
+    audits = earlier(3)
+    audits[1]["figures"] = [
+        figure | {"value": None, "low": None, "high": None, "reason": "no label"}
+        for figure in audits[1]["figures"]
+    ]
+
+    page = report_on(adaptive, *audits)
+
+    picture = page.partition('<figure class="trend">')[2].partition("</figure>")[0]
+    assert picture.count("<circle") == 3
+    assert picture.count('class="step"') == 1
+
+
+def hostile_report(adaptive: Auditor, result: Document) -> str:
+    chain: list[evidence.Event] = []
+    for action in ("planned", "approved", "drawn", "labelled"):
+        chain.append(
+            evidence.Event(
+                audit=adaptive.plan.audit,
+                position=len(chain),
+                action=action,
+                actor=HOSTILE,
+                at="2026-02-01T00:00:00+00:00",
+                files={HOSTILE + action: "00"},
+                note=HOSTILE,
+            )
+        )
+    domains = [each | {"column": HOSTILE, "value": HOSTILE} for each in result["domains"]]
+    before = result | {"audit": HOSTILE, "model_version": HOSTILE}
+    result |= {"model_version": HOSTILE, "domains": domains}
+    return render_report(adaptive.plan, result, chain, [before], service=HOSTILE)
+
+
+def test_hostile_names_are_words(adaptive: Auditor, result: Document) -> None:
+    page = hostile_report(adaptive, result)
+
+    page.encode()
+    assert "script" not in parsed(page).seen
+    assert "\u202e" not in page
+    assert "[U+202E][U+D800][U+000A]" in words_of(page)
+    assert "{{ 7 * 7 }}" in page
+
+
+def test_a_page_loads_nothing_and_runs_nothing(
+    adaptive: Auditor, earlier: Earlier, result: Document
+) -> None:
+    pages = [report_on(adaptive, *earlier(2)), hostile_report(adaptive, result)]
+    for page in pages:
+        assert re.search(r"content=\"default-src 'none'; style-src 'sha256-", page)
+        assert not re.search(
+            r"<script|<link|<img|<iframe|javascript:|<[^>]* (on\w+|style|href|src)=|url\(|https?:",
+            page,
+        )
+
+
+def test_the_style_sheet_is_the_one_that_the_policy_allows(done: Auditor) -> None:
+    page = report_on(done)
+
+    (style,) = re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in page
+
+
+def test_no_comment_is_on_the_page(adaptive: Auditor) -> None:
+    ids = {each.comment_id for each in read_evidence(adaptive.folder).samples[-1]}
+
+    assert not ids & set(re.findall(r"\w+", report_on(adaptive)))
+
+
+def test_a_result_that_was_not_sealed_is_refused(adaptive: Auditor, result: Document) -> None:
+    with pytest.raises(AuditError, match=r"result\.json is not the sealed one"):
+        render_report(adaptive.plan, result | {"labelled": 1}, adaptive.chain)
+
+
+def test_a_result_or_chain_of_another_audit_is_refused(
+    adaptive: Auditor, done: Auditor, result: Document
+) -> None:
+    with pytest.raises(AuditError, match="the result belongs to another plan"):
+        render_report(done.plan, result, [])
+    other = [replace(event, audit="other") for event in adaptive.chain]
+    with pytest.raises(AuditError, match="the chain belongs to audit 'other'"):
+        render_report(adaptive.plan, result, other)
+
+
+def unused(names: Iterable[str], of: str, template: str) -> list[str]:
+    text = (TEMPLATES / template).read_text("utf-8")
+    return [name for name in names if not re.search(rf"\b{of}\.{name}\b", text)]
+
+
+@pytest.mark.parametrize(
+    ("context", "name"),
+    [(Ranges, "picture"), (Row, "row"), (Trend, "picture"), (Point, "point"), (Table, "table")],
+)
+def test_templates_use_every_field_of_their_context(context: Any, name: str) -> None:
+    assert unused((field.name for field in fields(context)), name, "parts.html") == []
+
+
+def test_the_page_uses_all_that_it_is_given(adaptive: Auditor, result: Document) -> None:
+    page = page_context(adaptive.plan, result, adaptive.chain, (), "")
+    assert unused(page, "page", "page.html") == []

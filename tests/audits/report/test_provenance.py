@@ -1,0 +1,42 @@
+"""What the plan froze, in the words of the report."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from audit_making import Auditor
+
+from modwatch.audits.report.evidence_tables import of_plan
+from modwatch.statistics.audit.design import DesignOptions
+
+
+def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]:
+    """Return the settings of the design, as the page has them."""
+    rows = of_plan(replace(done.plan, options=options)).rows
+    return [(str(title), str(value).replace("\u00a0", " ")) for title, value in rows][8:]
+
+
+def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> None:
+    assert settings(done, asdict(DesignOptions())) == [
+        ("Stratification method", "neyman"),
+        ("Maximum strata of unflagged comments", "8"),
+        ("Allocation of labels to strata", "neyman"),
+        ("Variance over that of a random sample, at most", "1.1"),
+        ("Share of labels for flagged comments", "optimal for recall"),
+        ("Expected share of positives among unflagged", "from the scores"),
+    ]
+
+
+def test_what_was_chosen_stands_there(done: Auditor) -> None:
+    chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
+    told = dict(settings(done, asdict(chosen)))
+    assert told["Stratification method"] == "sqrt mass"
+    assert told["Share of labels for flagged comments"] == "25 %"
+    assert told["Expected share of positives among unflagged"] == "0.5 %"
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, "none"), ("a\u202eb", "a[U+202E]b")])
+def test_a_setting_of_another_version_comes_last(done: Auditor, value: object, told: str) -> None:
+    assert settings(done, {"a_new_one": value, "bins": 3}) == [
+        ("Maximum strata of unflagged comments", "3"),
+        ("Design: a_new_one", told),
+    ]

@@ -1,0 +1,145 @@
+"""A plan is held against the scores of its period: every difference has its sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from audit_making import Comments, days_of, make_comments
+
+from modwatch.audits.consistency import plan_problems
+from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.draw import Scored
+from modwatch.statistics.audit.plan import (
+    AuditPlan,
+    PlannedStratum,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+)
+
+
+@pytest.fixture(scope="module")
+def comments() -> Comments:
+    return make_comments(1500)
+
+
+def counts(parts: Sequence[Scored]) -> tuple[ScoreCounts, ScoreCounts]:
+    prob = np.concatenate([part.prob for part in parts]).astype(np.float64)
+    flagged = np.concatenate([part.flagged for part in parts])
+    return ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged])
+
+
+def days(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, ...]:
+    return tuple(replace(day, texts="77") for day in days_of(parts, threshold))
+
+
+def planned(comments: Comments, **options: float) -> AuditPlan:
+    made = design(*counts(comments.parts), 300, DesignOptions(**options))  # type: ignore[arg-type]
+    return AuditPlan(
+        audit="2026-01",
+        population=days(comments.parts, comments.threshold),
+        strata=planned_strata(made),
+        calibrations=planned_calibrations(made),
+        options=asdict(DesignOptions(**options)),  # type: ignore[arg-type]
+    )
+
+
+def problems(
+    plan: AuditPlan, comments: Comments, parts: Sequence[Scored] | None = None
+) -> list[str]:
+    there = comments.parts if parts is None else parts
+    return list(plan_problems(plan, days(there, comments.threshold), *counts(there)))
+
+
+@pytest.mark.parametrize("options", [{}, {"expected_prevalence": 0.03}, {"bins": 3}])
+def test_a_plan_of_these_scores_is_right(comments: Comments, options: dict[str, float]) -> None:
+    plan = planned(comments, **options)
+    assert problems(plan, comments) == []
+    again = AuditPlan.from_json(plan.to_json())
+    assert problems(again, comments) == []
+    assert problems(replace(planned(comments), options=None), comments) == []
+
+
+def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> None:
+    plan = planned(comments)
+
+    def forged(change: Callable[[PlannedStratum], float], *numbers: int) -> list[str]:
+        strata = tuple(
+            replace(each, score=change(each)) if number in numbers else each
+            for number, each in enumerate(plan.strata)
+        )
+        return problems(replace(plan, strata=strata), comments)
+
+    first = plan.of_side("unflagged")[0]
+    assert forged(lambda each: each.score * (1 + 1e-9), 0, first) == []
+    for number in (0, first):
+        told = plan.strata[number].score
+        assert forged(lambda each: each.score / 2, number) == [
+            f"stratum {number}: the mean score is {told:.6g}, but {told / 2:.6g} in the plan"
+        ]
+    assert len(forged(lambda each: each.score * 0.999, 0, first)) == 2
+
+
+def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) -> None:
+    plan = planned(comments, expected_prevalence=0.03)
+    other = replace(plan, calibrations=planned(comments, expected_prevalence=0.3).calibrations)
+    found = problems(other, comments)
+    assert len(found) > len(plan.strata) / 2
+    assert all("the mean score is" in each for each in found)
+
+
+def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
+    plan = planned(comments)
+    others = [replace(day, model_version="9", threshold=0.5) for day in plan.population]
+    others[1] = replace(others[1], digest="00")
+    told, first = comments.threshold, plan.first
+    found = problems(replace(plan, population=tuple(others)), comments)
+    assert found[:2] == [
+        f"{first}: the model is 7, but 9 in the plan",
+        f"{first}: the threshold is {told}, but 0.5 in the plan",
+    ]
+    assert len(found) == 2 * len(others) + 1
+    assert found[4] == f"{others[1].day}: ids, scores or decisions differ from the plan"
+
+
+def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Comments) -> None:
+    part = comments.parts[0]
+    prob = part.prob.copy()
+    prob[0] = np.nextafter(prob[0], np.float32(1))
+    assert problems(
+        planned(comments), comments, [replace(part, prob=prob), *comments.parts[1:]]
+    ) == [f"{part.day}: ids, scores or decisions differ from the plan"]
+
+
+def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
+    part = comments.parts[0]
+    keep = np.flatnonzero(~part.flagged)[1:]
+    fewer = Scored(
+        day=part.day,
+        comment_id=[part.comment_id[row] for row in keep],
+        prob=part.prob[keep],
+        flagged=part.flagged[keep],
+        traits={"language": [part.traits["language"][row] for row in keep]},
+    )
+    plan = planned(comments)
+    found = problems(plan, comments, [fewer, *comments.parts[1:]])
+    then, gone = plan.population[0], part.prob.size - keep.size
+    assert found[:2] == [
+        f"{part.day}: the number of comments is {then.comments - gone}, but {then.comments} in the "
+        "plan",
+        f"{part.day}: the number of flagged comments is {then.flagged - gone + 1}, but "
+        f"{then.flagged} in the plan",
+    ]
+    assert all(each.startswith("stratum ") for each in found[2:])
+
+
+def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -> None:
+    none = ScoreCounts(score=np.empty(0), count=np.empty(0, dtype=np.int64))
+    plan = planned(comments, expected_prevalence=0.03)
+    now = days(comments.parts, comments.threshold)
+    flagged, _ = counts(comments.parts)
+    found = list(plan_problems(plan, now, flagged, none))
+    assert {number for number in range(len(plan.strata)) if any(
+        each.startswith(f"stratum {number}: the mean score is 0, but") for each in found
+    )} == {*plan.of_side("unflagged")}  # fmt: skip

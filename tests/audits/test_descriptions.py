@@ -1,0 +1,129 @@
+"""What people read before they approve a plan or sign a result."""
+
+import re
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from modwatch.audits.descriptions import describe_forecast, describe_plan, describe_result
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+
+
+def plan(**changes: Any) -> AuditPlan:
+    """Return a plan of two days, with strata on both sides."""
+    days = tuple(
+        PopulationDay(
+            day=date(2026, 1, number),
+            comments=50_000,
+            flagged=1_000,
+            model_version="3",
+            threshold=0.35,
+            digest="00",
+        )
+        for number in (30, 31)
+    )
+    strata = (
+        stratum("flagged", None, None, 2_000, 200),
+        stratum("unflagged", None, 0.0123456, 90_000, 400),
+        stratum("unflagged", 0.0123456, None, 8_000, 600),
+    )
+    plain = {"audit": "2026-01", "population": days, "strata": strata, "seed": "s"}
+    return AuditPlan(**{**plain, **changes})
+
+
+def stratum(
+    side: str, lower: float | None, upper: float | None, population: int, labels: int
+) -> PlannedStratum:
+    return PlannedStratum(
+        side=side, lower=lower, upper=upper, population=population, labels=labels, score=0.1
+    )
+
+
+def test_the_words_of_a_plan() -> None:
+    asked = plan()
+    assert describe_plan(asked) == (
+        "**2026-01-30 to 2026-01-31**: 100,000 comments, 2,000 flagged by model 3 (score above "
+        "0.35).\n\n"
+        "| decided | score | comments | to label |\n"
+        "|---|---|---:|---:|\n"
+        "| flagged | 0.35 to 1 | 2,000 | 200 |\n"
+        "| unflagged | 0 to 0.01235 | 90,000 | 400 |\n"
+        "| unflagged | 0.01235 to 0.35 | 8,000 | 600 |\n\n"
+        "1,200 comments to label, 20 % of them by 2 people: about 1,440 decisions, 2.4 hours "
+        "at 600 per hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
+        f"**Forecast**, {describe_forecast(asked)}\n\n"
+        f"Plan `{asked.digest}`"
+    )
+    assert re.fullmatch(
+        r"by the scores alone: recall about 0\.\d+ \(interval 0\.\d+ to 0\.\d+\); precision "
+        r"about .*; share of positives among the unflagged about 0\.0\d+ \(interval .*\)\.",
+        describe_forecast(asked),
+    )
+
+
+def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
+    words = describe_plan(
+        plan(
+            second_stage_labels=800,
+            first_stage_share=0.6,
+            several_labels_share=0.125,
+            labels_an_item=3,
+            deadline_days=7,
+            rule=IntervalOptions(level=0.995),
+        )
+    )
+    assert words.split("\n\n")[2] == (
+        "1,200 comments to label, and 800 more in a second stage, 12.5 % of them by 3 people: "
+        "about 2,500 decisions, 4.2 hours at 600 per hour. Deadline: 7 days per stage. "
+        "Confidence level: 99.5 %."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "people", "decisions"), [(0.0, 2, 1_200), (1.0, 2, 2_400), (1.0, 9, 10_800)]
+)
+def test_the_hours_count_every_decision(share: float, people: int, decisions: int) -> None:
+    words = describe_plan(plan(several_labels_share=share, labels_an_item=people))
+    assert f"about {decisions:,} decisions, {decisions / 600:.1f} hours" in words
+
+
+def test_another_plan_has_another_name() -> None:
+    assert describe_plan(plan(seed="t")).split()[-1] != describe_plan(plan()).split()[-1]
+
+
+def figure(metric: str, **changes: Any) -> dict[str, Any]:
+    told = {"status": "ok", "value": 0.81239, "low": 0.7, "high": 0.9, "labels": 1_200}
+    return {"metric": metric, **told, "reason": "", **changes}
+
+
+def test_the_words_of_a_result() -> None:
+    missing = figure(
+        "recall",
+        **{"status": "insufficient", "value": None, "low": None, "high": None, "labels": 3},
+        reason="2 positives among 3 labels; 10 are needed",
+    )
+    figures = [figure("prevalence_unflagged"), missing, figure("precision"), figure("prevalence")]
+    result = {"labelled": 1_190, "drawn": 1_200, "figures": figures}
+    assert describe_result(result, "s3://lake/_audits/a") == (
+        "1,190 of 1,200 drawn comments are labelled.\n\n"
+        "| metric | value | confidence interval | labels |\n"
+        "|---|---:|---|---:|\n"
+        "| precision | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n"
+        "| recall | insufficient | 2 positives among 3 labels; 10 are needed | 3 |\n"
+        "| prevalence unflagged | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n\n"
+        "All files are in `s3://lake/_audits/a`."
+    )
+
+
+def test_decisions_of_the_source_are_not_said_to_follow_from_a_threshold() -> None:
+    days = tuple(replace(day, threshold=None) for day in plan().population)
+    told = describe_plan(plan(population=days))
+    assert "flagged by model 3 (as the source decided, whatever the score)." in told
+    assert "| flagged | 0 to 1 | 2,000 | 200 |" in told
+    assert "| unflagged | 0.01235 to 1 | 8,000 | 600 |" in told
+    with pytest.raises(AuditError, match="the model or its threshold changed within the period"):
+        plan(population=(days[0], plan().population[1]))

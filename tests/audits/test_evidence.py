@@ -1,0 +1,267 @@
+"""The hash chain of an audit: which step may follow which, and that nobody rewrites a line."""
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from audit_making import NOW
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.audits.evidence import (
+    FOLLOWS,
+    START,
+    Event,
+    file_digest,
+    file_problems,
+    following,
+    moment,
+    read,
+    sealed_files,
+    written,
+)
+from modwatch.common.errors import AuditError
+
+ADAPTIVE = ["planned", "approved", "drawn", "labelled", "drawn", "labelled", "estimated",
+            "signed_off", "published"]  # fmt: skip
+ACTIONS = [each for each in FOLLOWS if each is not None]
+#: A way to each step.
+WAYS = {action: ADAPTIVE[: ADAPTIVE.index(action) + 1] for action in ACTIONS if action in ADAPTIVE}
+WAYS["cancelled"] = ["planned", "cancelled"]
+
+#: Steps after which each step is possible, as the message names them.
+NEEDS = {
+    "planned": "",
+    "approved": ": only planned audits can be",
+    "drawn": ": only approved or labelled audits can be",
+    "labelled": ": only drawn audits can be",
+    "estimated": ": only labelled audits can be",
+    "signed_off": ": only estimated audits can be",
+    "published": ": only signed off audits can be",
+    "cancelled": ": only planned or approved or drawn or labelled or estimated or signed off "
+    "audits can be",
+}
+
+
+def chain_of(actions: list[str], audit: str = "a") -> list[Event]:
+    chain: list[Event] = []
+    for number, action in enumerate(actions):
+        chain.append(
+            following(
+                chain, audit=audit, action=action, actor="eva", note="ü",
+                at=NOW + timedelta(hours=number), files={f"{action}-{number}": b"content"},
+            )
+        )  # fmt: skip
+    return chain
+
+
+def rehashed(chain: list[Event]) -> str:
+    """Return the chain as a forger writes it, who makes every hash anew."""
+    forged: list[Event] = []
+    for number, event in enumerate(chain):
+        previous = forged[-1].digest if forged else START
+        forged.append(replace(event, position=number, previous=previous))
+    return written(forged)
+
+
+@pytest.mark.parametrize("last", ACTIONS)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
+    chain = chain_of(WAYS[last])
+    if action in FOLLOWS[last]:
+        event = chain_of([*WAYS[last], action])[-1]
+        assert (event.position, event.previous) == (len(chain), chain[-1].digest)
+        return
+    last_, action_ = last.replace("_", " "), action.replace("_", " ")
+    told = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
+    with pytest.raises(AuditError, match=told):
+        chain_of([*WAYS[last], action])
+    with pytest.raises(AuditError, match=told):  # nor in a chain that somebody made
+        read(rehashed([*chain, replace(chain[-1], action=action)]))
+
+
+@pytest.mark.parametrize("action", [*ACTIONS[1:], "stolen"])
+def test_every_audit_begins_with_its_plan(action: str) -> None:
+    with pytest.raises(AuditError, match=r"^audit 'a' has no plan; plan it first$"):
+        chain_of([action])
+    first = replace(chain_of(["planned"])[0], action=action)
+    with pytest.raises(AuditError, match="has no plan"):
+        read(rehashed([first]))
+
+
+def test_the_orders_that_there_are() -> None:
+    """A plan is approved before anything is drawn, labels sealed before a result, and so on."""
+    assert FOLLOWS["approved"] == ("drawn", "cancelled")
+    for before, after in pairwise(ADAPTIVE):
+        assert after in FOLLOWS[before]
+    assert all("cancelled" in FOLLOWS[each] for each in ADAPTIVE[:-1])
+    assert FOLLOWS["cancelled"] == FOLLOWS["published"] == ()
+    assert FOLLOWS.keys() - {None} == NEEDS.keys()
+
+
+@given(st.integers(1, len(ADAPTIVE)), st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_chain_is_read_as_it_was_written(length: int, note: str) -> None:
+    chain = chain_of(ADAPTIVE[:length])
+    chain[-1] = replace(chain[-1], note=note)
+    text = written(chain)
+    assert read(text) == chain
+    assert text.isascii()
+    assert len(text.splitlines()) == length
+
+
+def test_an_event_cannot_be_of_another_audit() -> None:
+    chain = chain_of(ADAPTIVE[:2])
+    with pytest.raises(AuditError, match="audit 'b': the chain belongs to audit 'a'"):
+        following(chain, audit="b", action="drawn", actor="eva", at=NOW + timedelta(days=1))
+    for changes in ({"audit": "b"}, {"position": 5}):
+        forged = [chain[0], replace(chain[1], **changes)]  # type: ignore[arg-type]
+        with pytest.raises(AuditError, match=r"^Line 2 of the chain has another position or audit"):
+            read(written(forged))
+
+
+def test_time_does_not_run_backwards() -> None:
+    chain = chain_of(ADAPTIVE[:2])
+    at = NOW + timedelta(minutes=59)
+    with pytest.raises(AuditError, match="correct the clock"):
+        following(chain, audit="a", action="drawn", actor="eva", at=at)
+    forged = [*chain, replace(chain_of(ADAPTIVE[:3])[2], at=at.isoformat())]
+    with pytest.raises(AuditError, match=r"^Line 3 of the chain has an earlier time"):
+        read(rehashed(forged))
+    same = following(chain, audit="a", action="drawn", actor="eva", at=NOW + timedelta(hours=1))
+    assert read(written([*chain, same]))[-1] == same
+
+
+def test_times_are_in_utc() -> None:
+    at = datetime(2026, 1, 5, 12, tzinfo=timezone(timedelta(hours=5)))
+    event = following([], audit="a", action="planned", actor="eva", at=at)
+    assert event.at == "2026-01-05T07:00:00+00:00"
+    for other in ("2026-01-05T12:00:00+05:00", "2026-01-05T07:00:00Z", "20260105T070000+00:00"):
+        with pytest.raises(AuditError, match=r"^The time on line 1 of the chain is not in UTC"):
+            read(written([replace(event, at=other)]))
+    for other in ("", "noon", "2026-01-05", "2026-01-05T07:00:00", "0001-01-01T00:00:00+14:00"):
+        with pytest.raises(AuditError, match="A time is not in ISO 8601"):
+            read(written([replace(event, at=other)]))
+    assert moment("2026-01-05T12:00:00+05:00") == at
+    assert moment("2026-01-05T07:00:00Z").tzinfo is UTC
+
+
+def lines_of(chain: list[Event]) -> list[str]:
+    return written(chain).splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("position", range(len(ADAPTIVE)))
+def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> None:
+    lines = lines_of(chain_of(ADAPTIVE))
+    for old, new in (("eva", "eve"), ("2026-02-", "2026-03-"), ("u00fc", "u00fd"), ('"a"', '"b"')):
+        forged = [*lines]
+        forged[position] = forged[position].replace(old, new)
+        with pytest.raises(AuditError, match=f"^Line {position + 1} of the chain does not match"):
+            read("".join(forged))
+    without = [*lines[:position], *lines[position + 1 :]]
+    twice = [*lines[: position + 1], *lines[position:]]
+    swapped = [*lines]
+    swapped[position - 1 : position + 1] = swapped[position - 1 : position + 1][::-1]
+    for forged in (
+        without if position < len(lines) - 1 else [],
+        twice,
+        swapped if position else [],
+    ):
+        if forged:
+            with pytest.raises(AuditError, match=r"^Line [0-9]+ of the chain does not follow"):
+                read("".join(forged))
+    assert read("".join(lines[:position])) == chain_of(ADAPTIVE[:position])
+
+
+def test_a_line_of_another_chain_does_not_follow() -> None:
+    one, other = lines_of(chain_of(ADAPTIVE)), lines_of(chain_of(ADAPTIVE, audit="b"))
+    with pytest.raises(
+        AuditError, match=r"^Line 3 of the chain does not follow the line before it"
+    ):
+        read("".join([*one[:2], *other[2:]]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[:-1],
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace('","at"', '", "at"', 1),
+        lambda text: text.replace('{"action":"planned",', '{"action":"x","action":"planned",'),
+        lambda text: text.replace("\\u00fc", "ü"),
+        lambda text: text.replace('"position":0', '"position":-0'),
+        lambda text: text.replace("}\n", "} \n"),
+    ],
+)
+def test_one_chain_has_one_form(change: Callable[[str], str]) -> None:
+    text = written(chain_of(ADAPTIVE[:2]))
+    assert change(text) != text
+    with pytest.raises(AuditError, match="is not in canonical form: it was edited, reformatted"):
+        read(change(text))
+
+
+def test_a_cut_line_is_no_event() -> None:
+    text = written(chain_of(ADAPTIVE[:2]))
+    start = text.index("\n") + 1
+    for end in range(start + 1, len(text) - 1):
+        with pytest.raises(AuditError, match=r"^Line 2 of the chain is not an event"):
+            read(text[:end])
+
+
+HOSTILE = [None, True, 3, 1.5, "x", "\ud800", [], [[]], {}, {"a": 1}, {"a": {}}, 10**400,
+           float("nan"), float("inf"), -1]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["action", "actor", "at", "audit", "files", "hash", "note",
+                                  "position", "previous", "more"])  # fmt: skip
+def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
+    line = json.loads(written(chain_of(["planned"])))
+    for value in HOSTILE:
+        fields: dict[str, Any] = line | {name: value}
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":")) + "\n"
+        with pytest.raises(AuditError, match=r"Line 1 of the chain|A time is not"):
+            read(text)
+        fields.pop("hash")
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        fields["hash"] = file_digest(text.encode())
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":")) + "\n"
+        with contextlib.suppress(AuditError):
+            # A value of the right type is a forger's own event.
+            assert written(read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\n", "x", "[]", "3", "null", "NaN", "{}", '{"hash":1}', "[" * 100_000, "\ud800", "\0"]
+)
+def test_garbage_is_no_event(text: str) -> None:
+    with pytest.raises(AuditError, match=r"^Line 1 of the chain is not an event"):
+        read(text)
+
+
+@given(st.text() | st.recursive(st.none() | st.floats(), st.lists).map(json.dumps))
+def test_anything_else_is_refused_in_words(text: str) -> None:
+    if not text:
+        assert read(text) == []
+        return
+    with pytest.raises(AuditError):
+        read(text)
+
+
+def test_files_are_compared_with_what_was_sealed() -> None:
+    chain = chain_of(ADAPTIVE[:2])
+    there = {"planned-0": b"content", "approved-1": b"content"}
+    assert sealed_files(chain) == dict.fromkeys(there, file_digest(b"content"))
+    assert file_problems(chain, there) == []
+    assert file_problems(chain, {"planned-0": b"other"}) == [
+        "planned-0 was changed after it was sealed",
+        "approved-1 is missing",
+    ]
+    again = following(chain, audit="a", action="drawn", actor="eva", at=NOW + timedelta(days=1),
+                      files={"planned-0": b"other"})  # fmt: skip
+    assert file_problems([*chain, again], there | {"planned-0": b"other"}) == [
+        "planned-0 was sealed more than once"
+    ]

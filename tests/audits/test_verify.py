@@ -1,0 +1,677 @@
+"""A finished audit is checked from its files alone: whatever is changed in them is found."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from audit_making import NOW, Auditor, finished, make_comments, make_plan
+
+from modwatch.audits import evidence, files
+from modwatch.audits.levels import level_of_files
+from modwatch.audits.verify import planned_sizes, read_evidence, verify
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
+from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.results import computed, to_json
+
+Folder = dict[str, bytes]
+
+
+#: Intervals are not what is checked here.
+QUICK = IntervalOptions(method="logit")
+
+
+@pytest.fixture(scope="module")
+def done() -> Auditor:
+    return finished(rule=QUICK)
+
+
+@pytest.fixture(scope="module")
+def adaptive() -> Auditor:
+    return finished(stages=2, rule=QUICK)
+
+
+def resealed(auditor: Auditor, changes: Mapping[str, bytes], *, result: bool = False) -> Folder:
+    """Return the folder that a forger makes: files changed and hashes made anew, with the result
+    when that is asked for.
+    """
+    folder = auditor.folder | changes
+    if result:
+        folder[files.RESULT] = to_json(computed(read_evidence(folder)))
+    chain: list[evidence.Event] = []
+    for event in auditor.chain:
+        digests = {each: evidence.file_digest(folder[each]) for each in event.files}
+        previous = chain[-1].digest if chain else evidence.START
+        chain.append(dataclasses.replace(event, files=digests, previous=previous))
+    return folder | {files.CHAIN: evidence.written(chain).encode()}
+
+
+def rechained(auditor: Auditor, change: Callable[[list[evidence.Event]], object]) -> Folder:
+    """Return the folder with another chain, whose hashes and positions were made anew."""
+    events, chain = [*auditor.chain], list[evidence.Event]()
+    change(events)
+    for event in events:
+        previous = chain[-1].digest if chain else evidence.START
+        chain.append(dataclasses.replace(event, position=len(chain), previous=previous))
+    return auditor.folder | {files.CHAIN: evidence.written(chain).encode()}
+
+
+def changed(
+    drawn: Sequence[DrawnComment], change: Callable[[DrawnComment], dict[str, Any]]
+) -> bytes:
+    """Return the file of a sample of which each comment was changed."""
+    return files.write_sample([dataclasses.replace(each, **change(each)) for each in drawn])
+
+
+def sample(auditor: Auditor, stage: int = 1) -> list[DrawnComment]:
+    return list(files.read_sample(auditor.folder[files.sample_file(stage)]))
+
+
+def labels(auditor: Auditor, stage: int = 1) -> list[AuditLabel]:
+    return files.read_labels(auditor.folder[files.labels_file(stage)])
+
+
+def population(auditor: Auditor) -> dict[tuple[str, str, int], int]:
+    return files.read_population(auditor.folder[files.population_file(1)])
+
+
+def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) -> bytes:
+    return files.write_sample(draw(plan, population, sizes).comments)
+
+
+def test_an_audit_that_nobody_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
+    assert verify(done.folder) == []
+    assert verify(adaptive.folder) == []
+    assert json.loads(adaptive.folder[files.RESULT])["drawn"] == 600
+
+
+def test_the_interval_holds_the_truth() -> None:
+    for auditor in (finished(), finished(stages=2)):
+        assert verify(auditor.folder) == []
+        figures = {
+            each["metric"]: each for each in json.loads(auditor.folder[files.RESULT])["figures"]
+        }
+        recall = figures["recall"]
+        assert recall["low"] <= auditor.comments.recall <= recall["high"]
+
+
+def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
+    done: Auditor, adaptive: Auditor
+) -> None:
+    for auditor, stage in ((done, 1), (adaptive, 2)):
+        parts = list(auditor.comments.parts)
+        random.Random(3).shuffle(parts)
+        sizes = planned_sizes(auditor.plan, auditor.folder, stage)
+        again = redraw(auditor.plan, parts, sizes)
+        # The second stage goes on where the first ended.
+        assert again == auditor.folder[files.sample_file(stage)]
+
+
+def test_the_first_stage_is_part_of_the_second(adaptive: Auditor) -> None:
+    first, second = (
+        {each.comment_id for each in files.read_sample(adaptive.folder[files.sample_file(stage)])}
+        for stage in (1, 2)
+    )
+    assert first < second
+
+
+@pytest.mark.parametrize("name", ["plan.json", "sample-1.csv", "labels-1.csv", "result.json"])
+def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
+    changed = bytearray(done.folder[name])
+    changed[len(changed) // 2] ^= 1
+    assert verify(done.folder | {name: bytes(changed)}) == [
+        f"{name} was changed after it was sealed"
+    ]
+    missing = {each: content for each, content in done.folder.items() if each != name}
+    assert verify(missing) == [f"{name} is missing"]
+
+
+@pytest.mark.parametrize("position", range(7))
+def test_a_changed_or_missing_event_is_found(done: Auditor, position: int) -> None:
+    lines = done.folder[files.CHAIN].decode().splitlines(keepends=True)
+    forged = [*lines]
+    forged[position] = forged[position].replace('"eva"', '"eve"')
+    assert verify(done.folder | {files.CHAIN: "".join(forged).encode()})
+    if position < len(lines) - 1:  # a chain cut at its end is that of an unfinished audit
+        del lines[position]
+        assert verify(done.folder | {files.CHAIN: "".join(lines).encode()})
+
+
+def turned(auditor: Auditor) -> bytes:
+    """Return the labels, of which one that stands alone is turned round."""
+    there = labels(auditor)
+    ids = [each.comment_id for each in there]
+    single = next(each for each in there if ids.count(each.comment_id) == 1)
+    other = dataclasses.replace(single, label=1 - single.label)
+    return files.write_labels([other if each == single else each for each in there])
+
+
+def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done: Auditor) -> None:
+    folder = resealed(done, {"labels-1.csv": turned(done)})
+    assert verify(folder) == ["result.json does not follow from the sample and the labels"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda drawn: drawn[:-1], "the planned number of comments of each stratum"),
+        (lambda drawn: [], "the planned number of comments of each stratum"),
+        (lambda drawn: [drawn[0], *drawn[:-1]], "contains a comment twice"),
+        (lambda drawn: drawn[::-1], "is not sorted by random number"),
+        (lambda drawn: [dataclasses.replace(drawn[0], comment_id="mine"), *drawn[1:]],
+         "with another random number than the plan gives it"),
+        (lambda drawn: [dataclasses.replace(drawn[0], key=drawn[0].key - 1), *drawn[1:]],
+         "with another random number than the plan gives it"),
+        (lambda drawn: [dataclasses.replace(drawn[0], day=NOW.date()), *drawn[1:]],
+         "a comment of 2026-02-01, which is not in the plan"),
+        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], stratum=n), *drawn[1:]],
+           "a stratum that is not in the plan") for n in (-1, 99, 10**12)),
+        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], key=n), *drawn[1:]],
+           "an invalid random number") for n in (-1, 2**64, 10**400)),
+        *((lambda drawn, n=n: [*drawn[:-1], dataclasses.replace(drawn[-1], score=n)],
+           "whose score is outside its stratum")
+          for n in (-1e-9, 1.1, float("nan"), float("inf"), float("-inf"))),
+    ],
+)  # fmt: skip
+def test_a_sample_that_the_plan_does_not_draw_is_found(
+    done: Auditor, change: Callable[[list[DrawnComment]], list[DrawnComment]], why: str
+) -> None:
+    content = files.write_sample(change(sample(done)))
+    problems = verify(resealed(done, {"sample-1.csv": content}))
+    assert any(each.startswith("sample-1.csv ") and why in each for each in problems), problems
+
+
+def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Auditor) -> None:
+    threshold, numbers = done.comments.threshold, done.plan.of_side("unflagged")
+    for number, score in (
+        (done.plan.of_side("flagged")[0], threshold),
+        (numbers[-1], float(np.nextafter(threshold, 1))),
+        (numbers[1], float(np.nextafter(done.plan.strata[numbers[1]].lower, 0))),
+        (numbers[1], done.plan.strata[numbers[1]].upper),
+    ):
+        content = changed(
+            sample(done),
+            lambda each, n=number, s=score: {"score": s} if each.stratum == n else {},
+        )
+        problems = verify(resealed(done, {"sample-1.csv": content}))
+        assert problems
+        assert all("whose score is outside its stratum" in each for each in problems)
+
+
+def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
+    """Who draws more and keeps those that please has larger numbers than chance gives."""
+    sizes = [min(2 * each.labels, each.population) for each in done.plan.strata]
+    twice, kept = draw(done.plan, done.comments.parts, sizes).comments, list[DrawnComment]()
+    for number, planned in enumerate(done.plan.strata):
+        mine = [each for each in twice if each.stratum == number]
+        kept += random.Random(number).sample(mine, planned.labels)
+    kept.sort(key=lambda each: each.key)
+    chosen = dataclasses.replace(done, folder={}, chain=[])
+    chosen.begin()
+    chosen.draw_and_label(1, files.write_sample(kept))
+    chosen.finish()
+    assert verify(chosen.folder) == [
+        "sample-1.csv does not contain the comments with the smallest random numbers: some "
+        "were left out or added"
+    ]
+
+
+def test_what_only_a_redraw_finds(done: Auditor) -> None:
+    """The files alone do not tell of one comment left out, or of scores within the stratum."""
+    sizes = planned_sizes(done.plan, done.folder, 1)
+    more = [size + (number == 5) for number, size in enumerate(sizes)]
+    drawn = list(draw(done.plan, done.comments.parts, more).comments)
+    drawn.remove(next(each for each in drawn if each.stratum == 5))
+    forged = dataclasses.replace(done, folder={}, chain=[])
+    forged.begin()
+    forged.draw_and_label(1, files.write_sample(drawn))
+    forged.finish()
+    moved = changed(
+        sample(done), lambda each: {"score": done.plan.strata[each.stratum].lower or each.score}
+    )
+    for folder in (forged.folder, resealed(done, {"sample-1.csv": moved}, result=True)):
+        assert verify(folder) == []
+        assert redraw(done.plan, done.comments.parts, sizes) != folder["sample-1.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda whole: {key: 2 * size for key, size in whole.items()}, "does not match the sample"),
+        (lambda whole: {key: size // 20 + 1 for key, size in whole.items()}, "fewer comments with"),
+        (lambda whole: dict.fromkeys(whole, 5000), "a value with more comments than the stratum"),
+        (lambda whole: dict.fromkeys(whole, 0), "than the stratum has, or none"),
+        (lambda whole: dict.fromkeys(whole, 10**400), "a value with more comments than"),
+        (lambda whole: {}, "fewer comments with or without a value"),
+        (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not in the plan"),
+        (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not in the plan"),
+        (lambda whole: whole | {("language", "eo", 4): 500}, "does not match the sample"),
+    ],
+)
+def test_numbers_of_comments_that_cannot_be_are_found(
+    done: Auditor,
+    change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]],
+    why: str,
+) -> None:
+    content = files.write_population(change(population(done)))
+    problems = verify(resealed(done, {"population-1.csv": content}))
+    assert len(problems) == 1
+    assert problems[0].startswith("population-1.csv ")
+    assert why in problems[0]
+
+
+def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: Auditor) -> None:
+    whole = {key: done.plan.strata[key[2]].population for key in population(done)}
+    assert verify(resealed(done, {"population-1.csv": files.write_population(whole)})) == [
+        "population-1.csv contains fewer comments with or without a value than were drawn"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "why"),
+    [("fr", "does not match the sample"), ("eo", "fewer comments with or without a value")],
+)
+def test_traits_that_are_changed_no_longer_fit_the_numbers_of_comments(
+    done: Auditor, language: str, why: str
+) -> None:
+    rows = random.Random(1)
+    content = changed(
+        sample(done), lambda _: {"traits": {"language": (language,)}} if rows.random() < 0.7 else {}
+    )
+    problems = verify(resealed(done, {"sample-1.csv": content}))
+    assert len(problems) == 1
+    assert why in problems[0]
+
+
+def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Auditor) -> None:
+    first, second = sample(adaptive, 1), sample(adaptive, 2)
+    beyond = draw(
+        adaptive.plan,
+        adaptive.comments.parts,
+        [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)],
+    ).comments
+    gone = first[0]
+    [new] = [each for each in beyond if each.stratum == gone.stratum and each not in second]
+    rest = sorted([*(each for each in second if each != gone), new], key=lambda each: each.key)
+    kept = [each for each in labels(adaptive, 2) if each.comment_id != gone.comment_id]
+    problems = verify(
+        resealed(
+            adaptive,
+            {"sample-2.csv": files.write_sample(rest), "labels-2.csv": files.write_labels(kept)},
+        )
+    )
+    assert problems == [
+        f"sample-2.csv does not continue the previous stage in stratum {gone.stratum}",
+        "labels-2.csv does not contain all labels of the previous stage",
+    ]
+
+
+def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Auditor) -> None:
+    forged = [
+        dataclasses.replace(each, label=int(each.comment_id.endswith("7")))
+        for each in labels(adaptive, 1)
+    ]
+    problems = verify(resealed(adaptive, {"labels-1.csv": files.write_labels(forged)}))
+    assert (
+        "sample-2.csv does not contain the planned number of comments of each stratum"
+        in problems[0]
+    )
+
+
+def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
+    first = labels(adaptive, 1)[0]
+    for content in (
+        files.write_labels(each for each in labels(adaptive, 2) if each != first),
+        files.write_labels(
+            dataclasses.replace(each, label=1 - each.label) for each in labels(adaptive, 2)
+        ),
+    ):
+        problems = verify(resealed(adaptive, {"labels-2.csv": content}))
+        assert problems == ["labels-2.csv does not contain all labels of the previous stage"]
+
+
+def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
+    whole = population(adaptive)
+    whole[next(iter(whole))] += 1
+    problems = verify(resealed(adaptive, {"population-2.csv": files.write_population(whole)}))
+    assert problems == ["population-2.csv differs from that of the previous stage"]
+
+
+@pytest.mark.parametrize(
+    ("decided_at", "why"),
+    [
+        (NOW - timedelta(minutes=6), "contains a label of 2026-01-05 from before the comment was"),
+        (NOW + timedelta(minutes=6), "contains a label of 2026-01-05 from after the labels were"),
+        (NOW + timedelta(minutes=4), None),
+        ("", "A time is not in ISO 8601"),
+        ("2026-02-01T00:00:00", "A time is not in ISO 8601"),
+        ("0001-01-01T00:00:00+14:00", "A time is not in ISO 8601"),
+    ],
+)
+def test_labels_are_given_between_draw_and_sealing(
+    done: Auditor, decided_at: Any, why: str | None
+) -> None:
+    at = decided_at if isinstance(decided_at, str) else decided_at.isoformat()
+    content = files.write_labels(dataclasses.replace(each, decided_at=at) for each in labels(done))
+    problems = verify(resealed(done, {"labels-1.csv": content}, result=True))
+    assert len(problems) == (why is not None)
+    assert why is None or why in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"comment_id": "other"}, "refers to a comment that was not drawn"),
+        ({"label": 2}, "is neither 0 nor 1"),
+        ({"action": "skip"}, "has the action 'skip'"),
+    ],
+)
+def test_labels_that_cannot_be_are_found(
+    done: Auditor, change: dict[str, object], why: str
+) -> None:
+    first, *rest = labels(done)
+    content = files.write_labels([dataclasses.replace(first, **change), *rest])  # type: ignore[arg-type]
+    problems = verify(resealed(done, {"labels-1.csv": content}))
+    assert len(problems) == 1
+    assert why in problems[0]
+
+
+def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> None:
+    """Files alone do not tell whether they were ever given; the log of decisions does."""
+    fewer = files.write_labels(each for each in labels(done) if each.comment_id[-1] != "3")
+    folder = resealed(done, {"labels-1.csv": fewer}, result=True)
+    assert verify(folder) == []
+    result = json.loads(folder[files.RESULT])
+    assert result["labelled"] < result["drawn"] == 400
+
+
+def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
+    assert verify(done.folder | {"sample-2.csv": done.folder["sample-1.csv"]}) == [
+        "sample-2.csv was not sealed by any step"
+    ]
+    unsealed = rechained(done, lambda chain: chain.__setitem__(3, without_files(chain[3])))
+    assert verify(unsealed) == [
+        "labels-1.csv was not sealed when the audit was labelled",
+        "labels-1.csv was not sealed by any step",
+    ]
+    without_report = rechained(done, lambda chain: chain.__setitem__(6, without_files(chain[6])))
+    del without_report[files.REPORT]
+    assert verify(without_report) == ["report.html was not sealed when the audit was published"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        (2, ["population-1.csv", "sample-1.csv"]),
+        (3, ["labels-1.csv"]),
+        (4, ["population-2.csv", "sample-2.csv"]),
+        (5, ["labels-2.csv"]),
+        (6, ["result.json"]),
+        (8, ["dsa-automated-means.csv", "dsa-qualitative.csv", "report.html"]),
+    ],
+)
+def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
+    adaptive: Auditor, steps: int, names: list[str]
+) -> None:
+    folder = rechained(adaptive, lambda chain: chain.__delitem__(slice(steps, None)))
+    sealed = evidence.sealed_files(adaptive.chain[:steps]).keys()
+    begun = dict.fromkeys(names, b"")
+    assert verify({name: folder[name] for name in {*sealed, files.CHAIN}} | begun) == [
+        f"{name} is not sealed: its step was started and not finished; run it again"
+        for name in names
+    ]
+
+
+def without_files(event: evidence.Event) -> evidence.Event:
+    return dataclasses.replace(event, files={})
+
+
+def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
+    def swap(chain: list[evidence.Event]) -> None:
+        chain[3], chain[4] = (
+            dataclasses.replace(one, files=other.files)
+            for one, other in ((chain[3], chain[4]), (chain[4], chain[3]))
+        )
+
+    assert verify(rechained(done, swap)) == [
+        "labels-1.csv was not sealed when the audit was labelled",
+        "result.json was not sealed when the audit was estimated",
+    ]
+
+    def again(chain: list[evidence.Event]) -> None:
+        chain[4] = dataclasses.replace(chain[4], files={**chain[3].files, **chain[4].files})
+
+    assert verify(rechained(done, again)) == ["labels-1.csv was sealed more than once"]
+
+
+def stopped(note: str) -> Auditor:
+    """Return an audit of two planned stages that was finished after the first."""
+    made = begun(second_stage_labels=200, first_stage_share=0.6, rule=QUICK)
+    made.begin()
+    made.draw_and_label(1, note=note)
+    made.finish()
+    return made
+
+
+def begun(**changes: object) -> Auditor:
+    comments = make_comments()
+    return Auditor(comments=comments, plan=make_plan(comments, **changes))
+
+
+def test_an_audit_that_somebody_stopped_is_told_by_its_first_stage(done: Auditor) -> None:
+    made = stopped(evidence.STOPPED)
+    assert verify(made.folder) == []
+    result, whole = (json.loads(each.folder[files.RESULT]) for each in (made, done))
+    assert (result["stages"], result["stages_planned"]) == (1, 2)
+    assert (whole["stages"], whole["stages_planned"]) == (1, 1)
+    # As an audit of one stage would be, had it drawn the same comments.
+    one = dataclasses.replace(made.plan, second_stage_labels=0, first_stage_share=1.0)
+    alone = dataclasses.replace(read_evidence(made.folder), plan=one)
+    assert computed(alone)["figures"] == result["figures"]
+    with pytest.raises(
+        AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
+    ):
+        stopped("a holiday")
+    unsaid = rechained(made, lambda chain: chain.__setitem__(3, without_note(chain[3])))
+    assert verify(unsaid) == ["the audit was estimated after 1 of 2 stages"]
+
+
+def without_note(event: evidence.Event) -> evidence.Event:
+    return dataclasses.replace(event, note="")
+
+
+def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor) -> None:
+    def without_second(chain: list[evidence.Event]) -> None:
+        del chain[4:6]
+
+    folder = rechained(adaptive, without_second)
+    for name in ("sample-2.csv", "population-2.csv", "labels-2.csv"):
+        del folder[name]
+    assert verify(folder) == ["the audit was estimated after 1 of 2 stages"]
+    with pytest.raises(
+        AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
+    ):
+        read_evidence(folder)
+
+    more = {
+        f"{name}-2.csv": done.folder[f"{name}-1.csv"] for name in ("sample", "population", "labels")
+    }
+    sealed = {name: evidence.file_digest(content) for name, content in more.items()}
+
+    def with_second(chain: list[evidence.Event]) -> None:
+        drawn = {name: sealed[name] for name in ("sample-2.csv", "population-2.csv")}
+        chain[4:4] = [
+            dataclasses.replace(chain[2], files=drawn),
+            dataclasses.replace(chain[3], files={"labels-2.csv": sealed["labels-2.csv"]}),
+        ]
+
+    assert verify(rechained(done, with_second) | more) == [
+        "the audit was drawn 2 times; 1 were planned"
+    ]
+
+
+def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> None:
+    """After each step, a file changed by a forger who makes the chain anew is found."""
+    for length in range(1, len(adaptive.chain) + 1):
+        there = {name for event in adaptive.chain[:length] for name in event.files}
+        folder = {name: adaptive.folder[name] for name in there}
+        half = dataclasses.replace(adaptive, folder=folder, chain=adaptive.chain[:length])
+        folder[files.CHAIN] = evidence.written(half.chain).encode()
+        assert verify(folder) == []
+        for name in there - {files.RESULT, files.REPORT}:
+            assert verify(resealed(half, {name: folder[name][:-3]}))
+
+
+def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
+    other = dataclasses.replace(done.plan, deadline_days=3)
+    problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
+    assert any("with another random number than the plan gives it" in each for each in problems)
+    named = dataclasses.replace(done.plan, audit="other")
+    assert verify(resealed(done, {"plan.json": named.to_json().encode()})) == [
+        "the plan is of another audit than the chain"
+    ]
+
+
+def edited_result(done: Auditor, change: Callable[[dict[str, Any]], object]) -> Folder:
+    fields = json.loads(done.folder[files.RESULT])
+    change(fields)
+    return resealed(done, {files.RESULT: to_json(fields)})
+
+
+def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) -> None:
+    def scaled(factor: float) -> Callable[[dict[str, Any]], object]:
+        def change(fields: dict[str, Any]) -> None:
+            for figure in fields["figures"]:
+                if figure["high"] is not None:
+                    figure["high"] *= factor
+
+        return change
+
+    wrong = ["result.json does not follow from the sample and the labels"]
+    assert verify(edited_result(done, scaled(1 + 1e-9))) == []
+    assert verify(edited_result(done, scaled(1 - 1e-4))) == wrong
+    for change in (
+        lambda fields: fields.update(labelled=fields["labelled"] + 1),
+        lambda fields: fields.update(labelled=float(fields["labelled"])),
+        lambda fields: fields.update(more=1),
+        lambda fields: fields.pop("domains"),
+        lambda fields: fields["domains"].pop(),
+        lambda fields: fields["figures"][0].update(status="insufficient"),
+        lambda fields: fields["figures"][0].update(value=None),
+        lambda fields: fields.update(figures={}),
+    ):
+        assert verify(edited_result(done, change)) == wrong
+    text = done.folder[files.RESULT]
+    for content in (b"", b"{", b"\xff", b"NaN", b"[" * 100_000, text[:-1], text + b"\n",
+                    text.replace(b"\n", b"\r\n")):  # fmt: skip
+        assert verify(resealed(done, {files.RESULT: content})) == wrong
+
+
+GARBAGE = [b"", b"\0", b"\xff", b"{}", b"[]", b"day,comment_id\r\n", b"[" * 100_000, b'"', b"1"]
+
+
+@pytest.mark.parametrize("garbage", range(len(GARBAGE)))
+@pytest.mark.parametrize(
+    "name", ["plan.json", "sample-1.csv", "population-1.csv", "labels-1.csv", "labels-2.csv"]
+)
+def test_garbage_in_any_file_is_told_in_words(adaptive: Auditor, name: str, garbage: int) -> None:
+    [problem, *_] = verify(resealed(adaptive, {name: GARBAGE[garbage]}))
+    kind = name.partition("-")[0].replace("plan.json", "plan")
+    assert kind in problem
+
+
+def test_another_seed_draws_others() -> None:
+    comments = make_comments(2000)
+    one, other = (make_plan(comments, 200, seed=seed) for seed in ("one", "other"))
+    sizes = [stratum.labels for stratum in one.strata]
+    first, second = (
+        {each.comment_id for each in files.read_sample(redraw(plan, comments.parts, sizes))}
+        for plan in (one, other)
+    )
+    assert len(first & second) < np.sqrt(len(first)) * 5
+
+
+def test_garbage_is_refused_in_words() -> None:
+    assert verify({}) == ["chain.jsonl is missing"]
+    assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
+    assert verify({files.CHAIN: b"{}\n"}) == ["Line 1 of the chain is not an event."]
+    assert verify({files.CHAIN: b""}) == ["the chain is empty"]
+
+
+FIRST_FORMAT = Path(__file__).resolve().parents[1] / "golden" / "audit" / "first_format"
+
+
+def rehashed(folder: dict[str, bytes], result: bytes) -> dict[str, bytes]:
+    """Return the files with another result, and a chain that seals it."""
+    chain = evidence.read(folder[files.CHAIN].decode())
+    made: list[evidence.Event] = []
+    for event in chain:
+        sealed = {name: folder[name] for name in event.files} | (
+            {files.RESULT: result} if files.RESULT in event.files else {}
+        )
+        made.append(
+            evidence.following(
+                made, audit=event.audit, action=event.action, actor=event.actor,
+                at=evidence.moment(event.at), files=sealed, note=event.note,
+            )
+        )  # fmt: skip
+    return folder | {files.RESULT: result, files.CHAIN: evidence.written(made).encode()}
+
+
+class TestFirstFormat:
+    """An audit of an earlier version, with disputed and unlabelled comments."""
+
+    folder = property(lambda _: {each.name: each.read_bytes() for each in FIRST_FORMAT.iterdir()})
+
+    def test_it_verifies(self) -> None:
+        assert verify(self.folder) == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda result: result["figures"][2].update(low=0.9),
+            lambda result: result["sensitivity"][0].update(recall=1.0),
+            lambda result: result["sensitivity"].pop(0),
+            lambda result: result["figures"].pop(2),
+            lambda result: result.update(format=2),
+        ],
+    )
+    def test_a_changed_result_is_found(self, change: Callable[[dict[str, Any]], object]) -> None:
+        result = json.loads(self.folder[files.RESULT])
+        change(result)
+        assert verify(rehashed(self.folder, to_json(result))) == [
+            "result.json does not follow from the sample and the labels"
+        ]
+
+    def test_a_new_audit_cannot_pass_for_one(self) -> None:
+        """The first format says nothing of comments without a label."""
+        done = finished()
+        result = computed(read_evidence(done.folder), form=1)
+        assert verify(rehashed(dict(done.folder), to_json(result))) == [
+            "result.json does not follow from the sample and the labels"
+        ]
+
+
+def test_evidence_of_an_earlier_version_is_verified_as_ever() -> None:
+    """Written by 0.4: the seed in the plan, nothing of texts, outcomes or what was published."""
+    kept = Path(__file__).parents[1] / "golden" / "audit" / "format-1"
+    folder = {path.name: path.read_bytes() for path in kept.iterdir()}
+    plan = AuditPlan.from_json(folder[files.PLAN].decode())
+    assert (plan.format, plan.digest[:8]) == (1, evidence.file_digest(folder[files.PLAN])[:8])
+    level = level_of_files(folder)
+    assert level.problems == []
+    said, published = level.remarks
+    assert "whoever planned it could choose the sample" in said
+    assert "report.html was not compared with the result" in published
+    labels_ = folder[files.labels_file(1)].replace(b",0,", b",1,", 1)
+    assert verify(folder | {files.labels_file(1): labels_}) == [
+        "labels-1.csv was changed after it was sealed"
+    ]

@@ -1,0 +1,142 @@
+"""Timestamps by a real authority on loopback, by false ones, and by servers that misbehave."""
+
+import shutil
+import socket
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from authority import Authority, certificate, make, serving, usual
+
+from modwatch.common.errors import SettingsError, TimestampError
+from modwatch.common.timestamps import read_roots, stamp, verify
+from modwatch.settings import Settings, load_settings
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+
+CONTENT = b"the end of a chain\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def tsa(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return usual(tmp_path_factory.mktemp("tsa"))
+
+
+@pytest.fixture(scope="module")
+def stamped(tsa: Authority) -> bytes:
+    with serving(tsa.answer) as url:
+        return stamp(url, CONTENT, read_roots(tsa.roots))
+
+
+def test_an_authority_tells_when_it_saw_a_content(tsa: Authority, stamped: bytes) -> None:
+    moment = verify(stamped, CONTENT, read_roots(tsa.roots))
+    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=2)
+
+
+def test_openssl_verifies_a_stored_answer(tsa: Authority, stamped: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(CONTENT)
+    (tmp_path / "file.tsr").write_bytes(stamped)
+    answer = subprocess.run(
+        ["openssl", "ts", "-verify", "-data", tmp_path / "file", "-in", tmp_path / "file.tsr",
+         "-CAfile", tsa.roots, "-untrusted", tsa.folder / "chain.pem"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Verification: OK" in answer.stdout + answer.stderr
+
+
+def test_a_timestamp_is_of_one_content(tsa: Authority, stamped: bytes) -> None:
+    with pytest.raises(TimestampError, match="not valid"):
+        verify(stamped, CONTENT + b" ", read_roots(tsa.roots))
+
+
+def test_an_authority_that_is_not_trusted_proves_nothing(stamped: bytes, tmp_path: Path) -> None:
+    other = usual(tmp_path)  # of the same names
+    with pytest.raises(TimestampError, match="not valid"):
+        verify(stamped, CONTENT, read_roots(other.roots))
+
+
+@pytest.mark.parametrize("flip", [-1, -40, 60, 200])
+def test_a_timestamp_that_was_changed_is_refused(tsa: Authority, stamped: bytes, flip: int) -> None:
+    changed = bytearray(stamped)
+    changed[flip] ^= 1
+    with pytest.raises(TimestampError):
+        verify(bytes(changed), CONTENT, read_roots(tsa.roots))
+
+
+def test_a_certificate_that_is_no_authority_issues_none(tmp_path: Path) -> None:
+    root = certificate("Root of a long name, which is longer than the others are", ca=True)
+    stamps = certificate("Stamps, being no authority", root, stamps=True)
+    false = make(tmp_path, root=root, chain=[stamps, certificate("TSA", stamps, stamps=True)])
+    with serving(false.answer) as url, pytest.raises(TimestampError, match="certificate verif"):
+        stamp(url, CONTENT, read_roots(false.roots))
+
+
+def test_an_answer_to_another_question_is_refused(tsa: Authority, stamped: bytes) -> None:
+    """A replayed answer has the content, and not the number of the question."""
+    with serving(lambda _: stamped) as url, pytest.raises(TimestampError, match="Nonce"):
+        stamp(url, CONTENT, read_roots(tsa.roots))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "media", "says"),
+    [
+        (b"", 503, "application/timestamp-reply", "answered 503"),
+        (b"<html>", 200, "text/html", "answered 200 and no timestamp"),
+        (b"", 302, "application/timestamp-reply", "answered 302"),
+        (b"garbage", 200, "application/timestamp-reply", "not an answer"),
+        (b"0" * 70_000, 200, "application/timestamp-reply", "too long"),
+    ],
+)
+def test_no_answer_is_told_without_the_address(
+    tsa: Authority, body: bytes, status: int, media: str, says: str
+) -> None:
+    with (
+        serving(lambda _: body, status=status, media=media) as url,
+        pytest.raises(TimestampError, match=says) as caught,
+    ):
+        stamp(url, CONTENT, read_roots(tsa.roots))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/?hunter2", "http://\x00hunter2"])
+def test_no_connection_is_told_without_the_address(tsa: Authority, url: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        with pytest.raises(TimestampError, match="cannot be reached") as caught:
+            stamp(url.format(port=taken.getsockname()[1]), CONTENT, read_roots(tsa.roots))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_says_nothing_is_given_up(tsa: Authority) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        with pytest.raises(TimestampError, match="ReadTimeout"):
+            stamp(url, CONTENT, read_roots(tsa.roots), timeout=0.2)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"-----BEGIN CERTIFICATE-----\nAAAA"])
+def test_a_file_without_certificates_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "roots.pem"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TimestampError, match=r"roots\.pem cannot be read as certificates"):
+        read_roots(path)
+
+
+def test_an_authority_needs_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_TIMESTAMP_URL", "https://tsa.example.org/?hunter2")
+    with pytest.raises(SettingsError, match="requires MODWATCH_TIMESTAMP_ROOTS") as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+    monkeypatch.setenv("MODWATCH_TIMESTAMP_ROOTS", "/etc/roots.pem")
+    assert load_settings().timestamp_roots == Path("/etc/roots.pem")
+    with pytest.raises(ValueError, match="is not a URL"):
+        Settings(timestamp_url="tsa.example.org", timestamp_roots=Path("roots.pem"))

@@ -1,0 +1,152 @@
+"""Signed requests against a real server that misbehaves."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+
+import pytest
+from receivers import closed_port, webhook
+
+from modwatch.common.webhooks import Answer, post, signature
+
+NOW = 1_767_600_000.9
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+def ask(url: str, timeout: float = 0.3) -> Answer:
+    return post(url, b'{"a": 1}', secret="s3cret", key="k-1", timeout=timeout, clock=lambda: NOW)
+
+
+def test_a_request_is_signed_and_numbered() -> None:
+    with webhook() as server:
+        assert ask(server.url) == Answer(status=200)
+    [request] = server.requests
+    assert request.body == b'{"a": 1}'
+    assert request.headers["idempotency-key"] == "k-1"
+    signed = signature("s3cret", 1_767_600_000, request.body)
+    assert request.headers["modwatch-timestamp"] == "1767600000"
+    assert request.headers["modwatch-signature"] == f"sha256={signed}"
+
+
+@pytest.mark.parametrize("changed", [("other", 0, b"x"), ("key", 1, b"x"), ("key", 0, b"y")])
+def test_a_signature_is_of_secret_moment_and_body(changed: tuple[str, int, bytes]) -> None:
+    assert signature(*changed) != signature("key", 0, b"x")
+
+
+@pytest.mark.parametrize("status", [300, 304, 400, 410, 429, 500, 503])
+def test_every_answer_but_success_is_a_problem(status: int) -> None:
+    with webhook(status) as server:
+        answer = ask(server.url)
+    assert answer == Answer(status=status, problem=f"answer {status}")
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204])
+def test_every_success_is_one(status: int) -> None:
+    with webhook(status) as server:
+        assert ask(server.url) == Answer(status=status)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_an_answer_and_not_followed(status: int) -> None:
+    with webhook() as elsewhere:
+        head = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
+        with webhook(head.encode()) as server:
+            assert ask(server.url) == Answer(status=status, problem=f"answer {status}")
+    assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("7", 7.0),
+        (" 0 ", 0.0),
+        ("9" * 400, 999_999_999.0),
+        (formatdate(NOW + 60, usegmt=True), pytest.approx(60, abs=1)),
+        (formatdate(NOW + 60).replace("-0000", ""), pytest.approx(60, abs=1)),
+        (formatdate(NOW - 60, usegmt=True), 0.0),
+        ("-5", None),
+        ("soon", None),
+        ("٣", None),
+        ("", None),
+    ],
+)
+def test_a_receiver_says_when_to_come_back(said: str, seconds: object) -> None:
+    head = f"HTTP/1.1 429 Slow\r\nRetry-After: {said}\r\nContent-Length: 0\r\n\r\n"
+    with webhook(head.encode("utf-8")) as server:
+        assert ask(server.url).retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n", b"\x00" * 99],
+)
+def test_no_answer_is_told_by_its_kind(answer: bytes | None) -> None:
+    with webhook(answer) as server:
+        got = ask(server.url)
+    assert got.status is None
+    assert got.problem.isidentifier()
+
+
+def test_silence_is_a_timeout_and_nobody_a_refusal() -> None:
+    with webhook(None) as server:
+        assert ask(server.url).problem == "TimeoutError"
+    assert ask(f"http://127.0.0.1:{closed_port()}/").problem == "ConnectionRefusedError"
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """A server that sends its answer byte by byte, and never comes to the end."""
+    done = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000:
+                if done.wait(0.05):
+                    return
+                try:
+                    connection.send(bytes([byte]))
+                except OSError:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/?token=hunter2"
+        finally:
+            done.set()
+            thread.join(20)
+
+
+def test_who_answers_byte_by_byte_is_cut_off_in_time() -> None:
+    with dripping() as url:
+        started = time.monotonic()
+        answer = ask(url, timeout=0.5)
+    assert answer.problem == "TimeoutError"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("url", ["http://a..b/", "http://[::1/", "http://127.0.0.1:x/", "gopher:"])
+def test_an_address_that_is_none_raises_nothing(url: str) -> None:
+    assert ask(f"{url}?token=hunter2").status is None
+
+
+@pytest.mark.parametrize("answer", [500, 400, None, b"token=hunter2\r\n\r\n", b""])
+def test_an_answer_tells_no_secret(
+    answer: int | bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with webhook(answer) as server:
+        told = f"{ask(server.url)!r} {caplog.text}"
+    assert "hunter2" not in told
+    assert "s3cret" not in told

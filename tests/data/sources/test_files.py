@@ -1,0 +1,213 @@
+import datetime as dt
+import json
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import SourceError
+from modwatch.data.lake.schemas import LANDED
+from modwatch.data.sources.files import FileSource
+
+DAY = dt.date(2024, 3, 1)
+DAYS = [DAY + dt.timedelta(days=n) for n in range(-1, 4)]
+HEADER = "comment_id,text,created_at\n"
+
+
+def csv_file(folder: Path, *lines: str, name: str = "a.csv") -> Path:
+    path = folder / name
+    path.write_text(HEADER + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def landed(source: FileSource, day: dt.date = DAY) -> list[dict]:
+    return pa.Table.from_batches(source.read(day), LANDED).to_pylist()
+
+
+def ids(source: FileSource, day: dt.date = DAY) -> list[str | None]:
+    return [row["comment_id"] for row in landed(source, day)]
+
+
+def test_rows_are_selected_by_utc_day_half_open(tmp_path):
+    path = csv_file(
+        tmp_path,
+        "before,x,2024-02-29T23:59:59.999999Z",
+        "first,x,2024-03-01T00:00:00Z",
+        "zone,x,2024-03-02T00:30:00+01:00",
+        "after,x,2024-03-02T00:00:00Z",
+    )
+    rows = landed(FileSource(path=path, platform="forum"))
+    assert [row["comment_id"] for row in rows] == ["first", "zone"]
+    assert [row["row"] for row in rows] == [0, 1]
+    assert rows[1]["created_at"] == dt.datetime(2024, 3, 1, 23, 30, tzinfo=dt.UTC)
+    assert rows[0]["origin"] == f"{path}:3"
+    assert {(row["dt"], row["platform"], row["problem"]) for row in rows} == {(DAY, "forum", None)}
+
+
+def test_a_file_named_by_its_day_keeps_rows_of_other_days_for_the_checks(tmp_path):
+    csv_file(tmp_path, "a,x,2024-03-05T00:00:00Z", "b,x,never", name="2024-03-01.csv")
+    rows = landed(FileSource(path=tmp_path / "{dt}.csv"))
+    assert [row["comment_id"] for row in rows] == ["a", "b"]
+    assert [row["problem"] for row in rows] == [None, "unreadable_timestamp"]
+
+
+def test_unreadable_times_follow_the_row_before_them_or_the_first_after(tmp_path):
+    path = csv_file(
+        tmp_path,
+        "head,x,?",
+        "one,x,2024-03-01T10:00:00Z",
+        "follows,x,?",
+        "broken",
+        "two,x,2024-03-02T10:00:00Z",
+        "tail,x,",
+    )
+    source = FileSource(path=path)
+    assert ids(source) == ["head", "one", "follows", None]
+    assert ids(source, DAY + dt.timedelta(days=1)) == ["two", "tail"]
+    assert landed(source)[3]["text"] == "broken\n"
+
+
+def test_no_readable_time_at_all_is_said(tmp_path):
+    source = FileSource(path=csv_file(tmp_path, "a,x,?"))
+    with pytest.raises(
+        SourceError, match=r"No row of .*a\.csv has a readable time.*TIMESTAMP_COLUMN"
+    ):
+        landed(source)
+
+
+def test_times_without_zone_are_marked_or_placed_in_the_zone_given(tmp_path):
+    path = csv_file(tmp_path, "a,x,2024-03-01 00:30")
+    (marked,) = landed(FileSource(path=path))
+    assert (marked["created_at"], marked["problem"]) == (None, "timestamp_without_zone")
+    berlin = FileSource(path=path, assume_timezone="Europe/Berlin")
+    assert ids(berlin) == []
+    assert ids(berlin, DAY - dt.timedelta(days=1)) == ["a"]
+
+
+def test_hard_texts_are_handed_on_faithfully(tmp_path):
+    texts = ["", "a\x00b", "🙂🏽", "مرحبا \u202e", "x" * 1_000_000, "=1+1"]
+    path = tmp_path / "a.jsonl"
+    lines = [
+        {"comment_id": "same", "text": text, "created_at": "2024-03-01T01:00:00Z"} for text in texts
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    rows = landed(FileSource(path=path))
+    assert [row["text"] for row in rows] == texts
+    assert {row["problem"] for row in rows} == {None}
+
+
+def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_said(tmp_path, caplog):
+    path = tmp_path / "a.csv"
+    lines = HEADER + "a,café,2024-03-01T01:00:00Z\nb,tea,2024-03-01T02:00:00Z\n"
+    path.write_bytes(lines.encode("cp1252"))
+    with caplog.at_level(logging.WARNING):
+        rows = landed(FileSource(path=path))
+    assert [row["problem"] for row in rows] == ["undecodable_text", None]
+    assert rows[0]["text"] == "caf\ufffd"
+    (said,) = caplog.records
+    assert (said.event, said.undecodable_text) == ("rows_with_problems", 1)
+    assert "caf" not in caplog.text
+    assert [row["text"] for row in landed(FileSource(path=path, encoding="cp1252"))] == [
+        "café",
+        "tea",
+    ]
+
+
+def test_columns_are_mapped_and_optional_ones_found(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,body,when,language,tags,y\n1,hi,2024-03-01T01:00:00Z,en,p|q,1\n")
+    names = {"comment_id": "id", "text": "body", "groups": "tags", "label": "y"}
+    (row,) = landed(FileSource(path=path, columns=names, timestamp_column="when"))
+    assert (row["comment_id"], row["text"], row["language"]) == ("1", "hi", "en")
+    assert (row["groups"], row["label"], row["author_id"]) == (["p", "q"], 1, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "column"),
+    [
+        ({"columns": {"text": "body"}}, "body"),
+        ({"columns": {"thread_id": "thread"}}, "thread"),
+        ({"timestamp_column": "when"}, "when"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_there_are(tmp_path, options, column):
+    source = FileSource(path=csv_file(tmp_path, "a,x,2024-03-01T01:00:00Z"), **options)
+    with pytest.raises(
+        SourceError, match=f"'{column}' is not in .*a.csv, which has comment_id, text, created_at"
+    ):
+        landed(source)
+
+
+def test_a_file_without_header_does_not_show_a_comment_in_the_message(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("7,some private words,2024-03-01T01:00:00Z\n8,y,2024-03-01T01:00:00Z\n")
+    with pytest.raises(SourceError, match="'comment_id' is not in") as caught:
+        landed(FileSource(path=path))
+    assert "private" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [HEADER, ""])
+def test_an_empty_file_is_an_empty_day(tmp_path, content):
+    (tmp_path / "a.csv").write_text(content)
+    assert landed(FileSource(path=tmp_path / "a.csv")) == []
+
+
+def test_no_file_at_all_is_an_error(tmp_path):
+    with pytest.raises(SourceError, match=r"No file matches .*2024-03-01\.csv"):
+        landed(FileSource(path=tmp_path / "{dt}.csv"))
+
+
+def test_folders_globs_and_day_folders(tmp_path, caplog):
+    folder = tmp_path / "dt=2024-03-01"
+    folder.mkdir()
+    csv_file(folder, "a,x,2024-03-01T01:00:00Z", name="1.csv")
+    line = {"comment_id": "b", "text": "x", "created_at": "2024-03-01T01:00:00Z"}
+    (folder / "2.jsonl").write_text(json.dumps(line))
+    stamp = pa.array([dt.datetime(2024, 3, 1, tzinfo=dt.UTC)], pa.timestamp("us", tz="UTC"))
+    pq.write_table(
+        pa.table({"comment_id": ["c"], "text": ["x"], "created_at": stamp}), folder / "3.parquet"
+    )
+    (folder / "_SUCCESS").touch()
+    (folder / "notes.txt").touch()
+    assert ids(FileSource(path=tmp_path)) == ["a", "b", "c"]
+    assert ids(FileSource(path=tmp_path / "dt={dt}")) == ["a", "b", "c"]
+    assert ids(FileSource(path=str(tmp_path / "*" / "*.csv"))) == ["a"]
+    assert {record.event for record in caplog.records} == {"file_passed_over"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": {"txet": "body"}}, "maps txet, which Modwatch does not have"),
+        ({"assume_timezone": "Nowhere"}, "Time zone 'Nowhere' does not exist"),
+        ({"encoding": "utf-9"}, "Encoding 'utf-9' does not exist"),
+    ],
+)
+def test_impossible_settings_are_refused_at_once(options, message):
+    with pytest.raises(SourceError, match=message):
+        FileSource(path="a.csv", **options)
+
+
+stamps = st.sampled_from(
+    [f"{day}T12:00:00Z" for day in DAYS] + ["2024-03-01 10:00", "soon", "", "1709294400"]
+)
+
+
+@given(written=st.lists(stamps, min_size=1, max_size=25))
+def test_every_row_lands_on_exactly_one_day_and_reading_again_is_the_same(
+    tmp_path_factory, written
+):
+    lines = [f"{i},x,{stamp}" if i % 7 != 3 else f"{i}" for i, stamp in enumerate(written)]
+    path = csv_file(tmp_path_factory.mktemp("days"), *lines)
+    source = FileSource(path=path)
+    if not any(line.count("T") or "1709" in line or " " in line for line in lines):
+        with pytest.raises(SourceError):
+            landed(source)
+        return
+    origins = [row["origin"] for day in DAYS for row in landed(source, day)]
+    assert sorted(origins) == sorted(f"{path}:{i + 2}" for i in range(len(lines)))
+    assert all(list(source.read(day)) == list(source.read(day)) for day in DAYS)

@@ -1,0 +1,155 @@
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.headers import usable_names
+from modwatch.data.sources.inspection import (
+    describe,
+    look,
+    propose,
+    propose_score,
+    require_header,
+    time_formats,
+)
+from modwatch.data.sources.timestamps import read_moment
+
+MOMENTS = st.datetimes(dt.datetime(2001, 10, 1), dt.datetime(2060, 1, 1))  # noqa: DTZ001
+
+
+@given(
+    st.lists(MOMENTS, min_size=1),
+    st.sampled_from(["%d.%m.%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%Y/%m/%d", "%d-%m-%y %H:%M"]),
+)
+def test_the_format_that_times_were_written_in_is_always_among_those_found(moments, form):
+    found = time_formats([moment.strftime(form) for moment in moments])
+    assert form in [each.written for each in found]
+    assert len(found) <= 2
+
+
+def test_one_day_beyond_the_twelfth_decides_the_order():
+    open_order = ["01.02.2026", "03.04.2026"] * 40
+    assert [form.written for form in time_formats(open_order)] == ["%d.%m.%Y", "%m.%d.%Y"]
+    assert [form.written for form in time_formats([*open_order, "13.02.2026"])] == ["%d.%m.%Y"]
+    assert [form.written for form in time_formats([*open_order, "02.13.2026"])] == ["%m.%d.%Y"]
+
+
+@pytest.mark.parametrize(
+    ("values", "has_zone", "example"),
+    [
+        (["2026-03-01T10:00:00Z"], True, "2026-03-21T12:30:45Z"),
+        (["2026-03-01 10:00:00+02:00"], True, "2026-03-21 12:30:45+00:00"),
+        (["2026-03-01 10:00:00"], False, "2026-03-21 12:30:45"),
+        (["2026-03-01"], False, "2026-03-21"),
+        (["1772359200"], True, "1774096245"),
+        ([1772359200123], True, "1774096245000"),
+        ([dt.datetime(2026, 3, 1, tzinfo=dt.UTC)], True, "2026-03-21 12:30:45+00:00"),
+    ],
+)
+def test_times_that_need_no_format(values, has_zone, example):
+    [form] = time_formats(values)
+    assert (form.written, form.has_zone, form.example) == (None, has_zone, example)
+
+
+@pytest.mark.parametrize("values", [["quillfeather"], ["12"], ["1.2.3.4"], [True], [""], []])
+def test_other_values_are_no_times(values):
+    [column] = look([{"a": value} for value in values], ["a"])
+    assert column.kind != "time"
+
+
+def rows(number: int = 30, **columns) -> list[dict]:
+    return [{name: make(row) for name, make in columns.items()} for row in range(number)]
+
+
+def test_columns_are_found_by_name():
+    found = rows(
+        id=str,
+        body=lambda row: f"a remark {row}",
+        title=lambda row: f"a much longer title than the remark itself {row}",
+        posted=lambda row: f"2026-03-01T10:{row:02}:00Z",
+        edited=lambda row: f"2026-03-02T10:{row:02}:00Z",
+        lang=lambda _: "en",
+        user_id=lambda row: row % 3,
+    )
+    columns = look(found, list(found[0]))
+    assert propose(columns, len(found)) == {
+        "comment_id": "id",
+        "text": "body",
+        "created_at": "posted",
+        "language": "lang",
+        "author_id": "user_id",
+    }
+
+
+def test_columns_without_telling_names_are_found_by_their_values():
+    found = rows(
+        key=lambda row: f"k{row}",
+        words=lambda row: f"a remark of some length, number {row % 7}",
+        at=lambda row: 1_772_359_200 + row,
+    )
+    columns = look(found, list(found[0]))
+    chosen = propose(columns, len(found))
+    assert chosen == {"comment_id": "key", "text": "words", "created_at": "at"}
+
+
+def test_an_id_that_repeats_is_not_proposed():
+    found = rows(id=lambda row: row % 3, text=lambda row: f"remark {row}")
+    assert "comment_id" not in propose(look(found, ["id", "text"]), len(found))
+
+
+def test_a_score_is_a_column_of_shares_with_a_telling_name():
+    found = rows(score=lambda row: row / 100, votes=lambda row: row / 100)
+    assert propose_score(look(found, ["score", "votes"]), len(found)) == "score"
+    found[0]["score"] = 1.5
+    assert propose_score(look(found, ["score", "votes"]), len(found)) is None
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1))
+def test_no_value_is_ever_shown(values):
+    hidden = [{"text": f"quillfeather{value}", "a": value} for value in values]
+    shown = describe(look(hidden, ["text", "a"]), len(hidden))
+    assert "quillfeather" not in shown
+    assert "quillfeather" not in describe(
+        look([{"quillfeather, dear!": 1}], ["quillfeather, dear!"]), 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ([], "has no columns"),
+        (["1", "well, quillfeather, I never", "2026-03-01T10:00:00Z"], "its field 3 is a time"),
+        (["quillfeather", "1772359200", "2"], "its field 2 is a time"),
+        (["21.03.2026 12:30", "quillfeather"], "its field 1 is a time"),
+    ],
+)
+def test_a_file_without_header_is_refused_and_not_quoted(names, reason):
+    with pytest.raises(SourceError, match=reason) as caught:
+        require_header(names, "a.csv")
+    assert "quillfeather" not in str(caught.value)
+
+
+STRANGE = ["Grad (°C)", "<script>alert('quillfeather')</script>", "", "q" * 41, "a", "a", "a\nb"]
+
+
+def test_strange_names_are_no_reason_to_refuse_and_are_shown_by_their_position():
+    require_header(["id", *STRANGE], "a.csv")
+    shown = describe(look([dict.fromkeys(STRANGE, 1)], STRANGE), 1).splitlines()[1:]
+    assert [line.split("  ")[0] for line in shown] == [
+        "Grad (°C)",
+        *(f"column {position}" for position in (2, 3, 4)),
+        "a",
+        "a",
+        "column 7",
+    ]
+
+
+def test_names_that_no_setting_can_hold_are_not_usable():
+    assert usable_names(["id", *STRANGE, "caf\udce9"]) == ["id", *STRANGE[:2], STRANGE[3]]
+
+
+def test_the_reading_agrees_with_the_source():
+    [form] = time_formats(["31.03.2026 10:00"])
+    assert read_moment("31.03.2026 10:00", dt.UTC, form.written).day == dt.date(2026, 3, 31)

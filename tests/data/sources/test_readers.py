@@ -1,0 +1,186 @@
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from published import real_data
+
+from modwatch.common.errors import SourceError
+from modwatch.data.sources.readers import DELIMITERS, column_names, file_format, read_records
+
+
+def written(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def values(path: Path, **options) -> list[dict]:
+    return [dict(record.values) for record in read_records(path, **options)]
+
+
+@pytest.mark.parametrize("name", ["day.txt", "day", "day.parquet.gz", "day.gz"])
+def test_an_unknown_suffix_is_refused_with_the_known_ones(name):
+    with pytest.raises(SourceError, match=r"format of .* is unknown; name the file \*\.csv"):
+        file_format(Path(name))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_csv_with_quotes_line_ends_and_bom(tmp_path, name):
+    path = written(tmp_path, name, b'\xef\xbb\xbfid,text\r\n1,"a ""b""\r\nc, d"\r\n\r\n2,e\r\n')
+    assert values(path) == [{"id": "1", "text": 'a "b"\r\nc, d'}, {"id": "2", "text": "e"}]
+    assert [record.line for record in read_records(path)] == [2, 5]
+    assert column_names(path) == ("id", "text")
+
+
+@pytest.mark.parametrize("delimiter", list(DELIMITERS))
+@pytest.mark.parametrize("rows", [0, 1, 30])
+def test_the_delimiter_is_found_by_the_header(tmp_path, delimiter, rows):
+    path = tmp_path / "a.csv"
+    content = [{"id": str(row), "text": "a; b, c | d", "more": ""} for row in range(rows)]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "text", "more"], delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(content)
+    assert column_names(path) == ("id", "text", "more")
+    assert values(path) == content
+
+
+def test_of_several_delimiters_in_the_header_the_next_lines_decide(tmp_path):
+    path = written(tmp_path, "a.csv", b"id,text;more;at\n1,a;b\n2,c\n")
+    assert values(path) == [{"id": "1", "text;more;at": "a;b"}, {"id": "2", "text;more;at": "c"}]
+    path = written(tmp_path, "b.csv.gz", b"id;text,more;at\n1;a,b;c\n2;d;e\n")
+    assert column_names(path) == ("id", "text,more", "at")
+
+
+def test_a_broken_record_is_marked_and_reading_goes_on(tmp_path):
+    path = written(tmp_path, "a.csv", b'id,text\n1,a\n2,b,c\n3\n4,"d"e\n5,f\n')
+    records = list(read_records(path))
+    assert [record.problem for record in records] == [None, *["malformed_record"] * 3, None]
+    assert [record.raw for record in records[1:4]] == ["2,b,c\n", "3\n", '4,"d"e\n']
+    assert records[4].line == 6
+
+
+def test_an_open_quotation_at_the_end_loses_nothing_before_it(tmp_path):
+    path = written(tmp_path, "a.csv", b'id,text\n1,a\n2,"b\nc')
+    *good, last = read_records(path)
+    assert [dict(record.values) for record in good] == [{"id": "1", "text": "a"}]
+    assert (last.line, last.problem, last.raw) == (3, "malformed_record", '2,"b\nc')
+
+
+def test_the_published_truncated_file(tmp_path):
+    path = real_data("wikipedia_talk/non_toxic_train.csv.gz")
+    records = list(read_records(path))  # its first record is taken for a header
+    assert len(records) == 6851
+    assert [record.problem for record in records[:-1]] == [None] * 6850
+    assert records[-1].problem == "malformed_record"
+
+
+def test_a_megabyte_in_one_field_is_read_and_the_process_limit_stays(tmp_path):
+    before = csv.field_size_limit()
+    path = written(tmp_path, "a.csv", b"id,text\n1," + b"x" * 1_000_000 + b"\n2,y\n")
+    reader = read_records(path)
+    assert len(next(reader).values["text"]) == 1_000_000
+    assert csv.field_size_limit() == before
+    assert next(reader).values["id"] == "2"
+
+
+def test_a_field_beyond_the_limit_is_a_broken_record_and_the_next_is_read(tmp_path):
+    path = written(tmp_path, "a.csv", b"id,text\n1," + b"x" * 10_000_001 + b"\n2,y\n")
+    first, second = read_records(path)
+    assert first.problem == "malformed_record"
+    assert second.values == {"id": "2", "text": "y"}
+
+
+def test_a_header_that_cannot_be_read_gives_no_columns(tmp_path):
+    assert column_names(written(tmp_path, "a.csv", b'"id')) == ()
+    assert column_names(written(tmp_path, "b.csv", b"\n\nid,text\n")) == ("id", "text")
+    assert len(column_names(written(tmp_path, "c.csv", b"x" * 200_000))) == 1
+
+
+def test_nul_bytes_come_through(tmp_path):
+    assert values(written(tmp_path, "a.csv", b"id,text\n1,a\0b\n"))[0]["text"] == "a\0b"
+
+
+def test_json_lines(tmp_path):
+    content = b'{"id": 1, "text": "a"}\n\n[1]\n{"id": 2\n{"id": 3, "more": null}\n'
+    path = written(tmp_path, "a.jsonl.gz", content)
+    records = list(read_records(path))
+    assert [record.problem for record in records] == [None, *["malformed_record"] * 2, None]
+    assert [record.line for record in records] == [1, 3, 4, 5]
+    assert column_names(path) == ("id", "text", "more")
+
+
+def test_json_nested_too_deeply_is_a_broken_record(tmp_path):
+    path = written(tmp_path, "a.jsonl", b"[" * 100_000 + b"\n")
+    assert [record.problem for record in read_records(path)] == ["malformed_record"]
+
+
+def test_parquet_with_broken_utf8_dictionaries_and_nanoseconds(tmp_path):
+    bad = pa.array([b"caf\xe9", b"fine"], pa.binary()).view(pa.string())
+    table = pa.table(
+        {
+            "id": pa.array(["a", "b"]).dictionary_encode(),
+            "text": bad,
+            "at": pa.array([1, None], pa.timestamp("ns", tz="UTC")),
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path)
+    first, second = values(path)
+    assert first["text"] == "caf\udce9"
+    assert first["at"].microsecond == 0
+    assert second == {"id": "b", "text": "fine", "at": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv.gz", b"no gzip"), ("a.parquet", b"no parquet"), ("a.jsonl.gz", b"\x1f\x8b\x08")],
+)
+def test_a_file_that_is_not_what_its_suffix_says(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=f"{name} cannot be read .* check that it is complete"):
+        list(read_records(path))
+
+
+def test_a_truncated_archive_is_an_error_not_an_end(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(
+        gzip.compress(b"id,text\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(9999)))[:-200]
+    )
+    with pytest.raises(SourceError, match="EOFError"):
+        list(read_records(path))
+
+
+def test_utf16_needs_its_encoding_named(tmp_path):
+    path = written(tmp_path, "a.csv", "id,text\n1,é\n".encode("utf-16"))
+    assert values(path, encoding="utf-16") == [{"id": "1", "text": "é"}]
+
+
+def test_a_file_that_is_gone(tmp_path):
+    with pytest.raises(SourceError, match="does not exist"):
+        list(read_records(tmp_path / "gone.csv"))
+
+
+plain = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+@given(rows=st.lists(st.tuples(plain, plain), max_size=20))
+def test_whatever_is_written_as_csv_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("id", "text"), *rows])
+    assert values(path) == [{"id": a, "text": b} for a, b in rows]
+
+
+@given(rows=st.lists(st.dictionaries(plain, plain), max_size=20))
+def test_whatever_is_written_as_json_lines_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert values(path) == rows

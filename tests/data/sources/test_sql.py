@@ -1,0 +1,153 @@
+import datetime as dt
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import create_engine, text
+
+from modwatch.common.errors import SourceError
+from modwatch.data.lake.schemas import LANDED
+from modwatch.data.sources.sql import SqlSource
+from modwatch.review.embedded import embedded
+
+DAY = dt.date(2024, 3, 31)  # summer time begins in Berlin
+QUERY = "SELECT * FROM post WHERE created_at >= :start AND created_at < :end ORDER BY comment_id"
+
+
+def run(url: str, *statements: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def landed(source: SqlSource, day: dt.date = DAY) -> list[dict]:
+    return pa.Table.from_batches(source.read(day), LANDED).to_pylist()
+
+
+@pytest.fixture
+def sqlite(tmp_path) -> str:
+    url = f"sqlite:///{tmp_path / 'forum.db'}"
+    run(
+        url,
+        "CREATE TABLE post (comment_id INTEGER, text TEXT, created_at TEXT)",
+        "INSERT INTO post VALUES (1, 'a', '2024-03-31 00:00:00.000000'), "
+        "(2, '', '2024-03-31 23:59:59.999999'), (3, 'c', '2024-04-01 00:00:00.000000'), "
+        "(4, NULL, '2024-03-31 nonsense')",
+    )
+    return url
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory, services) -> Iterator[str]:
+    with embedded(tmp_path_factory.mktemp("forum")) as server:
+        url = server.url("forum")
+        run(
+            url,
+            "CREATE TABLE post (comment_id TEXT, text TEXT, created_at TIMESTAMPTZ)",
+            "INSERT INTO post SELECT n::text, 'x', timestamptz '2024-03-31 00:00Z' "
+            "+ n * interval '5 seconds' FROM generate_series(-1, 24000) n",
+            "CREATE TABLE local_post AS SELECT comment_id, text, "
+            "created_at AT TIME ZONE 'Europe/Berlin' AS created_at FROM post",
+        )
+        yield url
+
+
+def test_one_day_of_sqlite_with_its_unreadable_rows(sqlite):
+    rows = landed(SqlSource(url=sqlite, query=QUERY, assume_timezone="UTC", platform="forum"))
+    assert [row["comment_id"] for row in rows] == ["1", "2", "4"]
+    assert [row["problem"] for row in rows] == [None, None, "unreadable_timestamp"]
+    assert [row["text"] for row in rows] == ["a", "", None]
+    assert rows[0]["created_at"] == dt.datetime(2024, 3, 31, tzinfo=dt.UTC)
+    assert rows[0]["origin"] == f"sql:{sqlite}:1"
+    assert {(row["dt"], row["platform"]) for row in rows} == {(DAY, "forum")}
+
+
+def test_times_without_zone_are_a_problem_unless_one_is_assumed(sqlite):
+    rows = landed(SqlSource(url=sqlite, query=QUERY))
+    assert {row["problem"] for row in rows} == {"timestamp_without_zone", "unreadable_timestamp"}
+
+
+def test_one_day_of_postgres_streams_in_batches(postgres):
+    source = SqlSource(url=postgres, query=QUERY.replace("ORDER BY comment_id", ""))
+    batches = list(source.read(DAY))
+    assert [batch.num_rows for batch in batches] == [10_000, 7280]
+    days = [DAY + dt.timedelta(days=n) for n in (-1, 0, 1)]
+    found = [row["comment_id"] for day in days for row in landed(source, day)]
+    assert len(found) == len(set(found)) == 24_002
+
+
+def test_wall_clock_columns_are_selected_in_their_own_zone(postgres):
+    query = QUERY.replace("FROM post", "FROM local_post")
+    source = SqlSource(url=postgres, query=query, assume_timezone="Europe/Berlin")
+    rows = landed(source)
+    assert len(rows) == 17_280
+    assert min(row["created_at"] for row in rows) == dt.datetime(2024, 3, 31, tzinfo=dt.UTC)
+    assert {row["created_at"].date() for row in rows} == {DAY}
+
+
+def test_columns_are_mapped_and_a_missing_one_is_named(sqlite):
+    query = QUERY.replace("*", "comment_id AS id, text AS body, created_at AS at")
+    source = SqlSource(url=sqlite, query=query, columns={"comment_id": "id"}, timestamp_column="at")
+    with pytest.raises(
+        SourceError, match=r"Column 'text' is not in the query of .*, which has id, body, at; map"
+    ):
+        landed(source)
+
+
+@pytest.mark.parametrize("missing", [":start", ":end"])
+def test_a_query_without_bounds_is_refused_at_once(missing):
+    with pytest.raises(SourceError, match=f"has no {missing}; select one day with"):
+        SqlSource(url="sqlite://", query=QUERY.replace(missing, "'2024'"))
+
+
+def test_a_cast_is_no_bound():
+    with pytest.raises(SourceError, match="has no :start"):
+        SqlSource(url="sqlite://", query="SELECT at::start FROM post WHERE at < :end")
+
+
+def test_a_refused_query_names_the_database_and_not_its_password(sqlite):
+    with pytest.raises(SourceError, match=r"The query of .* failed \(OperationalError\)"):
+        landed(SqlSource(url=sqlite, query=QUERY.replace("post", "gone")))
+
+
+def test_a_database_that_is_down_does_not_tell_its_password():
+    url = "postgresql+psycopg://reader:hunter2@127.0.0.1:1/forum?connect_timeout=5&options=hunter3"
+    source = SqlSource(url=url, query=QUERY)
+    with pytest.raises(SourceError, match=r"sql:postgresql\+psycopg://127.0.0.1/forum") as caught:
+        landed(source)
+    assert "hunter" not in f"{caught.value}{source!r}{source.name}{caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("url", ["no url", "postgresql://u:hunter2@h:port/db"])
+def test_a_broken_url_is_refused_without_being_shown(url):
+    with pytest.raises(SourceError, match="cannot be parsed") as caught:
+        SqlSource(url=url, query=QUERY)
+    assert caught.value.__cause__ is None
+    assert "hunter" not in str(caught.value)
+
+
+def test_a_driver_that_is_not_installed():
+    with pytest.raises(SourceError, match="driver of sql:oracle://host/ cannot be loaded"):
+        landed(SqlSource(url="oracle://host", query=QUERY))
+
+
+def test_a_mistyped_sqlite_file_is_refused_and_not_created(tmp_path):
+    path = tmp_path / "forun.db"
+    with pytest.raises(SourceError, match=r"forun\.db does not exist; correct MODWATCH"):
+        SqlSource(url=f"sqlite:///{path}", query=QUERY)
+    assert not path.exists()
+
+
+def test_times_as_text_are_read_by_the_format(tmp_path):
+    url = f"sqlite:///{tmp_path / 'forum.db'}"
+    run(
+        url,
+        "CREATE TABLE post (comment_id INTEGER, text TEXT, created_at TEXT, day TEXT)",
+        "INSERT INTO post VALUES (1, 'a', '31.03.2024 12:00', '2024-03-31')",
+    )
+    query = "SELECT * FROM post WHERE day >= date(:start) AND day < date(:end)"
+    form = "%d.%m.%Y %H:%M"
+    [row] = landed(SqlSource(url=url, query=query, timestamp_format=form, assume_timezone="UTC"))
+    assert row["created_at"] == dt.datetime(2024, 3, 31, 12, tzinfo=dt.UTC)

@@ -1,0 +1,279 @@
+"""Each bad input of a day, and what becomes of it."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from published import real_data
+
+from modwatch.data.validation import Thresholds, valid_rows
+from modwatch.statistics.drift.volume import Volume
+
+DAY = date(2026, 1, 5)
+
+
+def reasons(checked):
+    return [("", *checked.invalid.reasons)[code] for code in checked.invalid.reason]
+
+
+def failed(checked, severity=None):
+    return {r.name for r in checked.result.failed_of("day") if severity in (None, r.severity)}
+
+
+def at(hour, minute=0, second=0, microsecond=0, day=5):
+    return datetime(2026, 1, day, hour, minute, second, microsecond, tzinfo=UTC)
+
+
+#: One row each: column, bad or extreme value, reason of quarantine or none.
+ROWS = [
+    ("problem", "malformed_record", "malformed_record"),
+    ("problem", "undecodable_text", "undecodable_text"),
+    ("comment_id", None, "missing_id"),
+    ("comment_id", " ", "missing_id"),
+    ("comment_id", "x" * 257, "long_id"),
+    ("text", "a\x00b", "nul_byte"),
+    ("created_at", None, "missing_time"),
+    ("created_at", at(0, day=6), "time_outside_day"),
+    ("created_at", at(23, 59, 59, 999999, day=4), "time_outside_day"),
+    ("text", None, "blank_text"),
+    ("text", "\u200b \n", "blank_text"),
+    ("text", "é" * 50_001, "long_text"),
+    ("text", "x" * 1_000_000, "long_text"),
+    ("language", "no language", "malformed_language"),
+    ("comment_id", "2026-01-05/40", ""),
+    ("comment_id", "2026-01-05/40", "duplicate_id"),
+    ("comment_id", "x" * 256, ""),
+    ("created_at", at(0), ""),
+    ("created_at", at(23, 59, 59, 999999), ""),
+    ("text", "é" * 50_000, ""),
+    ("text", "🙂", ""),
+    ("text", "\u202eשלום", ""),
+]
+
+
+def test_each_bad_row_is_quarantined_with_its_reason_and_the_rest_goes_on(landed, validate):
+    columns: dict[str, list[object]] = {}
+    for number, (name, value, _) in enumerate(ROWS):
+        columns.setdefault(name, landed(100).column(name).to_pylist())[number] = value
+    columns["comment_id"][40] = "an id of its own"
+
+    checked = validate(landed(100, **columns))
+
+    expected = [reason for _, _, reason in ROWS]
+    assert reasons(checked) == expected + [""] * (100 - len(ROWS))
+    assert checked.result.quarantined == Counter(reason for reason in expected if reason)
+    assert failed(checked) == {"quarantined_many"}
+
+
+def test_an_id_of_an_earlier_day_stays_with_that_day(landed, validate):
+    earlier = [pa.array(["2026-01-05/3", "other"]), pa.array(["2026-01-05/7"])]
+
+    checked = validate(landed(30), earlier_ids=earlier)
+
+    assert checked.result.quarantined == {"id_of_earlier_day": 2}
+    assert [n for n, reason in enumerate(reasons(checked)) if reason] == [3, 7]
+
+
+def test_the_first_good_row_keeps_an_id(landed, validate):
+    ids = ["a", "a", "a", "b"]
+    texts = [" ", "good", "good", "good"]
+
+    checked = validate(landed(4, comment_id=ids, text=texts))
+
+    assert reasons(checked) == ["blank_text", "", "duplicate_id", ""]
+
+
+def test_duplicates_with_another_text_are_counted(landed, validate):
+    """A file that is delivered again with corrections contradicts itself."""
+    ids = ["a", "b", "a", "b", "a", "c"]
+    texts = ["as it was", "same", "corrected", "same", "corrected", "alone"]
+    day = landed(6, comment_id=ids, text=texts)
+
+    for batches in ([day], [day.slice(3), day.slice(0, 3)]):
+        (rule,) = (r for r in validate(*batches).result.results if r.name == "duplicate_id")
+        assert rule.observed == (
+            "3 of 6 rows (50.0 %), 2 with another text than the row that is kept"
+        )
+
+    (rule,) = (r for r in validate(day.slice(0, 2)).result.results if r.name == "duplicate_id")
+    assert rule.observed == "none"
+
+
+def test_the_order_of_batches_does_not_choose_who_keeps_an_id(landed, validate):
+    first = landed(2, comment_id=["a", "b"])
+    second = landed(2, start=2, comment_id=["b", "a"])
+
+    orders = [[first, second], [second, first]]
+    checked = [validate(*batches) for batches in orders]
+
+    assert reasons(checked[0]) == reasons(checked[1]) == ["", "", "duplicate_id", "duplicate_id"]
+
+
+@examples(8)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", " ", "y\x00"])),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_every_row_is_kept_once_and_ids_are_unique(landed, validate, rows):
+    ids, texts = map(list, zip(*rows, strict=True))
+    batch = landed(len(rows), comment_id=ids, text=texts)
+
+    checked = validate(batch)
+
+    kept = [i for b in valid_rows([batch], checked.invalid) for i in b["comment_id"].to_pylist()]
+    good = [i for i, text in rows if i is not None and text == "x"]
+    assert Counter(kept) == Counter(set(good))
+    assert sum(checked.result.quarantined.values()) + len(kept) == len(rows)
+    assert checked.result.valid == len(kept)
+
+
+def test_an_empty_day_without_history_is_a_warning(validate):
+    checked = validate()
+
+    assert failed(checked) == {"empty_day"}
+    assert checked.result.status == "warned"
+    assert "there are no rows" in checked.result.summary
+
+
+def test_an_empty_day_after_usual_ones_is_rejected(validate, usual):
+    checked = validate(trailing=usual(3, 10))
+
+    assert failed(checked, "critical") == {"volume_collapse"}
+    assert checked.result.error == (
+        "Validation of the comments of 2026-01-05 failed (volume_collapse: 0 rows, 0.00 times the "
+        "trailing median of 10, allowed: at least 10 % of the trailing median). "
+        "Open the validation page of the day, fix the cause and run the day again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        (9, {"volume_collapse", "volume_shift"}),
+        (10, {"volume_shift"}),
+        (34, set()),
+        (300, set()),
+        (1000, {"volume_shift"}),
+    ],
+)
+def test_volume_against_the_trailing_median(landed, validate, usual, rows, names):
+    checked = validate(landed(rows), trailing=usual(3, 100))
+
+    assert failed(checked) == names
+    assert checked.result.rejected == ("volume_collapse" in names)
+
+
+def test_a_volume_that_was_as_low_a_year_before_is_no_warning(landed, validate, usual):
+    before = {DAY.replace(year=2025): Volume(rows=25, ratio=0.25)}
+    warned = validate(landed(30), trailing=usual(3, 100))
+    checked = validate(landed(30), trailing=usual(3, 100), volumes=before)
+
+    (shift,) = (rule for rule in checked.result.results if rule.name == "volume_shift")
+    assert (failed(warned), failed(checked)) == ({"volume_shift"}, set())
+    assert shift.observed == (
+        "skipped: 30 rows, 0.30 times the trailing median of 100; "
+        "0.25 times the usual volume on 2025-01-05, too"
+    )
+
+
+def test_a_collapsed_volume_is_rejected_whatever_it_was_a_year_before(landed, validate, usual):
+    before = {DAY.replace(year=2025): Volume(rows=11, ratio=0.11)}
+    checked = validate(landed(9), trailing=usual(3, 100), volumes=before)
+    assert failed(checked) == {"volume_collapse"}
+
+
+def test_a_first_weekend_is_no_warning(landed, validate, usual):
+    saturday = DAY + timedelta(days=5)
+    checked = validate(landed(30, dt=saturday), trailing=usual(5, 100), dt=saturday)
+    assert failed(checked) == set()
+
+
+def test_volume_is_not_compared_with_two_days(landed, validate, usual):
+    assert failed(validate(landed(1), trailing=usual(2, 100))) == set()
+
+
+def test_one_storm_does_not_move_the_usual_volume(landed, validate, usual):
+    assert failed(validate(landed(100), trailing=[*usual(2, 100), *usual(1, 9_000)])) == set()
+
+
+def test_a_change_of_languages_is_a_warning(landed, validate, usual):
+    languages = ["en"] * 150 + ["de"] * 100
+
+    checked = validate(landed(250, language=languages), trailing=usual(3, 250))
+
+    assert failed(checked) == {"language_shift"}
+    assert not checked.result.rejected
+
+
+def test_a_lost_column_is_a_warning(landed, validate, usual):
+    checked = validate(landed(250), trailing=usual(3, 250, platform=0))
+
+    assert failed(checked) == {"missing_share_platform"}
+
+
+def test_shares_of_small_days_are_skipped(landed, validate, usual):
+    checked = validate(landed(50, language=["de"] * 50), trailing=usual(3, 50, platform=0))
+
+    assert failed(checked) == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "blank", "names"),
+    [
+        (100, 2, set()),
+        (100, 3, {"quarantined_many"}),
+        (100, 20, {"quarantined_many"}),
+        (100, 21, {"quarantined_many", "quarantined_most"}),
+        (6, 5, {"quarantined_many"}),
+        (2, 2, {"quarantined_many", "quarantined_most"}),
+    ],
+)
+def test_share_of_quarantined_rows(landed, validate, rows, blank, names):
+    texts = [" "] * blank + ["good"] * (rows - blank)
+
+    checked = validate(landed(rows, text=texts))
+
+    assert failed(checked) == names
+    assert checked.result.rejected == ("quarantined_most" in names)
+
+
+def test_a_missing_column_rejects_the_day(landed, validate):
+    batch = landed(10).drop_columns(["text"])
+
+    checked = validate(batch)
+
+    assert "schema" in failed(checked, "critical")
+    assert "text is missing" in checked.result.error
+
+
+def test_bounds_can_be_chosen(landed, validate):
+    checked = validate(landed(3, text=["a", "bb", "ccc"]), thresholds=Thresholds(max_text_length=2))
+
+    assert reasons(checked) == ["", "", "long_text"]
+
+
+def test_a_second_check_gives_the_same_verdict(landed, validate, usual):
+    batch, trailing = landed(40, text=[" "] * 3 + ["x"] * 37), usual(3, 40)
+
+    first, second = validate(batch, trailing=trailing), validate(batch, trailing=trailing)
+
+    assert first.result.to_json() == second.result.to_json()
+    assert np.array_equal(first.invalid.reason, second.invalid.reason)
+
+
+def test_real_comments_pass(landed, validate):
+    stream = pd.read_csv(real_data("wikipedia_talk/context_gc.csv.gz"))
+
+    checked = validate(landed(len(stream), text=stream["text"].tolist()))
+
+    assert checked.result.status == "passed"
+    assert checked.result.quarantined == {}

@@ -1,0 +1,153 @@
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from modwatch.common.errors import CheckError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import PROFILES
+from modwatch.data.validation import InvalidRows, read_profile, save_profile
+from modwatch.data.validation.profiles import (
+    MOST_CATEGORIES,
+    OPTIONAL_COLUMNS,
+    profile_comments,
+    profile_rows,
+    profile_scores,
+    read_profiles,
+)
+from modwatch.statistics.drift.profile import Profile, histogram
+
+DAYS = [datetime.date(2026, 1, 5) + datetime.timedelta(days=number) for number in range(5)]
+MONDAY, TUESDAY, TODAY = DAYS[0], DAYS[1], DAYS[-1]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def invalid(reason: list[int]) -> InvalidRows:
+    return InvalidRows(day=MONDAY, reason=np.array(reason, np.int16), reasons=("blank_text",))
+
+
+def assert_same(one: Profile, other: Profile) -> None:
+    for name in ("comments", "quarantined", "missing", "categories", "flagged", "model_version"):
+        assert getattr(one, name) == getattr(other, name), name
+    for name, counts in one.scores.items():
+        assert (counts == other.scores[name]).all()
+
+
+def scores(*prob: float, version: str = "3") -> Profile:
+    p = np.array(prob, np.float32)
+    return profile_scores(p, p > 0.5, [version])
+
+
+def test_comments_in_counts(landed) -> None:
+    batches = [
+        landed(
+            4,
+            language=["de-AT", "DE", "", None],
+            platform=["forum", "forum", None, "chat"],
+            parent_text=["an invented answer", "", None, None],
+            groups=[["women"], [], None, None],
+            author_id=["a"] * 4,
+        ),
+        landed(2, start=4, language=["<b>", "fr"]),
+    ]
+    made = profile_comments(batches, invalid([0, 0, 0, 0, 1, 1]))
+    assert (made.comments, made.quarantined, made.landed, made.scored) == (4, 2, 6, 0)
+    assert made.categories == {
+        "language": {"de": 2, "und": 2},
+        "platform": {"forum": 2, "chat": 1, "(none)": 1},
+        "length": {"0-49": 4},
+    }
+    assert made.missing == {
+        "platform": 1,
+        "thread_id": 4,
+        "parent_text": 3,
+        "language": 2,
+        "author_id": 0,
+        "groups": 2,
+    }
+
+
+def test_scores_in_counts() -> None:
+    made = scores(0.0, 0.2, 0.7, 1.0)
+    prob = np.array([0.0, 0.2, 0.7, 1.0], np.float32).astype(np.float64)
+    assert (made.scores["prob"] == histogram(prob, 1.0)).all()
+    assert (made.scores["uncertainty"] == histogram(prob * (1 - prob), 0.25)).all()
+    assert (made.scored, made.flagged, made.model_version, made.comments) == (4, 2, "3", 0)
+    assert (
+        profile_scores(np.ones(1, np.float32), np.ones(1, bool), ["1", "2"]).model_version is None
+    )
+
+
+def test_a_column_that_is_not_there_is_missing(landed) -> None:
+    made = profile_comments([landed(2).drop_columns(["language"])], invalid([0, 0]))
+    assert made.missing["language"] == made.categories["language"]["und"] == 2
+
+
+def test_rows_that_were_not_validated_are_an_error(landed) -> None:
+    with pytest.raises(CheckError, match="changed during validation"):
+        profile_comments([landed(2)], invalid([0]))
+
+
+def test_other_layouts_of_strings_are_counted_alike(landed) -> None:
+    batch = landed(3, language=["de", "", "en"])
+    views = pa.RecordBatch.from_arrays(
+        [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
+        names=batch.schema.names,
+    )
+    assert_same(
+        profile_comments([views], invalid([0, 1, 0])), profile_comments([batch], invalid([0, 1, 0]))
+    )
+
+
+def test_the_rarest_categories_are_counted_together(landed) -> None:
+    names = ["forum"] * 10 + [f"platform {number:03}" for number in range(150)]
+    made = profile_comments([landed(160, platform=names)], invalid([0] * 160))
+    kept = made.categories["platform"]
+    assert len(kept) == MOST_CATEGORIES + 1
+    assert (kept["forum"], kept["platform 000"], kept["(other)"]) == (10, 1, 51)
+
+
+def test_each_part_is_kept_beside_the_other(lake: Lake, landed) -> None:
+    comments = profile_comments([landed(3)], invalid([0, 1, 0]))
+    save_profile(lake, MONDAY, comments=comments)
+    assert_same(read_profile(lake, MONDAY), comments)
+    save_profile(lake, MONDAY, scores=scores(0.2, 0.9))
+    assert_same(read_profile(lake, MONDAY), comments.with_scores_of(scores(0.2, 0.9)))
+    fewer = profile_comments([landed(1)], invalid([0]))
+    save_profile(lake, MONDAY, comments=fewer)
+    assert_same(read_profile(lake, MONDAY), fewer.with_scores_of(scores(0.2, 0.9)))
+    assert lake.table("profiles", MONDAY).schema == PROFILES
+
+
+def test_an_empty_day_is_kept_as_empty(lake: Lake) -> None:
+    made = profile_comments([], invalid([]))
+    save_profile(lake, MONDAY, comments=made)
+    assert (made.comments, made.scored, made.model_version) == (0, 0, None)
+    assert set(made.missing) == set(OPTIONAL_COLUMNS)
+    assert list(read_profiles(lake, DAYS)) == [MONDAY]
+    assert_same(read_profile(lake, MONDAY), made)
+
+
+def test_a_day_without_a_profile_is_all_zeros(lake: Lake) -> None:
+    assert read_profile(lake, MONDAY).landed == 0
+    assert read_profiles(lake, []) == read_profiles(lake, [MONDAY]) == {}
+
+
+def test_asked_days_come_in_order(lake: Lake) -> None:
+    for day in (TUESDAY, DAYS[2], MONDAY):
+        save_profile(lake, day, comments=Profile(comments=day.day))
+    found = read_profiles(lake, [DAYS[2], MONDAY])
+    assert [(day, profile.comments) for day, profile in found.items()] == [
+        (MONDAY, 5),
+        (DAYS[2], 7),
+    ]
+
+
+def test_rows_have_their_schema() -> None:
+    assert profile_rows(MONDAY, Profile(comments=3)).schema == PROFILES

@@ -1,0 +1,60 @@
+import pyarrow as pa
+import pytest
+
+from modwatch.common.errors import CheckError
+from modwatch.data.lake.schemas import COMMENTS, QUARANTINE
+from modwatch.data.validation import quarantined_rows, valid_rows
+
+
+@pytest.fixture
+def batches(landed):
+    bad = landed(3, start=3, text=["d", "x" * 1_000_000, "f\x00"])
+    return [landed(3, text=["a", " ", "c"], groups=[["g"], None, []], label=[1, 0, None]), bad]
+
+
+@pytest.fixture
+def invalid(batches, validate):
+    return validate(*batches).invalid
+
+
+def test_rows_are_parted_and_none_is_lost(batches, invalid, day):
+    good = list(valid_rows(batches, invalid))
+    bad = list(quarantined_rows(batches, invalid))
+
+    assert all(batch.schema == COMMENTS for batch in good)
+    assert all(batch.schema == QUARANTINE for batch in bad)
+    assert [t for batch in good for t in batch["text"].to_pylist()] == ["a", "c", "d"]
+    rows = [row for batch in bad for row in batch.to_pylist()]
+    assert [row["rule"] for row in rows] == ["blank_text", "long_text", "nul_byte"]
+    assert [len(row["text"]) for row in rows] == [1, 1_000_000, 2]
+    assert [row["row"] for row in rows] == [1, 4, 5]
+    assert {(row["stage"], row["dt"]) for row in rows} == {("comments", day)}
+    assert good[0].to_pylist()[0]["groups"] == ["g"]
+
+
+def test_batches_may_come_in_another_order(batches, invalid):
+    bad = [row for batch in quarantined_rows(batches[::-1], invalid) for row in batch.to_pylist()]
+
+    assert {row["row"]: row["rule"] for row in bad} == {
+        1: "blank_text",
+        4: "long_text",
+        5: "nul_byte",
+    }
+
+
+def test_other_layouts_of_strings_are_parted_alike(batches, invalid):
+    views = [
+        pa.RecordBatch.from_arrays(
+            [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
+            names=batch.schema.names,
+        )
+        for batch in batches
+    ]
+
+    for part in (valid_rows, quarantined_rows):
+        assert list(part(views, invalid)) == list(part(batches, invalid))
+
+
+def test_a_day_that_changed_meanwhile_is_refused(landed, invalid):
+    with pytest.raises(CheckError, match="2026-01-05 changed during validation; run the day"):
+        list(valid_rows([landed(1, start=6)], invalid))

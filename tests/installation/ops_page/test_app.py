@@ -1,0 +1,251 @@
+"""The page inside Airflow: what it shows, to whom, and what it says of what is down."""
+
+import datetime
+import re
+from collections.abc import Callable, Iterator
+
+import httpx
+import pyarrow as pa
+import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.core_api.security import requires_access_view
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from installation import MONDAY, TO_THE_QUEUE, Installation, review
+from modwatch.common.mlflow_client import connect
+from modwatch.data.lake.schemas import TABLES
+from modwatch.installation.ops_page.app import create_ops_app
+from modwatch.installation.ops_page.day_pages import DagRunOf
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.actions import Action, record
+from modwatch.monitoring.incidents.delivery import outbox_message, post
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.review.reporting.workload import overview
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+
+
+def anybody() -> None:
+    """Let everybody in."""
+
+
+def scored(day: datetime.date) -> DagRunOf | None:
+    """Return the run of Monday, as Airflow's database would."""
+    return DagRunOf(dag="score_comments", run="scheduled__1") if day == MONDAY else None
+
+
+def alert(name: str, event: str = "opened", **facts: object) -> Alert:
+    """Return an alert about an incident since the day before Monday."""
+    return Alert(
+        key=f"{name}/{event}",
+        title=f"[critical] {name}",
+        text="psi is 0.31.\nLook at: the scores.",
+        facts={"event": event, "incident": name, "since": "2026-01-04", **facts},
+        links={"MLflow": "http://mlflow/x", "bad": "javascript:alert(1)"},
+    )
+
+
+def publish_day(home: Installation) -> Installation:
+    """Publish Monday, with an open incident of a hostile name."""
+    home.run(*TO_THE_QUEUE)
+    review(home, limit=20)
+    home.run("collect_labels", "measure")
+    row = {
+        "dt": MONDAY,
+        "rule": "psi_high",
+        "subject": "<script>alert(1)</script>",
+        "severity": "critical",
+        "since": MONDAY - datetime.timedelta(days=1),
+        "words": "psi 0.31",
+    }
+    with open_resources(home.settings) as at:
+        open_incident(at)
+        at.lake.replace(
+            "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
+        )
+    home.run("publish")
+    return home
+
+
+def open_incident(at: Resources) -> None:
+    told = alert(
+        "scores<script>",
+        severity="critical",
+        headline="The scores of <script> differ",
+        segment={"sentence": "platform=app: flagged 8.0 % → 37.0 %"},
+    )
+    post(at.database, (), outbox_message(told, MONDAY, topic="incident", series="scores<script>"))
+
+
+@pytest.fixture(scope="module")
+def home(
+    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
+    """An installation with one published day and an open incident; no test changes it."""
+    return publish_day(make_installation(tmp_path_factory.mktemp("ops")))
+
+
+@pytest.fixture
+def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
+    """The same with a database of its own, in which the incident is open, and nothing waits."""
+    with open_resources(home.but(database_url=queue_url).settings) as at:
+        open_incident(at)
+        yield at
+
+
+@pytest.fixture
+def client(home: Installation) -> Iterator[TestClient]:
+    """The page of that installation, for somebody who is logged in."""
+    with open_resources(home.settings) as at:
+        yield TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+
+
+def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
+    page = client.get("/").text
+    head, _, rest = page.partition("</h1>")
+    assert '<span class="bad">1 critical incident is open, since 2026-01-04</span>' in head
+    newest = '2026-01-05: <span class="bad">critical since 2026-01-04</span>'
+    assert f"The newest day is {newest}, " in rest
+    assert "The scores of &lt;script&gt; differ" in page
+    assert "Most of it: platform=app: flagged 8.0 % → 37.0 %" in page
+    assert "<p>psi is 0.31.</p>" in page
+    assert "nobody" in page
+    assert 'href="http://mlflow/x"' in page
+    assert "javascript:" not in page
+    assert re.search(r"<td>20 of \d+<td>", page), "labels of the day"
+    assert "None yet." in page, "no audit was published"
+    assert "<script" not in page
+
+
+def test_what_people_do_about_an_incident_is_shown(changing: Resources) -> None:
+    name, later = "scores<script>", datetime.date(2999, 1, 1)
+    for action in (
+        Action(incident=name, action="acknowledge", person="Ann"),
+        Action(incident=name, action="assign", person="Ann", assignee="Bo <b>"),
+        Action(incident=name, action="silence", person="Ann", until=later),
+    ):
+        record(changing.database, action)
+    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
+    for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
+        assert text in page
+    assert ">nobody<" not in page
+
+
+def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
+    changing: Resources,
+) -> None:
+    for number in range(40):
+        told = alert(f"late{number}", severity="warning", headline=f"Late {number:02}")
+        message = outbox_message(told, MONDAY, topic="incident", series=f"late{number}")
+        post(changing.database, (), message)
+    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
+    headlines = re.findall(r'<td class="said">([^<]*)', page)
+    assert headlines[0].startswith("The scores of")
+    assert len(headlines) == 30
+    assert "11 more" in page
+
+
+def test_the_address_of_a_page_about_a_day_leads_to_its_run_or_the_page(
+    client: TestClient, home: Installation
+) -> None:
+    run = client.get(f"/days/{MONDAY}/airflow")
+    assert run.status_code == 307
+    expected = f"{home.settings.airflow_url}/dags/score_comments/runs/scheduled__1"
+    assert run.headers["location"] == expected
+    page = client.get(f"/days/{MONDAY}/validation")
+    assert page.status_code == 200
+    assert "Comments" in page.text
+
+
+def test_the_address_of_a_day_in_mlflow_leads_to_the_run_that_there_is_now(
+    install: Install,
+) -> None:
+    home = publish_day(install())
+
+    def leads_to() -> str:
+        answer = client.get(f"/days/{MONDAY}/mlflow")
+        assert answer.status_code == 307
+        return answer.headers["location"]
+
+    with open_resources(home.settings) as at, connect(home.settings.mlflow_url) as mlflow:
+        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        first = leads_to()
+        number = mlflow.get_experiment_by_name("modwatch").experiment_id
+        runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
+        assert runs[0].info.run_id in first
+        review(home, limit=5)
+        home.run("collect_labels", "measure", "publish")
+        assert leads_to() != first, "the run was replaced"
+
+
+@pytest.mark.parametrize("page", ["airflow", "mlflow", "validation"])
+def test_a_day_without_the_page_says_so(client: TestClient, page: str) -> None:
+    answer = client.get(f"/days/2026-01-20/{page}")
+    assert answer.status_code == 404
+    assert "2026-01-20 has no " in answer.text
+
+
+def test_only_pages_of_days_have_an_address(client: TestClient) -> None:
+    for path in ("/days/soon/mlflow", "/days/2026-01-05/secrets", "/days/..%2f/validation"):
+        assert client.get(path).status_code in (404, 422)
+
+
+def test_the_timeline_is_that_of_mlflow(client: TestClient) -> None:
+    page = client.get("/timeline").text
+    assert "Timeline to 2026-01-05" in page
+    assert "<svg" in page
+
+
+@pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
+def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
+    with open_resources(home.settings) as at:
+        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
+        answer = TestClient(app, follow_redirects=False).get(path)
+    assert answer.status_code == 401
+    assert "2026" not in answer.text
+    assert "location" not in answer.headers
+
+
+def test_a_browser_that_is_not_logged_in_is_led_to_the_log_in_and_back(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
+        root = FastAPI()
+        root.mount("/modwatch-ops", app)
+        client = TestClient(root, follow_redirects=False, headers={"accept": "text/html"})
+        answer = client.get("/modwatch-ops/days/2026-01-05/validation")
+    assert answer.status_code == 307
+    where = httpx.URL(answer.headers["location"])
+    assert str(where.copy_with(query=None)) == f"{home.settings.airflow_url}/api/v2/auth/login"
+    back = f"{home.settings.airflow_url}/modwatch-ops/days/2026-01-05/validation"
+    assert where.params["next"] == back
+    assert "2026" not in answer.text
+
+
+def test_a_made_up_page_of_the_api_does_not_exist(client: TestClient) -> None:
+    assert [client.get(path).status_code for path in ("/docs", "/openapi.json")] == [404, 404]
+
+
+def test_the_link_to_mlflow_opens_the_saved_view(client: TestClient) -> None:
+    answer = client.get("/mlflow")
+    assert answer.status_code == 307
+    assert answer.headers["location"].endswith("viewStateShareKey=days")
+
+
+def test_without_mlflow_the_queue_is_shown(home: Installation) -> None:
+    away = home.but(mlflow_url="http://127.0.0.1:9")
+    with open_resources(away.settings) as at:
+        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        page = client.get("/").text
+        assert "MLflow at http://127.0.0.1:9 cannot be reached" in page
+        assert "Not known whether the newest day is normal" in page
+        assert "None yet." not in page, "nobody knows"
+        assert page.count("Not known: see above.") == 2, "the week and the audit"
+        lane = overview(at.database)[0]
+        assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
+        assert client.get("/timeline").status_code == 503
+        assert client.get("/mlflow").headers["location"] == "http://127.0.0.1:9"
+        assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503

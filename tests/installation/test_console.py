@@ -1,0 +1,126 @@
+"""The console as this installation serves it: alone, inside Airflow, with its deliveries."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import text
+
+from installation import Installation
+from modwatch.common.addresses import OPS_PREFIX
+from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole, console_options, deliverer
+from modwatch.installation.resources import open_resources
+from modwatch.review.people import create_moderator, issue_token
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+PLUGIN = Path(__file__).parents[2] / "plugins" / "modwatch_plugin.py"
+
+
+@pytest.fixture
+def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    made = install()
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@pytest.fixture
+def airflow(home: Installation) -> Iterator[TestClient]:
+    """What Airflow does with the plugin's application, and a page of its own."""
+    root = FastAPI()
+    console = MountedConsole()
+    root.mount(AIRFLOW_PREFIX, console)
+
+    @root.get("/{rest:path}")
+    def page(rest: str) -> str:
+        return f"Airflow's page {rest}"
+
+    with TestClient(root, raise_server_exceptions=False) as client:
+        yield client
+    console.close()
+
+
+def test_inside_airflow_every_endpoint_asks_who_it_is(airflow: TestClient) -> None:
+    schema = airflow.get(f"{AIRFLOW_PREFIX}/api/v1/openapi.json").json()
+    asked = 0
+    for path, methods in schema["paths"].items():
+        for method in methods:
+            answer = airflow.request(
+                method, AIRFLOW_PREFIX + path.replace("{", "1").replace("}", "")
+            )
+            if path in ("/livez", "/readyz"):
+                assert answer.status_code == 200
+            else:
+                assert answer.status_code in (401, 403), (method, path)
+                asked += 1
+    assert asked > 5
+
+
+def test_inside_airflow_people_log_in_at_the_prefix(
+    airflow: TestClient, home: Installation
+) -> None:
+    with open_resources() as at:
+        token = issue_token(at.database, create_moderator(at.database, "ann", "moderator").id)
+    way_in = airflow.get(f"{AIRFLOW_PREFIX}/", headers={"accept": "text/html"})
+    assert way_in.url.path == f"{AIRFLOW_PREFIX}/login"
+    csrf = way_in.text.split('name="csrf" value="')[1].split('"')[0]
+    form = {"token": token, "csrf": csrf}
+    inside = airflow.post(f"{AIRFLOW_PREFIX}/login", data=form, headers={"accept": "text/html"})
+    assert inside.status_code == 200
+    assert inside.url.path == f"{AIRFLOW_PREFIX}/"
+    assert "ann" in inside.text
+    assert {cookie.path for cookie in airflow.cookies.jar} == {AIRFLOW_PREFIX}
+    assert airflow.get("/anything").text == '"Airflow\'s page anything"'
+
+
+def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation) -> None:
+    spec = importlib.util.spec_from_file_location("modwatch_plugin", PLUGIN)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    mounted = [each["url_prefix"] for each in module.ModwatchPlugin.fastapi_apps]
+    assert mounted == [AIRFLOW_PREFIX, OPS_PREFIX]
+    assert not (home.home / "postgres").exists()
+
+
+def test_https_makes_the_cookies_secure(home: Installation) -> None:
+    assert console_options(home.settings, "https://mods.example.org").secure_cookies
+    assert not console_options(home.settings, "http://127.0.0.1:8090").secure_cookies
+
+
+def test_the_provider_sends_people_back_to_this_console(install: Install) -> None:
+    made = install(
+        "with_oidc", oidc_issuer="https://id.example.org", oidc_client_id="modwatch",
+        oidc_roles={"mods": "moderator"},
+    )  # fmt: skip
+    oidc = console_options(made.settings, "https://mods.example.org/").oidc
+    assert oidc is not None
+    assert oidc.redirect_url == "https://mods.example.org/oidc/callback"
+
+
+def test_without_a_webhook_nothing_is_posted(home: Installation) -> None:
+    with open_resources() as at:
+        assert deliverer(at).channels == {}
+        assert not deliverer(at).once()
+
+
+def test_a_console_that_cannot_begin_leaves_no_connection_behind(
+    home: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MODWATCH_QUEUE_RULES", str(tmp_path / "none.toml"))
+    root = FastAPI()
+    root.mount(AIRFLOW_PREFIX, MountedConsole())
+    web = TestClient(root, raise_server_exceptions=False)
+    count = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+    with open_resources(home.settings) as at, at.database.connect() as connection:
+        before = connection.scalar(count)
+        for _ in range(3):
+            assert web.get(f"{AIRFLOW_PREFIX}/livez").status_code == 500
+        assert connection.scalar(count) == before

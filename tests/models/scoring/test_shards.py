@@ -1,0 +1,147 @@
+import datetime
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import OutdatedTableError
+from modwatch.data.lake.schemas import STAGED_SCORES
+from modwatch.models.scoring.local import LocalScorer
+from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.scoring.shards import (
+    ScoresOnce,
+    digests,
+    pieces,
+    score_rows,
+    shards,
+    staged,
+    subwords,
+)
+
+DAY = datetime.date(2026, 1, 5)
+
+
+def batch(ids: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"comment_id": ids, "text": [f"text of {i}" for i in ids]})
+
+
+def day_of(lengths: list[int]) -> list[pa.RecordBatch]:
+    """Return a day of texts of these lengths, every second row of the source, in two batches."""
+    rows = [{"row": 2 * n, "text": "a" * length} for n, length in enumerate(lengths)]
+    schema = pa.schema([("row", pa.int64()), ("text", pa.string())])
+    return [pa.RecordBatch.from_pylist(part, schema) for part in (rows[1::2], rows[::2])]
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=60), st.integers(1, 20_000))
+def test_each_comment_is_in_exactly_one_shard(lengths: list[int], shard_tokens: int) -> None:
+    day = day_of(lengths)
+    found = shards(day, shard_tokens=shard_tokens)
+    assert [row for rows in found for row in rows] == list(
+        range(2 * len(lengths) - 1 if lengths else 0)
+    )
+    assert all(any(row % 2 == 0 for row in rows) for rows in found)
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60), st.integers(1, 20_000))
+def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_tokens: int) -> None:
+    day = day_of(lengths)
+    size = subwords(pa.array(["a" * length for length in lengths]))
+    found = shards(day, shard_tokens=shard_tokens)
+    assert len(found) <= np.ceil(size.sum() / shard_tokens)
+    even = size.sum() / min(len(lengths), np.ceil(size.sum() / shard_tokens))
+    # Bounds fall between comments: a shard is off by one comment at either end.
+    assert all(
+        size[rows.start // 2 : -(-rows.stop // 2)].sum() <= even + 2 * size.max() for rows in found
+    )
+
+
+def test_a_day_without_row_numbers_is_refused_with_the_remedy() -> None:
+    rows = [{"row": 0, "text": "a"}, {"row": None, "text": "b"}]
+    with pytest.raises(OutdatedTableError, match="run check_comments of the day again"):
+        shards([pa.RecordBatch.from_pylist(rows)], shard_tokens=9)
+
+
+def test_the_texts_of_a_day_are_not_kept() -> None:
+    before, most = pa.total_allocated_bytes(), 0
+
+    def day() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for number in range(20):
+            rows = range(1_000 * number, 1_000 * (number + 1))
+            yield pa.RecordBatch.from_pydict({"row": rows, "text": ["a" * 1_000] * 1_000})
+            most = max(most, pa.total_allocated_bytes() - before)
+
+    assert len(shards(day(), shard_tokens=10**6)) == 6
+    assert most < 5_000_000  # a batch has one million, the day 20
+
+
+def test_a_huge_day_has_no_more_shards_than_airflow_maps() -> None:
+    assert len(shards(day_of([40] * 3_000), shard_tokens=1)) == 1_000
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**5))
+def test_the_pieces_of_a_shard_are_its_comments(first: int, size: int) -> None:
+    parts = pieces(range(first, first + size))
+    assert list(parts) == list(range(len(parts)))
+    assert [place for rows in parts.values() for place in rows] == [*range(first, first + size)]
+
+
+class Counting:
+    """A scorer that keeps what it was asked."""
+
+    model_version, threshold = "7", 0.5
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        self.asked += texts
+        return Predictions.certain(np.array([len(text) / 100 for text in texts], np.float32))
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=9), max_size=5))
+def test_equal_texts_of_a_shard_are_scored_once(batches: list[list[str]]) -> None:
+    counting, direct = Counting(), Counting()
+    once = ScoresOnce(counting)
+    for texts in batches:
+        assert once.score(texts).columns.tolist() == direct.score(texts).columns.tolist()
+    assert sorted(counting.asked) == sorted({text for texts in batches for text in texts})
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), unique=True, min_size=1))
+def test_comments_have_digests_of_their_own_whatever_the_batch(rows: list[tuple[str, str]]) -> None:
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    day = pa.RecordBatch.from_arrays(columns, ["comment_id", "text"])
+    found = digests(day)
+    assert len({*found.tolist()}) == len(rows)
+    assert found.tolist() == [digests(day.slice(k, 1))[0] for k in range(len(rows))]
+
+
+def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: Path) -> None:
+    scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
+    comments = batch(["a", "b", "c"])
+    digest = digests(comments)
+    rows = staged(score_rows(comments, scorer, day=DAY), shard=2, piece=3, digest=digest)
+    assert rows.schema == STAGED_SCORES
+    columns = rows.to_pydict()
+    predicted = scorer.score(["text of a", "text of b", "text of c"])
+    assert columns["comment_id"] == ["a", "b", "c"]
+    assert columns["digest"] == digest.tolist()
+    assert columns["prob"] == predicted.prob.tolist()
+    assert columns["uncertainty"] == predicted.uncertainty.tolist()
+    assert columns["model_variance"] == predicted.model_variance.tolist()
+    assert columns["flagged"] == [float(p) > scorer.threshold for p in predicted.prob]
+    constant = ("dt", "model_version", "role", "threshold", "shard", "piece")
+    assert [set(columns[name]) for name in constant] == [
+        {DAY}, {"7"}, {"champion"}, {scorer.threshold}, {2}, {3}
+    ]  # fmt: skip
+
+
+def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
+    scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
+    empty = batch(["a"]).slice(0, 0)
+    assert score_rows(empty, scorer, day=DAY).num_rows == 0

@@ -1,0 +1,166 @@
+"""`modwatch serve`, a process of its own: a day scored by it, killed and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from installation import MONDAY, Installation
+from modwatch.cli.main import main
+from modwatch.common.connections import listen
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.installation.resources import open_resources
+
+RUN = "from modwatch.cli.main import program; program()"
+TOKEN = "open-sesame"
+#: In which a request reaches the server.
+_ARRIVAL = 0.2
+
+pytestmark = [
+    pytest.mark.usefixtures("services"),
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),
+]
+
+Install = Callable[..., Installation]
+
+
+@pytest.fixture
+def port() -> int:
+    with listen("127.0.0.1", 0) as listener:
+        number: int = listener.getsockname()[1]
+    return number
+
+
+@contextmanager
+def serving(home: Installation, port: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {name: os.environ[name] for name in os.environ if "MODWATCH" not in name}
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, "serve", "--port", str(port), *more],
+        env=environment | home.env,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until_ready(port: int) -> None:
+    deadline = time.monotonic() + 120
+    url = f"http://127.0.0.1:{port}/v2/health/ready"
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(url, verify=False).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("the server is not ready")
+
+
+def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, port: int) -> None:
+    local = install("local")
+    local.run("ingest", "check_comments", "score", "check_scores")
+    remote = install("remote", scorer=f"http://127.0.0.1:{port}", scorer_token=TOKEN)
+    remote.run("ingest", "check_comments")
+    with serving(remote, port) as server:
+        until_ready(port)
+        scored = threading.Thread(target=remote.run, args=("score",))
+        server.send_signal(signal.SIGSTOP)  # the requests wait
+        scored.start()
+        time.sleep(2)
+        server.kill()
+    assert scored.is_alive()
+    with serving(remote, port) as server:
+        scored.join(timeout=120)
+        assert not scored.is_alive()
+        remote.run("check_scores")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=60) == -signal.SIGTERM
+    with open_resources(local.settings) as here, open_resources(remote.settings) as there:
+        expected, found = (day_scores(at.lake, MONDAY) for at in (here, there))
+        assert found.model_version == expected.model_version
+        # The lake gives the rows of several shards in no certain order.
+        by_id = [
+            dict(zip(each.comment_id.to_pylist(), each.prob.tolist(), strict=True))
+            for each in (expected, found)
+        ]
+        assert by_id[0] == pytest.approx(by_id[1], abs=1e-5)
+
+
+def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
+    """SIGTERM under load: what has arrived before is answered; later, nobody listens."""
+    home = install()
+    answers, ended = list[tuple[float, int]](), threading.Event()
+    url = f"http://127.0.0.1:{port}/v2/models/toxicity/infer"
+
+    def ask(number: int) -> None:
+        while not ended.is_set() or answers[-1][1] == 200:
+            texts = [f"{number} {len(answers)} {k} " * 20 for k in range(2_000)]
+            tensor = {"name": "text", "datatype": "BYTES", "shape": [len(texts)], "data": texts}
+            began = time.monotonic()
+            try:
+                status = httpx.post(url, json={"inputs": [tensor]}, timeout=60).status_code
+            except httpx.TransportError:
+                status = 0
+            answers.append((began, status))
+
+    with serving(home, port) as server:
+        until_ready(port)
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(ask, number) for number in range(4)]
+            while len(answers) < 8:
+                time.sleep(0.05)
+                assert not any(each.done() for each in asking)
+            signalled = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            ended.set()
+            for each in asking:
+                each.result(timeout=60)
+        assert server.wait(timeout=60) == -signal.SIGTERM
+    assert {status for began, status in answers if began < signalled - _ARRIVAL} == {200}
+    assert {status for _, status in answers} == {200, 0}
+
+
+def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> None:
+    home = install()
+    with serving(home, port, "--host", "0.0.0.0") as server:
+        assert server.wait(timeout=60) == 1
+        assert server.stderr is not None
+        assert b"MODWATCH_SCORER_TOKEN" in server.stderr.read()
+
+
+def test_the_champion_is_profiled_with_the_comments_of_the_lake(
+    install: Install,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home = install()
+    for name, value in home.env.items():
+        monkeypatch.setenv(name, value)
+    assert main(["profile-scorer"]) == 1
+    assert "no comments" in capsys.readouterr().err
+    home.run("ingest", "check_comments")
+    page = tmp_path / "profile.html"
+    assert main(["profile-scorer", "--comments", "30", "--html", str(page)]) == 0
+    assert "30 comments" in capsys.readouterr().out
+    assert "Roofline" in page.read_text("utf-8")
+
+
+def test_a_taken_port_is_named(install: Install) -> None:
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with serving(install(), port) as server:
+            assert server.wait(timeout=60) == 1
+            assert server.stderr is not None
+            assert f"127.0.0.1:{port}".encode() in server.stderr.read()

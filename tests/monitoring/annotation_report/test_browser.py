@@ -1,0 +1,56 @@
+"""The page in a browser: accessible, in both themes, on a phone, and it loads nothing."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from modwatch.monitoring.annotation_report import annotation_report, write_report
+from modwatch.statistics.disagreement import Annotations
+
+#: Screens by width and theme.
+SCREENS = [(1100, "light"), (390, "dark")]
+RULES = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write the page of three groups, one of which has a long name that could be markup."""
+    rng = np.random.default_rng(0)
+    items, people = 400, 240
+    share = rng.beta(0.6, 1.2, items)
+    likely = np.clip(share[:, None] - 0.25 * (np.arange(people) >= 160), 0, 1)
+    annotations = Annotations.of(
+        item=np.repeat(np.arange(items), people), annotator=np.tile(np.arange(people), items),
+        label=(rng.random((items, people)) < likely).ravel().astype(int),
+    )  # fmt: skip
+    names = ("north", "<b>south</b> " + "W" * 300, "west")
+    groups = {person: names[person // 80] for person in range(people)}
+    report = annotation_report(annotations, y_prob=share, groups={"country": groups})
+    return write_report(report, tmp_path / "out")
+
+
+def test_it_is_accessible_fits_and_loads_nothing(chromium: Browser, written):
+    for width, theme in SCREENS:
+        complaints: list[str] = []
+        requests: list[str] = []
+        viewport: Any = {"width": width, "height": 800}
+        with chromium.new_context(viewport=viewport, color_scheme=theme) as context:
+            page = context.new_page()
+            page.on("console", lambda message, kept=complaints: kept.append(message.text))
+            page.on("request", lambda request, kept=requests: kept.append(request.url))
+            page.goto(written.as_uri())
+            for table in page.locator("summary").all():
+                table.click()
+            assert complaints == []
+            assert [url for url in requests if not url.startswith("data:")] == [written.as_uri()]
+            pictures = page.locator("img")
+            assert pictures.count() == 4, "strata, agreement, kappa and clusters"
+            drawn = "images => images.every(each => each.naturalWidth > 0 && each.alt)"
+            assert pictures.evaluate_all(drawn)
+            assert page.locator("td, th").get_by_text("<b>south</b>").count() > 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found = Axe().run(page, options=RULES).response["violations"]
+            assert [(each["id"], [n["html"][:200] for n in each["nodes"]]) for each in found] == []

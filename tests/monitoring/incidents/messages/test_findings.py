@@ -1,0 +1,105 @@
+import datetime
+
+import pytest
+
+from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
+from modwatch.monitoring.incidents.messages.findings import (
+    describe_finding,
+    describe_value,
+)
+from modwatch.monitoring.incidents.rules import AlertRule, load_rules
+from modwatch.statistics.drift.changes import Level
+
+DAY = datetime.date(2026, 1, 5)
+RULES = {rule.name: rule for rule in load_rules()}
+
+
+def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
+    before, after = (Level(value=at, low=at - 0.01, high=at + 0.01) for at in (0.965, 0.715))
+    fall = LevelChange(day=DAY, day_low=DAY, day_high=DAY, before=before, after=after)
+    for rule in RULES.values():
+        change = fall if rule.watches_changes else None
+        value = MetricValue(day=DAY, metric=rule.metric, value=0.7123456, n=2000, change=change)
+        said = describe_finding(rule, "prob,trailing", value)
+        assert rule.title
+        assert rule.metric not in said
+        assert rule.name not in said
+        assert "{" not in said
+
+
+def test_words_fit_what_is_known() -> None:
+    rule = RULES["estimates_missing"]
+    unknown = MetricValue(day=DAY, metric=rule.metric, value=None, n=3, status="insufficient")
+    assert describe_value(rule, unknown) == (
+        "Accuracy with review over the window could not be estimated (n = 3)"
+    )
+    bare = MetricValue(day=DAY, metric="queue_age_oldest_hours", feature="queue", value=100.0, n=7)
+    assert describe_value(RULES["queue_old"], bare) == (
+        "The waiting time of the oldest comment, in hours, is 100 (n = 7); threshold: > 96"
+    )
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES.values() if not rule.watches_changes])
+def test_a_value_is_told_in_plain_words(rule: AlertRule) -> None:
+    value = MetricValue(day=DAY, metric=rule.metric, feature=rule.feature, value=1.0, n=1129)
+    said = describe_value(rule, value)
+    assert "_" not in said
+    assert "(prob" not in said
+    is_state = rule.metric.startswith(("checks_", "score_checks_", "log_"))
+    has_bound = not is_state and rule.open.compare != "insufficient"
+    assert ("threshold" in said) == has_bound
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "said"),
+    [
+        ("checks_rejected", 1.0, "Data validation rejected the day (n = 500)"),
+        ("checks_rejected", 0.0, "Data validation did not reject the day (n = 500)"),
+        ("decision_log_altered", 3.0, "The decision log has problems: 3 (n = 500)"),
+        (
+            "decision_log_unwitnessed",
+            1.0,
+            "No witness of the decision log was written (n = 500)",
+        ),
+        ("volume_low", 0.25, "0.25 times the usual volume (n = 500); threshold: < 0.3333"),
+        ("volume_low", 0.0, "0 times the usual volume (n = 500); threshold: < 0.3333"),
+        (
+            "scores_shifted",
+            0.31,
+            "The population stability index (scores, against the fixed reference) is 0.31 "
+            "(n = 500); threshold: lower bound > 0.2",
+        ),
+    ],
+)
+def test_values_as_receivers_read_them(rule: str, value: float, said: str) -> None:
+    known = RULES[rule]
+    found = MetricValue(
+        day=DAY,
+        metric=known.metric,
+        feature=known.feature,
+        reference=known.reference or ("trailing" if known.cause == "volume" else None),
+        value=value,
+        n=500,
+    )
+    assert describe_value(known, found) == said
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("accuracy_fell_far", "The model's accuracy fell"),
+        ("volume_low", "Few comments"),
+        ("oc_accuracy_low", "Accuracy with review is low"),
+        ("queue_old", "Comments have waited in the queue"),
+        ("labels_missing", "No comment of the day is labelled"),
+    ],
+)
+def test_a_headline_without_its_value_says_what_happened(rule: str, said: str) -> None:
+    unchanged = MetricValue(day=DAY, metric=RULES[rule].metric, value=None, n=9)
+    assert describe_finding(RULES[rule], "", None) == said
+    assert describe_finding(RULES[rule], "", unchanged) == said
+
+
+def test_a_title_that_is_nothing_without_its_value_falls_back_to_the_name() -> None:
+    rule = RULES["queue_old"].model_copy(update={"title": "{value} hours in the queue"})
+    assert describe_finding(rule, "", None) == "Queue old"

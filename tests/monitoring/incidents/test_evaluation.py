@@ -1,0 +1,494 @@
+"""Alerts from tables to receivers, with a real database and servers that fail in every way."""
+
+import datetime
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from killing import run
+from receivers import Webhook, closed_port, mail_server, webhook
+
+from conftest import Registry
+from installation import Installation, table_rows
+from modwatch.common.errors import AlertError, SettingsError
+from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS, SEGMENTS
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.delivery import deliver, report_failure
+from modwatch.monitoring.incidents.evaluation import active_alerts
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+from modwatch.monitoring.incidents.messages.operations import failure_alert
+from modwatch.monitoring.publishing.description import alert_tag
+from modwatch.pipeline import daily
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+FIRST = datetime.date(2026, 1, 5)
+RULES = """
+keep_defaults = false
+[[rules]]
+name = "shifted"
+severity = "warning"
+metric = "psi"
+direction = "above"
+open = { bound = 0.2, compare = "low" }
+close = { bound = 0.1 }
+minimum_n = 100
+look_at = "Look at the scores."
+"""
+
+
+def day(number: int) -> datetime.date:
+    return FIRST + datetime.timedelta(days=number)
+
+
+def put(at: Resources, number: int, value: float | None, feature: str = "prob") -> None:
+    """Keep one figure of a day; None is an insufficient one."""
+    row = {
+        "dt": day(number),
+        "metric": "psi",
+        "feature": feature,
+        "reference": "fixed",
+        "value": value,
+        "low": value and value - 0.05,
+        "high": value and value + 0.05,
+        "direction": None,
+        "n": 500,
+        "reference_n": 500,
+        "status": "ok" if value is not None else "insufficient",
+        "reason": "",
+    }
+    at.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def home(tmp_path: Path, queue_url: str, unmanned: Registry) -> Installation:
+    """An installation with one rule and no model."""
+    (tmp_path / "rules.toml").write_text(RULES)
+    return Installation(
+        values={
+            "home": tmp_path / "home",
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "mlflow_url": unmanned.copy(tmp_path / "mlflow"),
+            "alert_rules": tmp_path / "rules.toml",
+            "alert_timeout": 0.5,
+        }
+    )
+
+
+def to(server: Webhook) -> dict[str, str]:
+    return {"alert_webhook_url": server.url, "alert_webhook_secret": "s3cret"}
+
+
+@pytest.fixture
+def server() -> Iterator[Webhook]:
+    with webhook() as running:
+        yield running
+
+
+@pytest.fixture
+def at(home: Installation, server: Webhook) -> Iterator[Resources]:
+    """The opened installation, whose alerts go to `server`."""
+    with open_resources(home.but(**to(server)).settings) as opened:
+        yield opened
+
+
+def events(server: Webhook) -> list[tuple[str, str]]:
+    return [(request.json["event"], request.json["day"]) for request in server.requests]
+
+
+def active_on(at: Resources, when: datetime.date) -> tuple[ActiveAlert, ...]:
+    return active_alerts(at.lake.table("alerts", when))
+
+
+def judge(at: Resources, number: int) -> tuple[int, int]:
+    return daily.raise_alerts(at, day(number)), deliver(at.database, at.alert_channels)
+
+
+def test_one_incident_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
+    values = [0.1, 0.3, 0.31, 0.2, 0.05, 0.12]
+    told = []
+    for number, value in enumerate(values):
+        put(at, number, value)
+        told.append(judge(at, number))
+        assert judge(at, number) == (0, 0)  # cleared and run again
+    assert told == [(0, 0), (1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
+    assert events(server) == [("opened", "2026-01-06"), ("recovered", "2026-01-09")]
+    assert server.keys == [
+        "shifted[prob,fixed]/2026-01-06/1-opened",
+        "shifted[prob,fixed]/2026-01-06/2-recovered",
+    ]
+
+
+def test_an_alert_says_what_where_since_when_and_where_to_look(
+    at: Resources, server: Webhook
+) -> None:
+    put(at, 0, 0.31)
+    judge(at, 0)
+    [request] = server.requests
+    said = request.json
+    assert said["title"] == (
+        "[warning] Shifted (prob, against the fixed reference), since 5 January 2026"
+    )
+    assert said["text"].splitlines() == [
+        "The population stability index (scores, against the fixed reference) is 0.31 "
+        "(95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
+        "Opened on 5 January 2026; it began on 5 January 2026.",
+        "Look at: Look at the scores.",
+    ]
+    assert said["figure"]["value"] == 0.31
+    assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in said["links"]["MLflow"]
+    assert set(said["links"]) == {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
+    assert said["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
+
+
+def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
+    at: Resources, server: Webhook
+) -> None:
+    segment = {
+        **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
+        **{"share": 0.2, "reference_share": 0.2, "rate": 0.37, "reference_rate": 0.08},
+        **{"effect": 0.06, "low": 0.05, "high": 0.07, "composition": 0.0, "behaviour": 0.06},
+        **{"explained": 0.92, "p_value": 0.0, "p_holm": 0.0, "leading": True},
+        "sentence": "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift",
+    }
+    rows = pa.RecordBatch.from_pylist([segment], schema=SEGMENTS)
+    put(at, 0, 0.05)
+    judge(at, 0)
+    put(at, 1, 0.5)
+    at.lake.replace("segments", day(1), [rows])
+    judge(at, 1)
+    told = server.requests[0].json
+    assert told["text"].endswith(f"Most of it: {segment['sentence']}.")
+    assert told["segment"]["name"] == "platform=forum"
+    assert [each.segment for each in active_on(at, day(1))] == [segment["sentence"]]
+    put(at, 2, 0.05)
+    at.lake.replace("segments", day(2), [])
+    judge(at, 2)
+    assert "Most of it" not in server.requests[1].json["text"], "nothing is said of the recovery"
+    put(at, 3, 0.5)
+    at.lake.replace("segments", day(3), [])
+    judge(at, 3)
+    assert "Most of it" not in server.requests[2].json["text"], "none stands out"
+
+
+def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
+    for number, value in enumerate([0.1, 0.3, None, 0.05]):
+        put(at, number, value)
+    daily.raise_alerts(at, day(3))
+    assert [alert_tag(active_on(at, day(n))) for n in range(4)] == [
+        *("none", "warning: Shifted (prob, against the fixed reference)"),
+        *("warning: Shifted (prob, against the fixed reference)", "none"),
+    ]  # fmt: skip
+    [standing] = active_on(at, day(1))
+    assert standing.description.startswith("The population stability index (scores, ")
+    assert standing.since == day(1)
+    [unknown] = active_on(at, day(2))
+    assert "could not be estimated" in unknown.description
+
+
+def test_alerts_that_an_earlier_version_stored_are_read_and_stored_anew(at: Resources) -> None:
+    put(at, 0, 0.3)
+    daily.raise_alerts(at, day(0))
+    [alert] = active_on(at, day(0))
+    old = at.lake.table("alerts", day(0)).drop_columns(["headline", "segment"])
+    path = f"{at.settings.lake_root}/alerts"
+    write_deltalake(path, old, mode="overwrite", schema_mode="overwrite")
+    assert active_on(at, day(0)) == (replace(alert, headline=""),)
+    daily.raise_alerts(at, day(0))
+    assert active_on(at, day(0)) == (alert,)
+
+
+def test_nothing_is_written_again_that_has_not_changed(at: Resources) -> None:
+    put(at, 0, 0.3)
+    daily.raise_alerts(at, day(0))
+    before = table_rows(at.lake, "alerts")
+    log = Path(at.settings.lake_root) / "alerts" / "_delta_log"
+    versions = sorted(log.iterdir())
+    daily.raise_alerts(at, day(0))
+    assert table_rows(at.lake, "alerts") == before
+    assert sorted(log.iterdir()) == versions
+
+
+def test_late_labels_may_take_an_incident_back_but_not_silently(
+    at: Resources, server: Webhook
+) -> None:
+    put(at, 0, 0.3)
+    judge(at, 0)
+    put(at, 0, 0.15)  # weaker, and no evidence against it
+    put(at, 1, 0.15)
+    assert judge(at, 1) == (0, 0)
+    put(at, 0, 0.05)
+    assert judge(at, 1) == (1, 1)
+    assert events(server)[-1] == ("withdrawn", "2026-01-06")
+    assert "do not meet the condition" in server.requests[-1].json["text"]
+    assert active_on(at, day(0)) == ()
+    put(at, 0, 0.3)
+    assert judge(at, 1) == (1, 1)
+    assert server.keys[-1] == "shifted[prob,fixed]/2026-01-05/3-opened"
+
+
+def test_insufficient_figures_open_and_close_nothing(at: Resources, server: Webhook) -> None:
+    put(at, 0, 0.3)
+    judge(at, 0)
+    for number in range(3):
+        put(at, number, None)
+        assert judge(at, number) == (0, 0)
+    assert [event for event, _ in events(server)] == ["opened"]
+
+
+def test_an_earlier_day_run_again_takes_nothing_later_back(at: Resources, server: Webhook) -> None:
+    for number, value in enumerate([0.3, 0.05, 0.3]):
+        put(at, number, value)
+        judge(at, number)
+    assert judge(at, 0) == (0, 0)
+    assert judge(at, 1) == (0, 0)
+    assert len(server.requests) == 3
+
+
+def test_without_tables_there_is_nothing_to_tell(at: Resources) -> None:
+    assert judge(at, 0) == (0, 0)
+    assert active_on(at, day(0)) == ()
+
+
+def test_the_rules_of_modwatch_run_on_an_empty_installation(home: Installation) -> None:
+    with open_resources(home.but(alert_rules=None).settings) as at:
+        assert judge(at, 0) == (0, 0)
+
+
+def test_a_rule_that_is_gone_closes_what_it_opened(
+    at: Resources, home: Installation, server: Webhook
+) -> None:
+    put(at, 0, 0.3)
+    judge(at, 0)
+    (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
+    with open_resources(at.settings) as later:
+        assert judge(later, 1) == (1, 1)
+        assert judge(later, 1) == (0, 0)
+    assert server.requests[-1].json["event"] == "withdrawn"
+    assert "The rule was removed" in server.requests[-1].json["text"]
+
+
+def test_an_impossible_rule_stops_before_anything_is_told(
+    at: Resources, home: Installation, server: Webhook
+) -> None:
+    put(at, 0, 0.3)
+    (home.settings.alert_rules or Path()).write_text(RULES.replace("0.2", '"much"'))
+    with pytest.raises(SettingsError, match=r"rule 'shifted': open\.bound"):
+        daily.raise_alerts(at, day(0))
+
+
+def measure(at: Resources, number: int, accuracy: float) -> None:
+    """Keep the accuracy of a day."""
+    row = {
+        "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.05,
+        "high": min(accuracy + 0.04, 1.0), "n": 200, "status": "ok",
+    }  # fmt: skip
+    blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
+    needed = {each.name: blank.get(each.type) for each in MEASUREMENTS if not each.nullable}
+    rows = pa.RecordBatch.from_pylist([{**needed, **row}], schema=MEASUREMENTS)
+    at.lake.replace("measurements", day(number), [rows])
+
+
+def test_a_fall_of_accuracy_is_told_on_its_day_and_once_with_its_end(
+    home: Installation, server: Webhook
+) -> None:
+    """By the default rules, from stored estimates: late labels come in, and a day is run again."""
+    with open_resources(home.but(alert_rules=None, **to(server)).settings) as at:
+        for number in range(20):
+            measure(at, number, 0.96)
+        assert judge(at, 19) == (0, 0)
+        measure(at, 20, 0.7)
+        assert judge(at, 20) == (1, 1)
+        measure(at, 20, 0.72)
+        measure(at, 21, 0.69)
+        assert judge(at, 21) == judge(at, 20) == (0, 0)
+        (active,) = active_on(at, day(21))
+        assert (active.rule, active.severity, active.since) == (
+            "accuracy_fell_far",
+            "critical",
+            day(20),
+        )
+        assert "fell from 0.960" in active.description
+        for number in range(22, 40):
+            measure(at, number, 0.96)
+        assert judge(at, 39) == (1, 1)
+    opened, ended = (request.json for request in server.requests)
+    assert opened["title"] == (
+        "[critical] The model's accuracy fell from 0.960 to 0.700, since 25 January 2026"
+    )
+    assert (opened["event"], ended["event"], ended["incident"]) == (
+        "opened",
+        "recovered",
+        "quality",
+    )
+    assert opened["figure"]["change"]["day"] == "2026-01-25"
+
+
+# Receivers that fail
+
+
+def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
+    home: Installation, server: Webhook
+) -> None:
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    down = f"smtp://127.0.0.1:{closed_port()}"
+    with open_resources(home.but(**to(server), **mail, alert_smtp_url=down).settings) as at:
+        put(at, 0, 0.3)
+        daily.raise_alerts(at, day(0))
+        with pytest.raises(AlertError, match=r"mail server.*ConnectionRefusedError"):
+            deliver(at.database, at.alert_channels)
+    assert events(server) == [("opened", "2026-01-05")]
+    with mail_server() as post:
+        up = f"smtp://127.0.0.1:{post.port}"
+        with open_resources(home.but(**to(server), **mail, alert_smtp_url=up).settings) as at:
+            assert deliver(at.database, at.alert_channels) == 1
+            assert deliver(at.database, at.alert_channels) == 0
+    assert len(post.messages) == len(server.requests) == 1
+    assert "Shifted" in post.messages[0]
+
+
+def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> None:
+    with webhook(400) as server, open_resources(home.but(**to(server)).settings) as at:
+        put(at, 0, 0.3)
+        daily.raise_alerts(at, day(0))
+        put(at, 1, 0.05)
+        daily.raise_alerts(at, day(1))
+        put(at, 2, 0.3, feature="uncertainty")
+        daily.raise_alerts(at, day(2))
+        with pytest.raises(AlertError, match="answer 400"):
+            deliver(at.database, at.alert_channels)
+        assert server.keys == [
+            "shifted[prob,fixed]/2026-01-05/1-opened",
+            "shifted[uncertainty,fixed]/2026-01-07/1-opened",
+        ]
+        assert deliver(at.database, at.alert_channels) == 2  # and then in order
+        assert [event for event, _ in events(server)[2:]] == ["opened", "recovered"]
+
+
+def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home: Installation) -> None:
+    with webhook(*[500] * 9) as server, open_resources(home.but(**to(server)).settings) as at:
+        for number, feature in enumerate(("prob", "uncertainty", "language")):
+            put(at, number, 0.3, feature=feature)
+        assert daily.raise_alerts(at, day(2)) == 3
+        with pytest.raises(AlertError, match="answer 500"):
+            deliver(at.database, at.alert_channels)
+        assert len(server.requests) == 3  # attempts with one alert
+
+
+def test_what_was_raised_without_a_channel_is_not_sent_later(
+    home: Installation, server: Webhook
+) -> None:
+    with open_resources(home.settings) as at:
+        put(at, 0, 0.3)
+        assert judge(at, 0) == (1, 0)
+    with open_resources(home.but(**to(server)).settings) as at:
+        assert judge(at, 0) == (0, 0)
+    assert server.requests == []
+
+
+def test_mlflow_down_holds_up_no_alert(home: Installation, server: Webhook) -> None:
+    dead = f"http://ops:hunter2@127.0.0.1:{closed_port()}"
+    with open_resources(home.but(**to(server), mlflow_url=dead).settings) as at:
+        put(at, 0, 0.3)
+        assert judge(at, 0) == (1, 1)
+    assert server.requests[0].json["links"]["MLflow"] == dead.replace("ops:hunter2@", "")
+
+
+@pytest.mark.parametrize("answers", [[None], [200, None]], ids=["before", "between channels"])
+def test_killed_while_delivering(home: Installation, answers: list[int | None]) -> None:
+    """Killed for good in the first or second channel: each gets every alert, under one key."""
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    with webhook(*answers[:1]) as server, mail_server() as post:
+        if len(answers) == 2:
+            post.says["EHLO"] = [None]  # silence: the process is killed while it waits
+        changes = {
+            **to(server),
+            **mail,
+            "alert_smtp_url": f"smtp://127.0.0.1:{post.port}",
+            "alert_timeout": 30,
+        }
+        killed = home.but(**changes)
+        with open_resources(killed.settings) as at:
+            put(at, 0, 0.3)
+            daily.raise_alerts(at, day(0))
+
+        def waits() -> bool:
+            return bool(server.requests) if answers == [None] else not post.says["EHLO"]
+
+        env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(mail["alert_mail_to"])}
+        assert run(["run", "deliver_alerts", str(day(0))], env, until=waits).killed
+        with open_resources(killed.settings) as at:
+            assert deliver(at.database, at.alert_channels) == (2 if answers == [None] else 1)
+            assert deliver(at.database, at.alert_channels) == 0
+    assert len(post.messages) == 1
+    assert len(set(server.keys)) == 1
+    assert len(server.keys) == (2 if answers == [None] else 1)
+
+
+# Failed tasks
+
+
+FAILURE = failure_alert(
+    dag="score_comments",
+    task="score_shard",
+    run="backfill__2026-01-05",
+    day=FIRST,
+    error="LakeError",
+    log_url="http://airflow/log",
+)
+
+
+def test_a_failed_task_is_told_once_whatever_many_shards_fail(
+    at: Resources, server: Webhook
+) -> None:
+    for _ in range(3):
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    [request] = server.requests
+    assert request.json["links"] == {"log": "http://airflow/log"}
+    assert request.json["error"] == "LakeError"
+
+
+def test_a_failed_task_is_told_even_when_the_database_is_down(
+    home: Installation, server: Webhook
+) -> None:
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    assert server.keys == [FAILURE.key]
+
+
+def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_down(
+    home: Installation, server: Webhook
+) -> None:
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    nobody = f"http://127.0.0.1:{closed_port()}/hook"
+    with mail_server() as post:
+        up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
+        install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        with open_resources(install.settings) as at, pytest.raises(AlertError, match="webhook"):
+            report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    assert len(post.messages) == 1
+
+
+def test_logs_hold_no_secret(
+    at: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    put(at, 0, 0.3)
+    judge(at, 0)
+    assert "Alert raised" in caplog.text
+    assert "s3cret" not in caplog.text
+    assert "hunter2" not in caplog.text

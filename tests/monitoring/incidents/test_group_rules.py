@@ -1,0 +1,206 @@
+"""The rules of Modwatch on groups, of comments every day and of moderators every fourth week."""
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from receivers import Webhook, webhook
+
+from conftest import Registry
+from installation import Installation
+from modwatch.data.lake.schemas import ANNOTATOR_GROUPS, COMMENT_GROUPS
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.rules import load_rules
+from modwatch.pipeline import daily, opinions
+from modwatch.review.people.groups import KEPT
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+SUNDAY = datetime.date(2026, 1, 4)
+NEXT = SUNDAY + datetime.timedelta(days=28)
+
+#: Metric of `comment_groups`, and a difference that is large on the side that the rule watches.
+DAILY = {
+    "group_accuracy_low": ("accuracy", -0.1),
+    "group_overestimated": ("calibration_error", 0.1),
+    "group_uncertain": ("mean_uncertainty", 0.1),
+}
+#: Metric of `annotator_groups`, and such a difference.
+WEEKLY = {
+    "annotator_agreement_low": ("agreement", -0.04),
+    "annotator_agreement_high": ("agreement", 0.04),
+    "annotator_uncertainty_diverges": ("uncertainty_divergence", 0.026),
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with webhook() as running:
+        yield running
+
+
+@pytest.fixture
+def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> Iterator[Resources]:
+    """An installation with the rules of Modwatch, whose alerts go to `server`."""
+    home = Installation(
+        values={
+            "home": tmp_path / "home",
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "mlflow_url": unmanned.copy(tmp_path / "mlflow"),
+            "alert_webhook_url": server.url,
+            "alert_webhook_secret": "s3cret",
+        }
+    )
+    with open_resources(home.settings) as opened:
+        yield opened
+
+
+def put_comments(
+    at: Resources, metric: str, difference: float, *, day: datetime.date, p_holm: float = 0.001
+) -> None:
+    """Keep a group of comments that differs by `difference`, give or take a hundredth."""
+    row = {
+        "dt": day, "scope": "day", "attribute": "platform", "group": "forum", "metric": metric,
+        "value": 0.5, "low": 0.4, "high": 0.6, "difference": difference,
+        "difference_low": difference - 0.01, "difference_high": difference + 0.01,
+        "p_value": p_holm, "p_holm": p_holm, "n": 900, "comments": 900, "status": "ok",
+        "reason": "", "digest": "",
+    }  # fmt: skip
+    rows = pa.RecordBatch.from_pylist([row], schema=COMMENT_GROUPS)
+    at.lake.replace("comment_groups", day, [rows])
+
+
+def put_annotators(
+    at: Resources,
+    metric: str,
+    differences: dict[str, float],
+    *,
+    day: datetime.date = SUNDAY,
+    p_holm: float = 0.01,
+) -> None:
+    """Keep the comparison of groups of moderators, each with its difference."""
+    rows = [
+        {
+            "dt": day, "group": group, "metric": metric, "value": difference,
+            "difference": difference, "p_holm": p_holm, "annotators": 20, "annotations": 900,
+        }
+        for group, difference in differences.items()
+    ]  # fmt: skip
+    batch = pa.RecordBatch.from_pylist(rows, schema=ANNOTATOR_GROUPS)
+    at.lake.replace("annotator_groups", day, [batch])
+
+
+def told(at: Resources, server: Webhook) -> list[tuple[str, str, str]]:
+    """Deliver what is pending; return event, rule and subject of each alert that arrived."""
+    before = len(server.requests)
+    daily.deliver_alerts(at, SUNDAY)
+    arrived = [request.json for request in server.requests[before:]]
+    return [(each["event"], each["rule"], each["subject"]) for each in arrived]
+
+
+def test_every_rule_on_groups_is_tried_here() -> None:
+    on_groups = {
+        rule.name for rule in load_rules() if rule.metric.startswith(("group_", "annotators_"))
+    }
+    assert on_groups == {*DAILY, *WEEKLY}
+
+
+def test_five_points_between_chosen_groups_are_less_between_those_that_people_count_in() -> None:
+    bounds = {rule.name: rule.open.bound for rule in load_rules() if rule.name in WEEKLY}
+    assert bounds == {
+        "annotator_agreement_low": pytest.approx(-0.05 * KEPT, abs=5e-4),
+        "annotator_agreement_high": pytest.approx(0.05 * KEPT, abs=5e-4),
+        "annotator_uncertainty_diverges": pytest.approx(0.05 * KEPT**2, abs=5e-4),
+    }
+
+
+@pytest.mark.parametrize("rule", DAILY)
+def test_a_group_of_comments_opens_one_incident_a_rule(
+    at: Resources, server: Webhook, rule: str
+) -> None:
+    metric, difference = DAILY[rule]
+    days = [SUNDAY + datetime.timedelta(days=number) for number in range(4)]
+    for day in days[:2]:
+        put_comments(at, metric, difference, day=day)
+        daily.raise_alerts(at, day)
+    assert told(at, server) == [("opened", rule, "platform forum")]
+    for day in days[2:]:
+        put_comments(at, metric, 0.0, day=day)
+        daily.raise_alerts(at, day)
+    assert told(at, server) == [("recovered", rule, "platform forum")]
+
+
+@pytest.mark.parametrize("rule", DAILY)
+def test_a_group_of_comments_that_differs_by_chance_or_little_opens_none(
+    at: Resources, server: Webhook, rule: str
+) -> None:
+    metric, difference = DAILY[rule]
+    for number in range(4):
+        day = SUNDAY + datetime.timedelta(days=number)
+        if number < 2:
+            put_comments(at, metric, difference, day=day, p_holm=0.2)
+        else:
+            put_comments(at, metric, difference / 2, day=day)
+        daily.raise_alerts(at, day)
+    assert told(at, server) == []
+
+
+@pytest.mark.parametrize("rule", WEEKLY)
+def test_a_group_of_moderators_opens_one_incident_a_rule(
+    at: Resources, server: Webhook, rule: str
+) -> None:
+    metric, difference = WEEKLY[rule]
+    put_annotators(at, metric, {"north": difference, "south": 0.01, "west": 0.0})
+    assert opinions.raise_alerts(at, SUNDAY) == 1
+    assert opinions.raise_alerts(at, SUNDAY) == 0
+    assert told(at, server) == [("opened", rule, "moderators north")]
+    [request] = server.requests
+    assert request.json["figure"]["value"] == difference
+    assert "tags.day%20%3D%20%272026-01-04%27" in request.json["links"]["MLflow"]
+    assert request.json["links"]["Airflow"].endswith("/dags/monitor_disagreement/runs")
+    week = SUNDAY + datetime.timedelta(days=7)
+    assert opinions.raise_alerts(at, week) == 0
+    put_annotators(at, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
+    assert opinions.raise_alerts(at, NEXT) == 1
+    assert told(at, server) == [("recovered", rule, "moderators north")]
+
+
+@pytest.mark.parametrize("rule", WEEKLY)
+@pytest.mark.parametrize(("times", "p_holm"), [(1, 0.06), (0.8, 0.01)], ids=["chance", "small"])
+def test_a_difference_of_moderators_must_be_significant_and_large(
+    at: Resources, rule: str, times: float, p_holm: float
+) -> None:
+    metric, difference = WEEKLY[rule]
+    groups = {"north": times * difference, "south": 0.0, "west": 0.0}
+    put_annotators(at, metric, groups, p_holm=p_holm)
+    assert opinions.raise_alerts(at, SUNDAY) == 0
+
+
+def test_two_groups_of_moderators_are_one_incident(at: Resources, server: Webhook) -> None:
+    put_annotators(at, "agreement", {"north": -0.2, "south": 0.2})
+    opinions.raise_alerts(at, SUNDAY)
+    assert told(at, server) == [("opened", "annotator_agreement_low", "moderators north")]
+
+
+def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
+    at: Resources, server: Webhook
+) -> None:
+    """Comments of years ago may be labelled today."""
+    long_ago = datetime.date(2017, 3, 6)
+    put_comments(at, "accuracy", -0.1, day=long_ago)
+    put_annotators(at, "agreement", {"north": -0.2, "south": 0.1, "west": 0.1})
+    for _ in range(2):
+        daily.raise_alerts(at, long_ago)
+        opinions.raise_alerts(at, SUNDAY)
+    assert sorted(told(at, server))[:2] == [
+        ("opened", "annotator_agreement_high", "moderators south"),
+        ("opened", "annotator_agreement_high", "moderators west"),
+    ]
+    assert {request.json["event"] for request in server.requests} == {"opened"}
+    daily.raise_alerts(at, long_ago + datetime.timedelta(days=1))
+    assert told(at, server) == []

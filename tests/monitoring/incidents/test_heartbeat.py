@@ -1,0 +1,152 @@
+"""The alert that nothing ran, with a real database and receivers that fail."""
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from receivers import Webhook, closed_port, webhook, without_pauses
+
+from conftest import Registry
+from installation import Installation
+from modwatch.common.errors import AlertError
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.actions import open_incidents
+from modwatch.monitoring.incidents.heartbeat import Heartbeat, check_heartbeat, due_day
+from monitoring.incidents.test_evaluation import FIRST, day, measure, to
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+@pytest.fixture
+def home(
+    tmp_path: Path, queue_url: str, unmanned: Registry, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    return Installation(
+        values={
+            "home": tmp_path / "home",
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "mlflow_url": unmanned.copy(tmp_path / "mlflow"),
+            "alert_timeout": 0.5,
+        }
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[Webhook]:
+    with webhook() as running:
+        yield running
+
+
+@pytest.fixture
+def at(home: Installation, server: Webhook) -> Iterator[Resources]:
+    with open_resources(home.but(**to(server)).settings) as opened:
+        yield opened
+
+
+def check(at: Resources, number: int, hour: int = 13) -> Heartbeat:
+    """Check at an hour of a day."""
+    now = datetime.datetime.combine(day(number), datetime.time(hour), datetime.UTC)
+    return check_heartbeat(
+        at.lake,
+        at.checks,
+        lambda: at.database,
+        without_pauses(at.alert_channels),
+        now=now,
+        hour=12,
+        airflow_url="http://airflow:8080/",
+    )
+
+
+def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
+    measure(at, 0, 0.9)
+    assert check(at, 1) == Heartbeat(due=day(0), measured=day(0))
+    assert not check(at, 2, hour=11).is_late  # the day before is not due yet
+    for number in (2, 2, 3):
+        assert check(at, number).is_late
+    (opened,) = server.requests
+    assert opened.json["title"] == (
+        "[critical] 6 January 2026 is not measured; the last measured day is 5 January 2026"
+    )
+    assert opened.json["links"] == {
+        "Modwatch": "http://airflow:8080/modwatch-ops/",
+        "Airflow": "http://airflow:8080/dags/score_comments/runs",
+        "MLflow": "http://airflow:8080/modwatch-ops/days/2026-01-05/mlflow",
+    }
+    (active,) = open_incidents(at.database)
+    assert (active.name, active.since) == ("heartbeat", day(1))
+    measure(at, 2, 0.9)
+    assert not check(at, 3).is_late
+    assert not check(at, 3).is_late
+    assert [request.json["event"] for request in server.requests] == ["opened", "recovered"]
+    assert server.requests[1].json["links"]["MLflow"].endswith("/days/2026-01-07/mlflow")
+    assert open_incidents(at.database) == []
+    assert check(at, 4).is_late
+    assert len(set(server.keys)) == 3
+
+
+def test_a_message_says_since_when_and_links_pages_that_exist(
+    at: Resources, server: Webhook
+) -> None:
+    measure(at, 0, 0.9)
+    at.checks.save_page(day(30), "rejected")
+    assert check(at, 31).is_late
+    (opened,) = server.requests
+    assert opened.json["title"] == (
+        "[critical] 30 days are not measured; the last measured day is 5 January 2026"
+    )
+    assert "Nothing is measured since 6 January 2026." in opened.json["text"]
+    assert opened.json["links"]["validation"].endswith(f"/days/{day(30)}/validation")
+    (active,) = open_incidents(at.database)
+    assert active.since == day(1)
+    assert active.headline == "Days are not measured; the last measured day is 5 January 2026"
+    measure(at, 30, 0.9)
+    assert not check(at, 31).is_late
+    assert server.requests[1].json["title"] == "[critical] Recovered: 4 February 2026 is measured"
+    assert "missing since 6 January 2026" in server.requests[1].json["text"]
+
+
+def test_days_that_lie_ahead_do_not_hide_a_late_one(at: Resources) -> None:
+    measure(at, 0, 0.9)
+    measure(at, 9, 0.9)  # a mistyped date
+    assert check(at, 2) == Heartbeat(due=day(1), measured=day(0))
+
+
+def test_an_installation_that_never_measured_is_late(at: Resources, server: Webhook) -> None:
+    assert check(at, 0).is_late
+    assert "no day is" in server.requests[0].json["title"]
+
+
+def test_without_a_database_it_is_told_all_the_same(home: Installation, server: Webhook) -> None:
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
+        assert check(at, 1).is_late
+    (request,) = server.requests
+    assert b"hunter2" not in request.body
+
+
+def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(home: Installation) -> None:
+    nobody = f"http://127.0.0.1:{closed_port()}/hook"
+    down = home.but(alert_webhook_url=nobody, alert_webhook_secret="s3cret")
+    with open_resources(down.settings) as at:
+        for number in range(1, 8):
+            with pytest.raises(AlertError, match="webhook"):
+                check(at, number)
+    with webhook() as server, open_resources(home.but(**to(server)).settings) as at:
+        assert check(at, 8).is_late
+        (request,) = server.requests
+        assert request.json["since"] == str(FIRST)
+
+
+@pytest.mark.parametrize("change", [datetime.date(2026, 3, 29), datetime.date(2026, 10, 25)])
+def test_clock_changes_make_no_difference(change: datetime.date) -> None:
+    """Every hour of the day of the change and its neighbours, by a clock in Berlin."""
+    start = datetime.datetime.combine(change, datetime.time(), datetime.UTC)
+    for number in range(-24, 48):
+        utc = start + datetime.timedelta(hours=number)
+        assert due_day(utc.astimezone(ZoneInfo("Europe/Berlin")), 6) == due_day(utc, 6)
+        assert (utc.date() - due_day(utc, 6)).days == (1 if utc.hour >= 6 else 2)

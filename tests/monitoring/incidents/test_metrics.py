@@ -1,0 +1,182 @@
+"""The metric values that alert rules watch, from tables as the pipeline writes them."""
+
+import datetime
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from modwatch.data.lake.schemas import TABLES
+from modwatch.data.validation import RuleResult, ValidationResult
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.incidents import MetricValue
+from modwatch.monitoring.incidents.metrics import metric_values
+from modwatch.settings import Settings
+
+MONDAY = datetime.date(2026, 1, 5)
+TUESDAY = MONDAY + datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Resources]:
+    with open_resources(Settings(home=tmp_path)) as opened:
+        yield opened
+
+
+def put(at: Resources, table: str, *rows: dict[str, Any], day: datetime.date = MONDAY) -> None:
+    """Keep rows of a table; what they leave out is null, 0 or empty."""
+    blank = {pa.string(): "", pa.int64(): 0, pa.int32(): 0, pa.float64(): 0.0, pa.date32(): day}
+    schema = TABLES[table]
+    needed = {field.name: blank[field.type] for field in schema if not field.nullable}
+    full = [{**needed, **row} for row in rows]
+    at.lake.replace(table, day, [pa.RecordBatch.from_pylist(full, schema=schema)])
+
+
+def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str, Any]:
+    ends = {"low": value and value - 0.1, "high": value and value + 0.05}
+    status = "insufficient" if value is None else "ok"
+    return {"metric": metric, "value": value, **ends, "n": 40, "status": status, **fields}
+
+
+def test_nothing_gives_nothing(at: Resources) -> None:
+    assert metric_values(at.lake, at.checks, MONDAY, TUESDAY) == []
+
+
+def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resources) -> None:
+    for day, strategy, alpha in ((MONDAY, "uncertainty", 0.1), (TUESDAY, "toxicity", 0.3)):
+        put(at, "routing_design", {"strategy": strategy, "review_fraction": alpha}, day=day)
+        put(
+            at,
+            "measurements",
+            estimate("accuracy"),
+            estimate("oc_accuracy", 0.91, strategy="uncertainty", alpha=0.1),
+            estimate("oc_accuracy", 0.92, strategy="uncertainty", alpha=0.3),
+            estimate("oc_accuracy", 0.93, strategy="toxicity", alpha=0.1),
+            estimate("oc_accuracy", 0.94, strategy="toxicity", alpha=0.1 + 0.2),  # no 0.3 exactly
+            day=day,
+        )
+    found = [
+        (each.day, each.metric, each.value)
+        for each in metric_values(at.lake, at.checks, MONDAY, TUESDAY)
+    ]
+    assert sorted(found) == [
+        (MONDAY, "accuracy", 0.9),
+        (MONDAY, "oc_accuracy", 0.91),
+        (TUESDAY, "accuracy", 0.9),
+        (TUESDAY, "oc_accuracy", 0.94),
+    ]
+
+
+def test_the_window_has_names_of_its_own(at: Resources) -> None:
+    put(at, "window_measurements", estimate("accuracy", None))
+    assert metric_values(at.lake, at.checks, MONDAY, MONDAY) == [
+        MetricValue(
+            day=MONDAY,
+            metric="window_accuracy",
+            value=None,
+            n=40,
+            effective_n=0.0,
+            status="insufficient",
+        )
+    ]
+
+
+def test_drift_keeps_feature_and_reference(at: Resources) -> None:
+    put(at, "drift", estimate("psi", 0.3, feature="prob", reference="fixed"))
+    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    assert (found.subject, found.value, found.n) == ("prob,fixed", 0.3, 40)
+    assert (found.low, found.high) == pytest.approx((0.2, 0.35))
+
+
+@pytest.mark.parametrize(
+    ("share", "change", "excess"),
+    [
+        (1.0, 0.913, (0.913, 0.813)),  # all comments are flagged, and 8.7 % are usual
+        (0.45, 0.31, (0.31, 0.21)),
+        (0.45, 0.29, (0.0, 0.0)),  # 16 % are usual: not three times as many
+        (0.05, -0.04, (0.0, 0.0)),
+        (None, None, (None, None)),
+    ],
+)
+def test_what_is_flagged_beyond_three_times_the_reference(
+    at: Resources, share: float | None, change: float | None, excess: tuple[float | None, ...]
+) -> None:
+    put(
+        at,
+        "drift",
+        estimate("flagged_share_change", change, feature="flagged", reference="trailing"),
+        estimate("flagged_share_change", change, feature="flagged", reference="fixed"),
+        estimate("flagged_share", share, feature="flagged"),
+    )
+    values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    [found] = [each for each in values if each.metric == "flagged_share_excess"]
+    assert found.subject == "flagged,fixed"
+    assert (found.value, found.low) == (pytest.approx(excess[0]), pytest.approx(excess[1]))
+    assert (found.status == "insufficient") == (share is None)
+
+
+def test_a_number_that_is_none_is_none(at: Resources) -> None:
+    put(at, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
+    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    assert (found.value, found.low) == (None, None)
+
+
+def test_other_days_are_left_out(at: Resources) -> None:
+    put(at, "drift", estimate("psi", feature="prob"))
+    at.checks.save(verdict("passed"))
+    assert metric_values(at.lake, at.checks, TUESDAY, TUESDAY) == []
+
+
+ACCEPTED = {"checks_rejected": 0}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (
+            ["passed", "passed"],
+            {"checks_rejected": 0, "checks_warned": 0, "score_checks_warned": 0},
+        ),
+        (
+            ["warned", "passed"],
+            {"checks_rejected": 0, "checks_warned": 1, "score_checks_warned": 0},
+        ),
+        (
+            ["passed", "warned"],
+            {"checks_rejected": 0, "checks_warned": 0, "score_checks_warned": 1},
+        ),
+        (["rejected"], {"checks_rejected": 1}),  # one incident, not two
+    ],
+)
+def test_validation_results_are_metric_values(
+    at: Resources, statuses: list[str], expected: dict[str, int]
+) -> None:
+    for suite, status in zip(("comments", "scores"), statuses, strict=False):
+        at.checks.save(verdict(status, suite))
+    found = {each.metric: each.value for each in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
+    assert found == expected
+
+
+def verdict(status: str, suite: str = "scores") -> ValidationResult:
+    failed = RuleResult(
+        name="low_volume",
+        level="day",
+        severity="critical" if status == "rejected" else "warning",
+        value=0.0,
+        passed=status == "passed",
+        observed="",
+        allowed="",
+        expectation="",
+        remedy="",
+    )
+    return ValidationResult(
+        suite=suite,  # type: ignore[arg-type]
+        day=MONDAY,
+        rows=10,
+        valid=10,
+        results=(failed,),
+        quarantined={},
+    )

@@ -1,0 +1,137 @@
+"""What happens in an incident that receivers know of: told once, if it is something else."""
+
+import datetime
+
+import pytest
+
+from modwatch.monitoring.incidents.incidents import Incident, MetricValue
+from modwatch.monitoring.incidents.news import news
+from modwatch.monitoring.incidents.rules import load_rules
+from monitoring.incidents.test_causes import Receiver, day, drift, estimates, windows
+
+RULES = {rule.name: rule for rule in load_rules()}
+
+
+def test_a_second_fall_in_a_critical_incident_is_told_once() -> None:
+    receiver = Receiver()
+    levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
+    receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
+    assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 32)]
+    worse = receiver.heard[1].payload
+    assert worse["title"] == (
+        "[critical] Worse: The model's accuracy fell from 0.800 to 0.650, since 2 April 2026"
+    )
+    assert worse["text"].splitlines()[1:3] == [
+        "Since 2 April 2026; the incident began on 21 March 2026.",
+        "Also: The model's accuracy fell from 0.965 to 0.650.",
+    ]
+    facts = worse["facts"]
+    assert facts["headline"] == "The model's accuracy fell from 0.965 to 0.650"
+    assert (facts["since"], facts["news_since"]) == ("2026-03-21", "2026-04-02")
+    assert facts["opened"] == "2026-03-21"
+    assert facts["figure"]["change"]["day"] == "2026-04-02"
+    assert facts["figure"]["value"] == pytest.approx(-0.15)
+
+
+def test_a_fall_in_an_incident_of_the_window_is_told() -> None:
+    """The window was low, and critical, before anything fell."""
+    levels = [0.82] * 30 + [0.6] * 10
+    both = [*estimates(levels), *windows(levels, "oc_accuracy")]
+    receiver = Receiver()
+    receiver.evenings(range(29, len(levels)), both)
+    assert [event for _, event, _ in receiver.events] == ["opened", "escalated"]
+    opened, worse = (each.payload for each in receiver.heard)
+    assert opened["title"].startswith("[critical] Accuracy with review is low")
+    assert worse["title"] == (
+        "[critical] Worse: The model's accuracy fell from 0.820 to 0.600, since 31 March 2026"
+    )
+
+
+def test_accuracy_with_review_that_falls_two_weeks_later_is_told() -> None:
+    receiver = Receiver()
+    review = [0.98] * 34 + [0.85] * 6
+    fallen = [0.965] * 20 + [0.75] * 20
+    receiver.evenings(range(40), [*estimates(fallen), *estimates(review, "oc_accuracy")])
+    assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 34)]
+    assert "Worse: Accuracy with review fell" in receiver.heard[1].payload["title"]
+
+
+@pytest.mark.parametrize("first", [0.87, 0.9])
+def test_a_fault_that_began_at_noon_is_one_fault(first: float) -> None:
+    receiver = Receiver()
+    levels = [0.965] * 20 + [first] + [0.7] * 15
+    receiver.evenings(range(len(levels)), estimates(levels, margin=0.02))
+    events = [event for _, event, _ in receiver.events]
+    severities = [each.payload["facts"]["severity"] for each in receiver.heard]
+    assert events == ["opened", "escalated"]
+    assert severities == ["warning", "critical"]
+
+
+def scores(psi: list[float], flagged: list[float]) -> list[MetricValue]:
+    """Return PSI against the fixed reference, and changes of the flagged share."""
+    return [
+        each
+        for number, (size, change) in enumerate(zip(psi, flagged, strict=True))
+        for each in (
+            drift("psi", "prob", size, number, "fixed"),
+            drift("flagged_share_change", "flagged", change, number),
+        )
+    ]
+
+
+def test_more_flags_weeks_after_the_scores_shifted_are_told_once() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(25), scores([0.01] * 3 + [0.4] * 22, [0.0] * 15 + [0.12] * 10))
+    assert receiver.events == [("scores", "opened", 4), ("scores", "escalated", 15)]
+    assert receiver.heard[1].payload["title"] == (
+        "[warning] Also: More comments are flagged than on the days before, since 16 March 2026"
+    )
+    facts = receiver.heard[1].payload["facts"]
+    assert facts["headline"] == "The scores differ from those of their reference"
+    assert set(facts["members"]) == {"scores_shifted[prob,fixed]", "flagged_more[flagged,trailing]"}
+
+
+def test_another_platform_that_is_flagged_more_is_told_once() -> None:
+    """The rule has an incident already; its value moves by as much again."""
+    receiver = Receiver()
+    receiver.evenings(range(20), scores([0.01] * 20, [0.0] * 3 + [0.1] * 9 + [0.22] * 8))
+    assert receiver.events == [("scores", "opened", 3), ("scores", "escalated", 12)]
+    assert receiver.heard[1].payload["title"].startswith("[warning] Worse: More comments")
+
+
+def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
+    receiver = Receiver()
+    slow = [0.0] * 3 + [0.01 * number for number in range(1, 18)]
+    receiver.evenings(range(20), scores([4 * each for each in slow], slow))
+    assert [event for _, event, _ in receiver.events] == ["opened"]
+    sudden = Receiver()
+    sudden.evenings(range(10), scores([0.01] * 3 + [0.4] * 7, [0.0] * 5 + [0.1] * 5))
+    assert sudden.events == [("scores", "opened", 4)]
+
+
+def test_news_of_a_silenced_evening_are_told_on_the_next() -> None:
+    levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
+    receiver = Receiver()
+    values = estimates(levels)
+    receiver.evenings([*range(30), 40], values)
+    assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 40)]
+
+
+def test_an_end_after_news_names_the_whole_fall() -> None:
+    receiver = Receiver()
+    levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 10 + [0.965] * 15
+    receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
+    assert [event for _, event, _ in receiver.events] == ["opened", "escalated", "recovered"]
+    assert "fell from 0.965 to 0.650" in receiver.heard[-1].payload["title"]
+
+
+def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:
+    values = [drift("psi", "prob", size, number) for number, size in enumerate([0.3, 0.3, 0.9])]
+    at = Incident(since=day(0), opened=day(0))
+    long_ago = day(0) - datetime.timedelta(days=9)
+    rule = RULES["scores_jumped"]
+    assert news(rule, values, at, told_on=long_ago, today=day(2)) is not None
+    info = rule.model_copy(update={"severity": "info"})
+    assert news(info, values, at, told_on=long_ago, today=day(2)) is None
+    plain = [MetricValue(day=each.day, metric="psi", value=each.value, n=900) for each in values]
+    assert news(rule, plain, at, told_on=long_ago, today=day(2)) is None

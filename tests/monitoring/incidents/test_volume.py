@@ -1,0 +1,96 @@
+"""Weekends in the first three weeks: no false alarm, and a platform that is lost is told."""
+
+import datetime
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+import pytest
+
+from modwatch.monitoring.incidents.incidents import MetricValue, incidents
+from modwatch.monitoring.incidents.rules import load_rules
+from modwatch.monitoring.incidents.volume import without_seasons
+
+MONDAY = datetime.date(2026, 1, 5)
+(LOW,) = (rule for rule in load_rules() if rule.name == "volume_low")
+RUNS = 200
+
+
+def day(number: int) -> datetime.date:
+    return MONDAY + datetime.timedelta(days=number)
+
+
+def ratios(volumes: list[int], start: int = 0) -> Iterator[MetricValue]:
+    """Yield each day over the same weekdays if there are three, or over the days before."""
+    for number, volume in enumerate(volumes):
+        same = [volumes[each] for each in range(number - 35, number, 7) if each >= 0]
+        past = same if len(same) >= 3 else volumes[max(0, number - 14) : number]
+        known = len(past) >= 3 and median(past) > 0
+        yield MetricValue(
+            day=day(start + number),
+            metric="volume_ratio",
+            feature="comments",
+            value=volume / median(past) if known else None,
+            n=volume,
+            status="ok" if known else "insufficient",
+        )
+
+
+def opened(volumes: list[int], start: int = 0) -> list[int]:
+    """Return the positions of the days on which the rule opens an incident."""
+    found = incidents(LOW, without_seasons([*ratios(volumes, start)]))
+    return [(each.opened - day(start)).days for each in found]
+
+
+def drawn(rng: np.random.Generator, weekend: float, start: int, days: int = 42) -> list[int]:
+    """Return volumes of 1,000 a weekday, with a log-normal spread of 15 %."""
+    mean = [1000 * (weekend if (start + number) % 7 >= 5 else 1.0) for number in range(days)]
+    return [int(each) for each in mean * np.exp(rng.normal(0, 0.15, days))]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("weekend", [0.3, 0.4, 0.5, 0.7, 1.0])
+def test_weekends_are_no_alarm_whatever_day_it_starts(weekend: float) -> None:
+    rng = np.random.default_rng(round(100 * weekend))
+    alarms = [len(opened(drawn(rng, weekend, run % 7), run % 7)) for run in range(RUNS)]
+    assert np.mean(alarms) <= 0.01
+
+
+def test_without_the_allowance_a_weekend_of_30_percent_is_an_alarm() -> None:
+    rng = np.random.default_rng(1)
+    raw = [len(incidents(LOW, [*ratios(drawn(rng, 0.3, 0))])) for _ in range(50)]
+    assert np.mean(raw) > 1
+
+
+@pytest.mark.parametrize("weekend", [0.3, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("lost", range(4, 25))
+def test_a_lost_platform_is_told_on_the_next_working_day(weekend: float, lost: int) -> None:
+    """It had four fifths of the volume, and is lost on any day of the first weeks."""
+    rng = np.random.default_rng([round(100 * weekend), lost])
+    late = 0
+    for _ in range(20):
+        volumes = drawn(rng, weekend, 0, lost + 4)
+        volumes[lost:] = [each // 5 for each in volumes[lost:]]
+        told = [each for each in opened(volumes) if each >= lost]
+        working = next(each for each in range(lost, lost + 3) if each % 7 < 5)
+        late += not told or told[0] > working
+    assert late <= 1
+
+
+@pytest.mark.parametrize("weekend", [0.3, 1.0])
+def test_an_empty_weekend_is_told_at_once(weekend: float) -> None:
+    rng = np.random.default_rng(2)
+    for lost in (5, 6, 12, 13, 19):
+        volumes = drawn(rng, weekend, 0, lost + 1)
+        volumes[-1] = 0
+        assert opened(volumes)[-1:] == [lost]
+        volumes[-1] = 50
+        assert opened(volumes)[-1:] == [lost]
+
+
+def test_other_days_and_metrics_are_as_they_were() -> None:
+    values = [*ratios([1000] * 4 + [200, 200, 200] + [1000] * 14)]
+    found = without_seasons(values)
+    assert found[:5] == values[:5]
+    psi = MetricValue(day=day(5), metric="psi", value=0.3, n=300)
+    assert without_seasons([psi]) == [psi]

@@ -1,0 +1,277 @@
+"""Groups of comments, compared every day and published."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from mlflow import MlflowClient
+
+from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, review
+from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.metrics import metric_values
+from modwatch.monitoring.measurements import calibration_groups, comment_groups
+from modwatch.monitoring.measurements.windows import Window
+from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
+from modwatch.pipeline import daily
+from modwatch.statistics.live.group_falls import FallenGroup
+from modwatch.statistics.live.groups import GAP, LABEL_METRICS, SCORE_METRICS
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch):
+    monkeypatch.setattr(comment_groups, "MINIMUM_COMMENTS", 20)
+    monkeypatch.setattr(daily, "_LABELS_COMPARED_ON", MONDAY.isoweekday())
+
+
+def test_labels_are_compared_on_sundays(home, monkeypatch):
+    monkeypatch.undo()
+    review(home)
+    home.run("collect_labels", "measure", "compare_groups")
+    assert rows_of(home, "window").empty
+
+
+def rows_of(home, scope, day=MONDAY):
+    with open_resources(home.settings) as at:
+        return at.lake.table("comment_groups", day, scope=scope).to_pandas()
+
+
+def change_comments(at, day=MONDAY, /, **columns):
+    """Replace columns of the comments; each value is a function of the row's number."""
+    table = at.lake.table("comments", day)
+    for name, of in columns.items():
+        field = table.schema.field(name)
+        values = pa.array([of(row) for row in range(len(table))], field.type)
+        table = table.set_column(table.schema.get_field_index(name), field, values)
+    at.lake.replace("comments", day, table.to_batches())
+
+
+@pytest.fixture
+def home(install):
+    """Monday in the queue, with two platforms and two identities."""
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        change_comments(
+            at,
+            platform=lambda row: f"p{row % 2}",
+            groups=lambda row: [["x"], ["x", "y"], [], None][row % 4],
+        )
+    return home
+
+
+def comments_of(at):
+    comments = at.lake.table("comments", MONDAY).to_pandas()
+    scores = at.lake.table("scores", MONDAY, role="champion").to_pandas()
+    return scores.merge(comments[["comment_id", "platform", "language", "groups"]], on="comment_id")
+
+
+def test_the_groups_of_a_day_are_compared_by_scores_and_routing(home):
+    (number,) = home.run("compare_groups")
+    rows = rows_of(home, "day")
+    assert len(rows) == number * len(SCORE_METRICS)
+    assert set(rows["attribute"]) == {"platform", "language", "identity"}
+    with open_resources(home.settings) as at:
+        comments = comments_of(at)
+        top = at.lake.table("routed", MONDAY).to_pandas().query("stratum == 0")["comment_id"]
+    found = rows.set_index(["attribute", "group", "metric"]).sort_index()
+    for name, inside in comments.groupby("platform"):
+        row = found.loc[("platform", name)]
+        assert row.loc["mean_uncertainty", "value"] == pytest.approx(
+            inside["uncertainty"].mean(), rel=1e-5
+        )
+        assert row.loc["flagged_share", "value"] == pytest.approx(inside["flagged"].mean())
+        assert row.loc["reviewed_share", "value"] == pytest.approx(
+            inside["comment_id"].isin(top).mean()
+        )
+        assert (row["comments"] == len(inside)).all()
+    named = comments.explode("groups").groupby("groups")["comment_id"].nunique()
+    identity = rows[rows["attribute"] == "identity"].drop_duplicates("group")
+    assert identity.set_index("group")["comments"].to_dict() == named[named >= 20].to_dict()
+
+
+def test_the_window_is_compared_by_its_labels_and_not_twice(home, monkeypatch):
+    assert rows_of(home, "window").empty
+    review(home)
+    home.run("collect_labels", "measure", "compare_groups")
+    rows = rows_of(home, "window")
+    assert set(rows["metric"]) == {*LABEL_METRICS, GAP}
+    everybody = rows[rows["group"] == "all"].set_index(["attribute", "metric"])
+    assert everybody.index.tolist() == [
+        *((attribute, GAP) for attribute in ("platform", "language", "identity")),
+        *(("all", metric) for metric in ("set_coverage", "unsure_share")),
+    ]
+    assert set(rows["status"]) <= {"ok", "insufficient"}
+    assert rows.loc[rows["status"] != "ok", "reason"].str.len().min() > 0
+    measured = []
+    real = comment_groups.measure_groups
+    monkeypatch.setattr(
+        comment_groups, "measure_groups", lambda *a, **k: measured.append(a) or real(*a, **k)
+    )
+    home.run("compare_groups")
+    assert not measured
+    pd.testing.assert_frame_equal(rows_of(home, "window"), rows)
+
+
+def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
+    path = tmp_path / "terms.toml"
+    path.write_text('[identities]\nvowels = ["a", "the", "you", "is"]\n')
+    home = home.but(identity_terms=path)
+    home.run("compare_groups")
+    assert set(rows_of(home, "day").query("attribute == 'identity'")["group"]) == {"x", "y"}
+    with open_resources(home.settings) as at:
+        change_comments(
+            at, groups=lambda _: None, text=lambda row: "Is it?" if row % 3 else "nothing"
+        )
+    home.run("compare_groups")
+    rows = rows_of(home, "day").query("attribute == 'identity'")
+    assert set(rows["group"]) == {"vowels"}
+
+
+def test_columns_without_any_value_make_no_groups(home):
+    with open_resources(home.settings) as at:
+        change_comments(at, platform=lambda _: None, language=lambda _: None, groups=lambda _: None)
+    home.run("compare_groups")
+    assert set(rows_of(home, "day")["attribute"]) <= {"identity"}
+
+
+def test_a_group_of_all_comments_is_not_compared(home):
+    with open_resources(home.settings) as at:
+        change_comments(at, platform=lambda _: "one")
+    home.run("compare_groups")
+    assert "platform" not in set(rows_of(home, "day")["attribute"])
+
+
+def test_an_empty_day_has_no_groups(install):
+    home = install()
+    with open_resources(home.settings) as at:
+        assert daily.compare_groups(at, TUESDAY) == 0
+
+
+def test_alerts_see_differences_and_chance_as_none(home):
+    home.run("compare_groups")
+    with open_resources(home.settings) as at:
+        values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    rows = rows_of(home, "day").set_index(["attribute", "group", "metric"]).sort_index()
+    seen = [value for value in values if value.metric == "group_flagged_share_difference"]
+    assert seen
+    for value in seen:
+        attribute, _, group = value.feature.partition(" ")
+        row = rows.loc[(attribute, group, "flagged_share")]
+        assert value.value == pytest.approx(row["difference"])
+        if row["p_holm"] >= 0.05:
+            assert value.low <= 0 <= value.high
+        else:
+            assert value.low == pytest.approx(row["difference_low"])
+
+
+def test_with_two_platforms_the_what_if_table_has_a_row_by_prediction_sets(home, monkeypatch):
+    monkeypatch.setattr(calibration_groups, "MINIMUM_LABELS", 5)
+    review(home)
+    home.run("collect_labels", "measure", "publish")
+    with open_resources(home.settings) as at:
+        window = at.lake.table("window_measurements", MONDAY).to_pandas()
+        day = at.lake.table("measurements", MONDAY).to_pandas()
+    assert "conformal" not in set(day["strategy"])
+    client = MlflowClient(home.settings.mlflow_url)
+    (run,) = client.search_runs(
+        [client.get_experiment_by_name("modwatch").experiment_id],
+        filter_string=f"tags.day = '{MONDAY}'",
+    )
+    table = pd.read_csv(client.download_artifacts(run.info.run_id, "tables/what_if.csv"))
+    rows = table[table["strategy"] == "conformal"].set_index("alpha")
+    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
+    assert not rows["deployed"].any()
+    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
+    assert rows["review_efficiency"].tolist() == pytest.approx(
+        source["value"].tolist(), nan_ok=True
+    )
+
+
+def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
+    review(home)
+    home.run(*FROM_THE_QUEUE)
+    url = home.settings.mlflow_url
+    client = MlflowClient(url)
+    (day,) = client.search_runs(
+        [client.get_experiment_by_name("modwatch").experiment_id],
+        filter_string=f"tags.day = '{MONDAY}'",
+    )
+    paths = {each.path for each in client.list_artifacts(day.info.run_id, "figures")}
+    assert "figures/comment_groups.png" in paths
+    assert "groups of comments" in day.data.tags["mlflow.note.content"]
+    experiment = client.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id
+    (timeline,) = client.search_runs([experiment])
+    keys = timeline.data.metrics
+    platforms = rows_of(home, "day").query("attribute == 'platform'")["group"].unique()
+    for name in platforms:
+        assert f"uncertainty/platform_{name}" in keys
+        assert f"uncertainty_difference/platform_{name}" in keys
+    assert len(keys) <= 60
+    again = home.run("publish")
+    assert again == [0]
+    assert [run.info.run_id for run in client.search_runs([experiment])] == [timeline.info.run_id]
+
+
+def test_rows_of_scores_that_left_since_are_not_counted(home):
+    home.run("compare_groups")
+    before = rows_of(home, "day").drop_duplicates(["attribute", "group"])
+    with open_resources(home.settings) as at:
+        batches = [batch.slice(0, len(batch) // 2) for batch in at.lake.read("scores", MONDAY)]
+        at.lake.replace("scores", MONDAY, batches, role="champion")
+    home.run("compare_groups")
+    after = rows_of(home, "day").drop_duplicates(["attribute", "group"])
+    both = before.merge(after, on=["attribute", "group"], suffixes=("", "_after"))
+    assert np.all(both["comments_after"] < both["comments"])
+
+
+def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monkeypatch):
+    """Thirty labels a day are too few to name a group; what is compared is."""
+    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    with open_resources(home.settings) as at:
+        change_comments(at, TUESDAY, platform=lambda row: f"p{row % 2}")
+    review(home)
+    home.run("collect_labels", "measure", day=TUESDAY)
+    asked = {}
+    real = comment_groups.fallen_group
+    with open_resources(home.settings) as at:
+        behind = partial(comment_groups.group_behind_fall, at.lake, policy=at.policy, terms={})
+        monkeypatch.setattr(
+            comment_groups,
+            "fallen_group",
+            lambda *tables, **options: (
+                asked.update(tables=tables, **options) or real(*tables, **options)
+            ),
+        )
+        assert behind(MONDAY, MONDAY, 0.3) is None
+        assert asked == {}, "there are no days before"
+        assert behind(TUESDAY, TUESDAY, 0.3) is None
+        size = at.lake.count("scores", TUESDAY, role="champion")
+        sizes = [at.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
+    platforms = [
+        table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
+    ]
+    assert (asked["comments"], asked["fall"]) == (size, 0.3)
+    assert [list(each["group"]) for each in platforms] == [["p0", "p1"]] * 2
+    assert [each["n"].sum() for each in platforms] == sizes
+
+
+def test_a_hostile_name_behind_a_fall_is_told_on_one_line(monkeypatch):
+    window = Window(last=MONDAY, days=(MONDAY,), digest="")
+    found = FallenGroup(
+        name="platform=a\nCritical: call this number " + "x" * 80,
+        **dict.fromkeys(("n", "comments"), 100),
+        **dict.fromkeys(("share", "value", "low", "high", "others", "p_holm"), 0.1),
+        **dict.fromkeys(("value_before", "others_before"), 0.9),
+        excess=-0.8,
+    )
+    monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
+    monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))
+    monkeypatch.setattr(comment_groups, "fallen_group", lambda *_, **__: found)
+    told = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
+    assert told.name == "platform=a?Critical: call this number xxxxxxxxxxx"
+    assert "\n" not in told.sentence()

@@ -1,0 +1,98 @@
+"""What a day's measuring plans and finds, on a whole installation."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import CHECK_ANSWERS
+from modwatch.installation.resources import open_resources
+from modwatch.monitoring.measurements.measurement import gold_answers
+from modwatch.pipeline.daily import plan_labels
+from modwatch.review.people import create_moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
+from modwatch.review.queue import decide, lease
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def test_the_slice_is_planned_from_the_labels_of_the_window(install):
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        assert plan_labels(at, MONDAY).empty  # nothing was measured yet
+    review(home)
+    home.run(*FROM_THE_QUEUE[:2])
+    with open_resources(home.settings) as at:
+        plan = plan_labels(at, MONDAY, widths=[1.0, 0.001])
+        design = at.lake.table("routing_design", MONDAY).to_pandas()
+    accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
+    assert accuracy.loc[1.0, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
+    assert accuracy.loc[1.0, "labels"] <= accuracy.loc[1.0, "labels_now"]
+    assert pd.isna(accuracy.loc[0.001, "labels"])  # not even sixteen times as many would do
+
+
+def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measured_once(install):
+    home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home.run(*FROM_THE_QUEUE[:2])
+    panel = [
+        GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
+        for k in range(40)
+    ]
+    with open_resources(home.settings) as at:
+        add_gold(at.database, panel)
+    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    with open_resources(home.settings) as at:
+        answered = answer(at, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0})
+    assert answered == 40
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    wrong = rates(home, TUESDAY)
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
+    with open_resources(home.settings) as at:
+        assert retire_gold(at.database, ["g0", "g1"]) == 2
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    right = rates(home, TUESDAY)
+    for metric, value in wrong.items():
+        assert right[metric] < value
+
+
+def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
+    lake = Lake(root=str(tmp_path))
+    rows = {"dt": MONDAY, "kind": "gold", "moderator": "ann", "stratum": None}
+    for contradicted, used in ((2, True), (30, False)):
+        answers = [
+            {**rows, "comment_id": f"g{k}", "label": k % 2, "known": k % 2 ^ (k < contradicted)}
+            for k in range(60)
+        ]
+        lake.replace(
+            "check_answers", MONDAY, [pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)]
+        )
+        found = gold_answers(lake, [MONDAY])
+        assert (found.toxic + found.other == 60) == used
+    assert "gold_contradicted" in [record.event for record in caplog.records]
+
+
+def answer(at, gold):
+    """Let ann label all that waits, gold as told; return how many gold items she met."""
+    truth, person = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+    met = 0
+    while (held := lease(at.database, person.id)) is not None:
+        name = held.item.comment_id
+        met += name in gold
+        decide(
+            at.database, moderator_id=person.id, item_id=held.item.id, lease_token=held.token,
+            label=gold[name] if name in gold else truth[name], idempotency_key=held.token,
+        )  # fmt: skip
+    return met
+
+
+def rates(home, day):
+    """Return the estimated error rates of the window that ends with the day."""
+    with open_resources(home.settings) as at:
+        table = at.lake.table("window_measurements", day).to_pandas().set_index("metric")
+    names = ["annotator_false_positive_rate", "annotator_false_negative_rate"]
+    return table.loc[names, "value"].to_dict()

@@ -1,0 +1,243 @@
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from installation import (
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    published,
+    review,
+)
+from modwatch.common.days import trailing
+from modwatch.common.errors import DayRejectedError
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.schemas import TABLES
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.measurements import publication
+from modwatch.monitoring.publishing.keys import INTERVALS_TAG
+from modwatch.pipeline import daily
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+
+
+def stale_days(at: Resources, days: Sequence[datetime.date]) -> list[datetime.date]:
+    windows = {day: trailing(day, at.settings.window_days) for day in days}
+    return publication.stale_days(at.lake, at.checks, windows, mlflow_url=at.settings.mlflow_url)
+
+
+def publish(at: Resources, day: datetime.date) -> None:
+    publication.publish(
+        at.lake,
+        at.checks,
+        day,
+        window=trailing(day, at.settings.window_days),
+        references=daily._references(at, day),
+        mlflow_url=at.settings.mlflow_url,
+        console_url=at.settings.console_url,
+        airflow_url=at.settings.airflow_url,
+    )
+
+
+def day_run(url: str) -> tuple[MlflowClient, Run]:
+    client = MlflowClient(url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], "tags.kind = 'day'")
+    return client, run
+
+
+def run_named(url: str, name: str) -> tuple[MlflowClient, Run]:
+    client = MlflowClient(url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], f"run_name = '{name}'")
+    return client, run
+
+
+def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install) -> None:
+    home = install_routed()
+    done = review(home, limit=20)
+    home.run("collect_labels", "measure", "publish")
+    client, run = day_run(home.settings.mlflow_url)
+    facts = run.data.metrics
+    with open_resources(home.settings) as at:
+        scores = day_scores(at.lake, MONDAY)
+        assert facts["day/comments"] == at.lake.count("comments", MONDAY)
+        assert facts["day/quarantined"] == at.lake.count("quarantine", MONDAY) > 0
+        assert facts["day/flagged_share"] == pytest.approx(scores.flagged.mean())
+        assert facts["review/routed"] == at.lake.count("routed", MONDAY)
+        assert facts["review/labelled"] == done == 20
+    params = run.data.params
+    assert params == {"model_version": "1", "strategy": "uncertainty", "review_fraction": "0.1"}
+    assert run.data.tags["labels"] == f"20 of {facts['review/routed']:.0f}"
+    artifacts = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert {"checks.html", "figures", "tables"} <= artifacts
+
+
+def test_stale_is_what_was_measured_and_is_not_shown(install: Install) -> None:
+    home = install()
+    window = [MONDAY, TUESDAY]
+    with open_resources(home.settings) as at:
+        assert stale_days(at, window) == []
+    home.run(*TO_THE_QUEUE, "measure")
+    with open_resources(home.settings) as at:
+        assert stale_days(at, window) == [MONDAY]
+        publish(at, MONDAY)
+        assert stale_days(at, window) == []
+
+
+def test_a_new_verdict_alone_makes_a_day_stale(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
+    with pytest.raises(DayRejectedError):
+        home.but(max_text_length=20).run("check_comments")
+    with open_resources(home.settings) as at:
+        assert stale_days(at, [MONDAY]) == [MONDAY]
+
+
+def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
+    home = install()
+    for day in (MONDAY, TUESDAY):
+        home.run(*TO_THE_QUEUE, day=day)
+    review(home)
+    for _ in range(2):  # the second time changes nothing
+        assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[0] > 0
+        client, tuesday = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+        _, timeline = run_named(home.settings.mlflow_url, "timeline")
+        assert tuesday.data.tags["window"] == "2 of 14 days"
+        value = tuesday.data.metrics["model/accuracy"]
+        low, high = json.loads(tuesday.data.tags[INTERVALS_TAG])["model/accuracy"]
+        assert low < value < high
+        history = client.get_metric_history(timeline.info.run_id, "day/comments")
+        assert [point.step for point in history] == [0, 1]
+        assert history[1].value == tuesday.data.metrics["day/comments"]
+        page = client.download_artifacts(timeline.info.run_id, "timeline.html", str(home.home))
+        assert f"{TUESDAY}: {value:.4g} ({low:.4g} to {high:.4g})" in Path(page).read_text("utf-8")
+    table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))
+    choices = pd.read_csv(table)
+    assert set(choices["strategy"]) == {"uncertainty", "toxicity", "hybrid"}
+    [deployed] = choices[choices["deployed"]].to_dict("records")
+    with open_resources(home.settings) as at:
+        comments = [at.lake.count("scores", day) for day in (MONDAY, TUESDAY)]
+    expected = 0.1 * sum(comments) / 2
+    assert deployed["comments_per_day"] == pytest.approx(expected)
+    assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
+
+
+def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Install) -> None:
+    home = install()
+    window = [MONDAY, TUESDAY]
+    for day in window:
+        home.run(*TO_THE_QUEUE, day=day)
+    home.run("measure", "publish", day=TUESDAY)
+    home.run("detect_drift", day=TUESDAY)
+    with open_resources(home.settings) as at:
+        assert stale_days(at, window) == [TUESDAY]
+        queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
+        monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
+        at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
+        assert stale_days(at, window) == window
+        publish(at, TUESDAY)
+        assert stale_days(at, window) == [MONDAY]
+    _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+    assert "review/waiting" in run.data.metrics
+
+
+def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
+    row = {
+        "dt": MONDAY,
+        "rule": "queue_old",
+        "subject": "",
+        "severity": "warning",
+        "since": MONDAY,
+        "words": "it is old",
+        "headline": "Comments have waited in the queue for 50 hours",
+    }
+    with open_resources(home.settings) as at:
+        batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
+        at.lake.replace("alerts", MONDAY, [batch])
+        assert stale_days(at, [MONDAY]) == [MONDAY]
+        publish(at, MONDAY)
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.data.tags["alerts"] == "warning: Comments have waited in the queue for 50 hours"
+    assert run.data.metrics["day/alerts"] == 1
+    said = f"**warning**: Comments have waited in the queue for 50 hours, since {MONDAY}"
+    assert said in run.data.tags["mlflow.note.content"]
+
+
+def test_what_a_crash_left_unfinished_is_made_good(install_routed: Install) -> None:
+    """A run that was begun and never finished is not shown, and goes with the next publishing."""
+    home = install_routed()
+    home.run("measure", "publish")
+    whole = published(home.settings.mlflow_url)
+    client, run = day_run(home.settings.mlflow_url)
+    client.create_run(run.info.experiment_id, tags={"kind": "day", "day": MONDAY.isoformat()})
+    client.delete_run(run.info.run_id)
+    assert home.run("publish") == [1]
+    assert published(home.settings.mlflow_url) == whole
+
+
+def test_a_day_of_which_nothing_came_has_a_failed_run(install: Install) -> None:
+    home = install()
+    assert home.run("publish") == [1]
+    assert home.run("publish") == [0], "it is no news any more"
+    _, run = day_run(home.settings.mlflow_url)
+    assert (run.info.run_name, run.info.status) == (MONDAY.isoformat(), "FAILED")
+    assert run.data.tags["status"] == "failed"
+    assert run.data.tags["mlflow.note.content"].startswith("**FAILED**: no comments were ingested")
+
+
+def test_days_before_the_first_did_not_fail(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish", day=TUESDAY)
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.info.run_name == TUESDAY.isoformat()
+
+
+def test_a_rejected_day_has_a_run_with_its_reason_and_its_page(install: Install) -> None:
+    """Until it is scored and measured: then that is its run."""
+    home = install()
+    home.run("ingest")
+    with pytest.raises(DayRejectedError):
+        home.but(max_text_length=20).run("check_comments")
+    home.run("collect_labels", "measure", "detect_drift", "raise_alerts", "publish")
+    client, run = day_run(home.settings.mlflow_url)
+    assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
+    assert run.data.tags["alerts"].startswith("critical: Data validation rejected the day")
+    text = run.data.tags["mlflow.note.content"]
+    assert text.startswith("**REJECTED**: quarantined most: ")
+    assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checks.html"]
+    home.run(*TO_THE_QUEUE[1:], "measure", "raise_alerts", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.info.status == "FINISHED"
+
+
+def test_a_day_that_was_not_scored_has_a_failed_run(install: Install) -> None:
+    home = install()
+    home.run("ingest", "check_comments", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    first = run.data.tags["mlflow.note.content"].splitlines()[0]
+    assert first.startswith("**FAILED**: the comments were not scored; open the Airflow run")
+
+
+def test_the_worse_of_two_verdicts_counts(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    with open_resources(home.settings) as at:
+        verdicts = [at.checks.load(suite, MONDAY) for suite in ("comments", "scores")]
+    order = ["passed", "warned", "rejected"]
+    assert run.data.tags["checks"] == max((v.status for v in verdicts), key=order.index)

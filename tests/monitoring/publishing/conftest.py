@@ -1,0 +1,277 @@
+"""A real MLflow server over HTTP, and days of made-up figures."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.monitoring.publishing.facts import DayFacts, DayTables, ScoreHistogram
+from modwatch.statistics.collaboration.what_if import what_if_table
+
+_START_SECONDS = 120
+
+
+@pytest.fixture(scope="session")
+def mlflow_url(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
+    """Address of a real MLflow server; it and its children end with the tests."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    port = _free_port()
+    command = [
+        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
+        *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
+        *("--artifacts-destination", str(folder / "artifacts")),
+    ]
+    lean = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=os.environ | lean,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_healthy(f"http://127.0.0.1:{port}", server, folder / "log")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        _end(server)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5):
+                return
+        except (urllib.error.URLError, TimeoutError):
+            time.sleep(0.2)
+    pytest.fail(f"MLflow did not start in {_START_SECONDS} s:\n{log.read_text()[-2000:]}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End the server's whole process group, gently, then for good."""
+    os.killpg(server.pid, signal.SIGTERM)
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait(20)
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    return _free_port()
+
+
+@pytest.fixture
+def experiment(request: pytest.FixtureRequest) -> str:
+    """A name of an experiment that no other test uses."""
+    return str(request.node.name)
+
+
+@pytest.fixture
+def facts() -> DayFacts:
+    """A day of 2,000 comments, 40 of them routed, 38 labelled."""
+    return DayFacts(
+        comments=2000,
+        quarantined=12,
+        flagged=31,
+        routed=40,
+        labelled=38,
+        model_version="3",
+        strategy="uncertainty",
+        review_fraction=0.02,
+        checks="warned",
+        pooled_days=12,
+        window_days=14,
+        check_page_url="http://localhost:8000/checks/2026-01-05.html",
+        queue_url="http://localhost:8000/queue",
+        airflow_run_url="http://localhost:8080/dags/monitor_collaboration/runs/a(1)",
+    )
+
+
+@pytest.fixture
+def full_tables() -> Callable[..., DayTables]:
+    """Make the tables of a day with all that there can be: `full_tables(day, shift=0.0)`."""
+
+    def make(day: date, shift: float = 0.0) -> DayTables:
+        window = made_up_measurements(day, 0.01 + shift)
+        return DayTables(
+            measurements=made_up_measurements(day, shift),
+            window=window,
+            day_before=made_up_measurements(day - timedelta(days=1)),
+            window_before=made_up_measurements(day - timedelta(days=1), 0.01),
+            drift=made_up_drift(day, 4),
+            what_if=what_if_table(
+                window,
+                comments_per_day=2000,
+                seconds_per_decision=21.0,
+                strategy="uncertainty",
+                review_fraction=0.02,
+            ),
+        )
+
+    return make
+
+
+@pytest.fixture
+def drift_of() -> Callable[..., pd.DataFrame]:
+    """Make the drift of some days: `drift_of(last, days)`."""
+    return made_up_drift
+
+
+@pytest.fixture
+def pictures() -> dict[str, Any]:
+    """Fields of `DayTables`: scores of 2,000 comments, five reliability bins."""
+    prob = np.random.default_rng(7).beta(0.5, 8, 2000)
+    observed = np.array([0.01, 0.10, 0.45, 0.60, 0.80])
+    return {
+        "scores": ScoreHistogram.of(prob, threshold=0.5),
+        "reliability": pd.DataFrame(
+            {
+                "mean_prob": [0.02, 0.15, 0.40, 0.65, 0.90],
+                "positive_rate": observed,
+                "count": [180, 40, 20, 10, 5],
+                "low": np.clip(observed - 0.1, 0, 1),
+                "high": np.clip(observed + 0.1, 0, 1),
+            }
+        ),
+    }
+
+
+@pytest.fixture
+def measure() -> Callable[..., pd.DataFrame]:
+    """Make the measurements of a day: `measure(day, shift=0.0)`."""
+    return made_up_measurements
+
+
+def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
+    """Return made-up measurements; OC-AUPRC by toxicity at the smallest α is insufficient."""
+    alone = {
+        "accuracy": 0.95,
+        "auroc": 0.82,
+        "auprc": 0.3,
+        "calibration_auroc": 0.7,
+        "calibration_auprc": 0.2,
+        "brier": 0.04,
+        "ece": 0.03,
+    }
+    people = {
+        "annotator_false_positive_rate": 0.021,
+        "annotator_false_negative_rate": 0.184,
+        "overturned": 0.128,
+    }
+    rows = [
+        _row(day, metric, None, None, max(value + shift, 0.0)) for metric, value in alone.items()
+    ]
+    together = {
+        "oc_accuracy": (0.95, 0.2),
+        "oc_auroc": (0.82, 0.8),
+        "oc_auprc": (0.3, 3.0),
+        "review_efficiency": (0.42, -1.5),
+        "review_effectiveness": (0.1, 4.0),
+    }
+    for metric, (start, slope) in together.items():
+        for strategy, gain in (("uncertainty", 1.0), ("toxicity", 0.7)):
+            for alpha in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2):
+                value = min(max(start + gain * slope * alpha + shift, 0.0), 1.0)
+                rows.append(_row(day, metric, strategy, alpha, value))
+    for metric, value in people.items():
+        rows.append(_row(day, metric, None, None, max(value + shift, 0.0)) | {"n": 164})
+    table = pd.DataFrame(rows, columns=MEASUREMENTS.names)
+    absent = (
+        (table["metric"] == "oc_auprc")
+        & (table["strategy"] == "toxicity")
+        & (table["alpha"] == 0.001)
+    )
+    table.loc[absent, ["value", "low", "high"]] = np.nan
+    table.loc[absent, ["status", "reason"]] = ["insufficient", "no labelled positive"]
+    return table
+
+
+def _row(
+    day: date, metric: str, strategy: str | None, alpha: float | None, value: float
+) -> dict[str, object]:
+    return {
+        "dt": day,
+        "metric": metric,
+        "strategy": strategy,
+        "alpha": alpha,
+        "value": value,
+        "low": max(value - 0.03, 0.0),
+        "high": min(value + 0.02, 1.0),
+        "n": 38,
+        "effective_n": 21.5,
+        "status": "ok",
+        "reason": "",
+        "labels_digest": "5f2c",
+    }
+
+
+def made_up_drift(last: date, days: int) -> pd.DataFrame:
+    """Return drift of `days` days to `last`: quiet, but for the scores of the last one.
+
+    The first day has nothing to be compared with; on the second two items waited.
+    """
+    rows = []
+    for back in range(days - 1, -1, -1):
+        dt, first, end = last - timedelta(days=back), back == days - 1, back == 0
+        for reference in ("fixed", "trailing"):
+            psi = None if first else 0.25 if end else 0.01
+            rows.append(drift_row(dt, "psi", "prob", reference, psi, "higher" if end else None))
+            rows.append(drift_row(dt, "psi", "uncertainty", reference, None if first else 0.02))
+        rows.append(drift_row(dt, "volume_ratio", "comments", "trailing", None if first else 1.1))
+        rows.append(drift_row(dt, "cbpe_accuracy", "prob", None, 0.94))
+        rows.append(drift_row(dt, "queue_completion", "queue", None, 0.95))
+        rows.append(drift_row(dt, "queue_waiting", "queue", None, 2.0 if back == 2 else 0.0))
+        age = 30.5 if back == 2 else None
+        rows.append(drift_row(dt, "queue_age_oldest_hours", "queue", None, age))
+        rows.append(drift_row(dt, "queue_age_median_hours", "queue", None, age))
+    return pd.DataFrame(rows, columns=DRIFT.names).astype(
+        dict.fromkeys(("value", "low", "high"), "float64")
+    )
+
+
+def drift_row(
+    dt: date,
+    metric: str,
+    feature: str,
+    reference: str | None,
+    value: float | None,
+    direction: str | None = None,
+) -> dict[str, object]:
+    return {
+        "dt": dt,
+        "metric": metric,
+        "feature": feature,
+        "reference": reference,
+        "value": value,
+        "low": None if value is None else 0.9 * value,
+        "high": None if value is None else 1.1 * value,
+        "direction": direction,
+        "n": 2000,
+        "reference_n": 2000,
+        "status": "insufficient" if value is None else "ok",
+        "reason": "0 comments of the reference; 200 are needed" if value is None else "",
+    }

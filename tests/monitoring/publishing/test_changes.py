@@ -1,0 +1,90 @@
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.monitoring.publishing.changes import COMPARED, Change
+from modwatch.monitoring.publishing.changes import changes as changes_of
+from modwatch.monitoring.publishing.facts import DayFacts, DayTables
+from modwatch.monitoring.publishing.keys import deployed_estimates
+
+DAY = date(2026, 1, 5)
+FACTS = DayFacts(
+    comments=2000,
+    quarantined=0,
+    flagged=3,
+    routed=100,
+    labelled=100,
+    model_version="1",
+    strategy="uncertainty",
+    review_fraction=0.05,
+    checks="passed",
+)
+
+
+def changes(now, before, *, among):
+    tables = DayTables(measurements=now, day_before=before)
+    estimates = deployed_estimates(tables, FACTS)
+    return changes_of(estimates.day, estimates.day_before, among=among)
+
+
+def table(metric="accuracy", value=0.9, half=0.02, n=100, status="ok", strategy=None, alpha=None):
+    row = {"metric": metric, "value": value, "low": value - half, "high": value + half}
+    return pd.DataFrame([row | {"n": n, "status": status, "strategy": strategy, "alpha": alpha}])
+
+
+def test_intervals_that_lie_far_apart_are_a_change():
+    count, changed = changes(table(value=0.7), table(value=0.9), among=16)
+    assert (count, changed) == (1, [Change(metric="accuracy", before=0.9, now=0.7)])
+
+
+def test_what_is_equal_or_insufficient_or_new_is_none():
+    same = changes(table(), table(), among=1)
+    absent = changes(table(value=0.1, status="insufficient"), table(), among=1)
+    new = changes(table(), table().iloc[:0], among=1)
+    assert same == (1, [])
+    assert absent == new == (0, [])
+
+
+def test_the_more_is_asked_the_larger_a_change_must_be():
+    one, other = table(value=0.90), table(value=0.935)
+    assert changes(one, other, among=1)[1]
+    assert not changes(one, other, among=16)[1]
+
+
+def test_other_settings_are_not_compared():
+    elsewhere = {"metric": "oc_accuracy", "strategy": "toxicity", "alpha": 0.05}
+    assert changes(table(value=0.1, **elsewhere), table(**elsewhere), among=1) == (0, [])
+
+
+def test_a_day_seen_whole_may_still_differ_by_chance():
+    """All three flagged comments were right, then five of nine: known exactly, and no news."""
+    before = table("precision_flagged", 1.0, half=0.0, n=3)
+    now = table("precision_flagged", 5 / 9, half=0.0, n=9)
+    assert changes(now, before, among=1) == (1, [])
+    before, now = before.assign(n=300), now.assign(n=900)
+    assert changes(now, before, among=16)[1]
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
+def test_neither_side_is_preferred(one, other, half):
+    there = changes(table(value=one, half=half), table(value=other, half=half), among=4)
+    back = changes(table(value=other, half=half), table(value=one, half=half), among=4)
+    assert len(there[1]) == len(back[1])
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("among", [2 * len(COMPARED)])
+def test_days_without_change_stay_without_in_nineteen_of_twenty(among):
+    """Two days of 400 labelled comments each, many times: every question may fail once in 320."""
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(2000):
+        shares = rng.binomial(400, 0.9, size=2) / 400
+        half = 1.96 * np.sqrt(shares * (1 - shares) / 400)
+        now, before = (table(value=v, half=h) for v, h in zip(shares, half, strict=True))
+        found += len(changes(now, before, among=among)[1])
+    assert found / 2000 < 2 * 0.05 / among

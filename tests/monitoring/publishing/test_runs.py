@@ -1,0 +1,333 @@
+import dataclasses
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.common.errors import MetricInputError, TrackingError
+from modwatch.common.mlflow_client import connect, experiment_id, midnight_ms, runs_tagged
+from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+from modwatch.monitoring.publishing.facts import DayTables, UnmeasuredDay
+from modwatch.monitoring.publishing.history import PublishedDay
+from modwatch.monitoring.publishing.keys import (
+    MAX_KEYS,
+    day_labels,
+    day_metrics,
+    deployed_estimates,
+)
+from modwatch.monitoring.publishing.runs import (
+    publish_day,
+    publish_unmeasured,
+    published_days,
+    published_digests,
+)
+from modwatch.statistics.live.groups import compare_scores
+
+DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
+TAGS = {"kind": "day", "day": DAY.isoformat()}
+
+
+def metrics_of(tables, facts):
+    return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
+
+
+@pytest.fixture
+def publish(mlflow_url, experiment, measure, facts):
+    """Publish a day: `publish(day, shift=0.0)`."""
+
+    def publish_made_up(day, shift=0.0):
+        return publish_day(
+            day,
+            tables=DayTables(measurements=measure(day, shift)),
+            facts=facts,
+            tracking_uri=mlflow_url,
+            experiment=experiment,
+        )
+
+    return publish_made_up
+
+
+@pytest.fixture
+def live(mlflow_url, experiment):
+    """List the runs that MLflow shows."""
+
+    def list_live():
+        with connect(mlflow_url) as client:
+            return runs_tagged(client, experiment_id(client, experiment), {"kind": "day"})
+
+    return list_live
+
+
+def test_a_run_says_all_about_its_day(
+    mlflow_url, experiment, full_tables, facts, pictures, live, capfd
+):
+    incident = ActiveAlert(
+        rule="scores_jumped",
+        subject="prob",
+        severity="warning",
+        since=DAY,
+        description="psi 0.25",
+        headline="The scores differ",
+    )
+    facts = dataclasses.replace(facts, alerts=(incident,))
+    run_id = publish_day(
+        DAY,
+        tables=dataclasses.replace(full_tables(DAY), **pictures),
+        facts=facts,
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    assert capfd.readouterr() == ("", "")  # MLflow would print two lines a run
+    [run] = live()
+    assert run.info.run_id == run_id
+    assert run.info.run_name == "2026-01-05"
+    assert run.info.status == "FINISHED"
+    assert run.info.end_time - run.info.start_time == 24 * 3600 * 1000
+    assert run.data.metrics == metrics_of(full_tables(DAY), facts)
+    assert len(run.data.metrics) <= MAX_KEYS
+    assert run.data.params == {
+        "model_version": "3",
+        "strategy": "uncertainty",
+        "review_fraction": "0.02",
+    }
+    expected = {
+        "day": "2026-01-05",
+        "checks": "warned",
+        "status": "warning since 2026-01-05",
+        "comments": "2,000",
+        "accuracy": "0.960 (0.93–0.98)",
+        "OC-Acc": "0.964 (0.93–0.98)",
+        "RE": "0.400 (0.37–0.42)",
+        "labels": "38 of 40",
+        "estimates": "1 insufficient",
+        "window": "12 of 14 days",
+        "drift": "shift",
+        "alerts": "warning: The scores differ",
+        "mlflow.modwatch.rules": "warning: scores jumped",
+    }
+    assert expected.items() <= run.data.tags.items()
+    assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
+    labels = day_labels(deployed_estimates(full_tables(DAY), facts))
+    assert PublishedDay.of(run).labels == labels
+    assert labels
+    assert _artifacts(mlflow_url, run_id) == {
+        *(
+            f"figures/{name}.png"
+            for name in ("collaboration", "collaboration_window", "drift", "queue", "reliability")
+        ),
+        *(f"figures/{name}.png" for name in ("scores", "what_if")),
+        *(
+            f"tables/{name}.{kind}"
+            for name in ("drift", "measurements", "what_if", "window_measurements")
+            for kind in ("csv", "json")
+        ),
+    }
+
+
+def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
+    with connect(mlflow_url) as client:
+        path = client.download_artifacts(publish(DAY), "tables/measurements.csv", str(tmp_path))
+    table = pd.read_csv(path, parse_dates=["dt"])
+    expected = measure(DAY)
+    assert list(table.columns) == MEASUREMENTS.names
+    pd.testing.assert_series_equal(table["value"], expected["value"])
+
+
+def test_no_name_from_the_comments_is_a_formula(mlflow_url, experiment, measure, facts, tmp_path):
+    prob = np.linspace(0, 1, 400)
+    members = {("platform", name): prob < 0.5 for name in ("=1+1", "fine")}
+    groups = compare_scores(prob, prob > 0.7, prob > 0.9, members).assign(dt=DAY, scope="day")
+    run_id = publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY), comment_groups=groups),
+        facts=facts,
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    with connect(mlflow_url) as client:
+        path = client.download_artifacts(run_id, "tables/comment_groups.csv", str(tmp_path))
+    table = pd.read_csv(path)
+    assert set(table["group"]) == {"'=1+1", "fine"}
+    assert table["difference"].min() < 0, "numbers stay"
+
+
+def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts, tmp_path):
+    """Of the drift, only the day's own rows; what is unknown is empty, not the word nan."""
+    tables = full_tables(DAY)
+    run_id = publish_day(
+        DAY,
+        tables=tables,
+        facts=facts,
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    with connect(mlflow_url) as client:
+        folder = client.download_artifacts(run_id, "tables", str(tmp_path))
+    drift = pd.read_csv(f"{folder}/drift.csv")
+    assert set(drift["dt"]) == {"2026-01-05"}
+    assert len(drift) == (tables.drift["dt"] == DAY).sum()
+    choices = json.loads((Path(folder) / "what_if.json").read_text())
+    assert len(choices["data"]) == len(tables.what_if)
+    text = (Path(folder) / "drift.json").read_text()
+    assert '"nan"' not in text
+    assert '"None"' not in text
+
+
+def test_a_check_page_is_kept_and_linked(mlflow_url, experiment, measure, facts, live):
+    run_id = publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY)),
+        facts=dataclasses.replace(facts, check_page_url=None),
+        check_page="<p>fine</p>",
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert f"{run_id}/artifacts/checks.html" in run.data.tags["mlflow.note.content"]
+
+
+def test_keys_of_an_earlier_version_are_not_shown_again(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:
+        [run] = live()
+        client.log_metric(run.info.run_id, "sampling_interval/auroc_low", 0.5)
+    assert "sampling_interval/auroc_low" not in published_days(mlflow_url, experiment)[DAY]
+
+
+def test_publishing_again_replaces_the_run(publish, live):
+    old = publish(DAY)
+    other_day = publish(NEXT_DAY)
+    new = publish(DAY, shift=0.01)
+    assert {run.info.run_id for run in live()} == {new, other_day}
+    assert old not in {new, other_day}
+    values = {run.info.run_id: run.data.metrics["single_day/accuracy"] for run in live()}
+    assert values[new] == 0.95 + 0.01
+
+
+def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:  # killed after the first step
+        client.create_run(experiment_id(client, experiment), tags=TAGS)
+    assert len(live()) == 2
+    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
+    new = publish(DAY)
+    assert [run.info.run_id for run in live()] == [new]
+
+
+def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:  # killed before the last step
+        left_over = client.create_run(experiment_id(client, experiment), tags=TAGS)
+        client.set_terminated(left_over.info.run_id)
+    new = publish(DAY)
+    assert [run.info.run_id for run in live()] == [new]
+
+
+def test_published_days_are_rows_for_the_timeline(mlflow_url, experiment, publish, measure, facts):
+    publish(NEXT_DAY, shift=0.01)
+    publish(DAY)
+    assert published_days(mlflow_url, experiment) == {
+        DAY: metrics_of(DayTables(measurements=measure(DAY)), facts),
+        NEXT_DAY: metrics_of(DayTables(measurements=measure(NEXT_DAY, 0.01)), facts),
+    }
+
+
+def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
+    publish_day(
+        DAY,
+        tables=DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names)),
+        facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert run.data.metrics["day/comments"] == 0
+    assert run.data.tags["labels"] == "0 of 0"
+    assert run.data.tags["accuracy"] == "insufficient"
+
+
+def test_a_day_rejected_after_it_was_measured_is_marked(
+    mlflow_url, experiment, measure, facts, live
+):
+    publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY)),
+        facts=dataclasses.replace(facts, checks="rejected"),
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
+    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
+
+
+def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, publish, live):
+    """With the reason, the page and the alerts; and the day's measurement replaces it."""
+    volume = ActiveAlert(
+        rule="volume_low",
+        subject="",
+        severity="critical",
+        since=DAY,
+        description="0.1 of 0.33",
+        headline="Few comments",
+    )
+    day = UnmeasuredDay(
+        day=DAY,
+        status="rejected",
+        reason="`empty_day`: 0 rows, allowed: at least 1",
+        landed=0,
+        alerts=(volume,),
+        airflow_run_url="http://localhost:8080/dags/score_comments/runs",
+    )
+    run_id = publish_unmeasured(
+        day, check_page="<p>bad</p>", tracking_uri=mlflow_url, experiment=experiment
+    )
+    [run] = live()
+    assert (run.info.run_name, run.info.status) == ("2026-01-05", "FAILED")
+    assert run.info.start_time == midnight_ms(DAY)
+    assert run.data.metrics == {"day/alerts": 1.0}
+    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: Few comments"}
+    assert expected.items() <= run.data.tags.items()
+    assert published_digests(mlflow_url, experiment) == {DAY: day.digest}
+    first, links = run.data.tags["mlflow.note.content"].splitlines()
+    assert first.startswith("**REJECTED**: `empty_day`: 0 rows, allowed: at least 1. ")
+    assert "**critical**: Few comments, since 2026-01-05." in first
+    assert f"{run_id}/artifacts/checks.html" in links
+    measured = publish(DAY)
+    [run] = live()
+    assert (run.info.run_id, run.info.status) == (measured, "FINISHED")
+
+
+def test_refused_measurements_leave_the_old_run(
+    mlflow_url, experiment, publish, live, measure, facts
+):
+    old = publish(DAY)
+    with pytest.raises(MetricInputError):
+        publish_day(
+            DAY,
+            tables=DayTables(measurements=measure(DAY).drop(columns="metric")),
+            facts=facts,
+            tracking_uri=mlflow_url,
+            experiment=experiment,
+        )
+    assert [run.info.run_id for run in live()] == [old]
+
+
+def test_no_server_is_a_tracking_error(free_port, measure, facts):
+    with pytest.raises(TrackingError, match="MODWATCH_MLFLOW_URL"):
+        publish_day(
+            DAY,
+            tables=DayTables(measurements=measure(DAY)),
+            facts=facts,
+            tracking_uri=f"http://127.0.0.1:{free_port}",
+        )
+
+
+def _artifacts(mlflow_url, run_id):
+    with connect(mlflow_url) as client:
+        folders = [item.path for item in client.list_artifacts(run_id)]
+        return {item.path for folder in folders for item in client.list_artifacts(run_id, folder)}

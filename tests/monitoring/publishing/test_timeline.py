@@ -1,0 +1,159 @@
+import math
+from datetime import date, timedelta
+
+import pytest
+
+from modwatch.common.errors import MetricInputError
+from modwatch.common.mlflow_client import (
+    connect,
+    experiment_id,
+    log_points,
+    midnight_ms,
+    points_of,
+    published_points,
+    runs_tagged,
+)
+from modwatch.monitoring.publishing.timeline import publish_timeline, start_timeline
+
+FIRST = date(2026, 1, 30)
+
+
+def rows_of(days, keys=3, shift=0.0):
+    """Make rows over a month's end, with values that only a full double holds."""
+    return {
+        FIRST + timedelta(days=day): {
+            f"model/m{key}": (day + 1) / 3 + key + shift for key in range(keys)
+        }
+        for day in range(days)
+    }
+
+
+@pytest.fixture
+def publish(mlflow_url, experiment):
+    """Publish rows to this test's experiment."""
+
+    def publish_rows(rows):
+        return publish_timeline(rows, tracking_uri=mlflow_url, experiment=experiment)
+
+    return publish_rows
+
+
+@pytest.fixture
+def history(mlflow_url, experiment):
+    """Return (run id, every point with its time) of the only timeline that MLflow shows."""
+
+    def read_history():
+        with connect(mlflow_url) as client:
+            [run] = runs_tagged(client, experiment_id(client, experiment), {"kind": "timeline"})
+            points = [
+                (point.step, key, point.value, point.timestamp)
+                for key in run.data.metrics
+                for point in client.get_metric_history(run.info.run_id, key)
+            ]
+            return run.info.run_id, sorted(points)
+
+    return read_history
+
+
+def expected(rows):
+    first = min(rows)
+    return sorted(
+        ((day - first).days, key, value, midnight_ms(day))
+        for day, row in rows.items()
+        for key, value in row.items()
+    )
+
+
+def test_steps_are_days_and_times_are_midnights(publish, history):
+    rows = rows_of(4)
+    run_id = publish(rows)
+    assert history() == (run_id, expected(rows))
+
+
+def test_the_same_rows_again_change_nothing(publish, history, mlflow_url):
+    run_id = publish(rows_of(3))
+    with connect(mlflow_url) as client:
+        before = client.get_run(run_id).to_dictionary()
+        assert publish(rows_of(3)) == run_id
+        assert client.get_run(run_id).to_dictionary() == before
+    assert history() == (run_id, expected(rows_of(3)))
+
+
+def test_a_new_day_and_a_new_key_are_appended(publish, history, mlflow_url):
+    run_id = publish(rows_of(3))
+    assert publish(rows_of(5)) == run_id
+    assert publish(rows_of(5, keys=4)) == run_id
+    assert history() == (run_id, expected(rows_of(5, keys=4)))
+    with connect(mlflow_url) as client:
+        assert client.get_run(run_id).data.tags["last_day"] == "2026-02-03"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [rows_of(3, shift=0.1), rows_of(2), rows_of(3, keys=2)],
+    ids=["a value changed", "a day vanished", "a key vanished"],
+)
+def test_what_cannot_be_appended_is_built_anew(publish, history, rows):
+    old = publish(rows_of(3))
+    new = publish(rows)
+    assert new != old
+    assert history() == (new, expected(rows))
+
+
+def test_an_earlier_day_moves_the_steps(publish, history):
+    rows = rows_of(3)
+    publish(rows)
+    longer = {FIRST - timedelta(days=2): {"model/m0": 1.0}} | rows
+    run_id = publish(longer)
+    assert history() == (run_id, expected(longer))
+
+
+def test_a_killed_append_is_completed_without_doubling(publish, history, mlflow_url):
+    run_id = publish(rows_of(2))
+    with connect(mlflow_url) as client:  # killed half-way through the new day
+        some = set(sorted(points_of(rows_of(3), first=FIRST))[:7])
+        log_points(client, run_id, some, first=FIRST)
+    assert publish(rows_of(3)) == run_id
+    assert history() == (run_id, expected(rows_of(3)))
+
+
+def test_a_killed_rebuild_leaves_the_old_and_is_removed(publish, history, mlflow_url, experiment):
+    publish(rows_of(2))
+    changed = rows_of(2, shift=0.5)
+    with connect(mlflow_url) as client:  # killed before the new run was finished
+        where = experiment_id(client, experiment)
+        left_over = start_timeline(client, where, changed)
+        log_points(client, left_over, points_of(changed, first=FIRST), first=FIRST)
+    run_id = publish(changed)
+    assert run_id != left_over
+    assert history() == (run_id, expected(changed))
+
+
+def test_more_points_than_one_call_takes(publish, history):
+    rows = rows_of(101, keys=10)
+    run_id = publish(rows)
+    assert history() == (run_id, expected(rows))
+
+
+def test_logging_a_point_twice_leaves_one(mlflow_url, experiment):
+    points = points_of(rows_of(1), first=FIRST)
+    with connect(mlflow_url) as client:
+        run_id = start_timeline(client, experiment_id(client, experiment), rows_of(1))
+        for _ in range(2):
+            log_points(client, run_id, points, first=FIRST)
+        assert published_points(client, run_id) == points
+        assert len(client.get_metric_history(run_id, "model/m0")) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({}, "no values"),
+        ({FIRST: {}}, "no values"),
+        ({FIRST: {"model/m": math.nan}}, "not finite"),
+        (rows_of(1, keys=61), "at most 60"),
+    ],
+)
+def test_rows_that_cannot_be_drawn_are_refused(publish, rows, message):
+    with pytest.raises(MetricInputError, match=message):
+        publish(rows)

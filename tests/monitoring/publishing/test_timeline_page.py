@@ -1,0 +1,162 @@
+"""The timeline's page: lines are levels told from noise; all else has its interval."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from modwatch.common.mlflow_client import connect, experiment_id, runs_tagged
+from modwatch.monitoring.incidents.incidents import MetricValue
+from modwatch.monitoring.incidents.level_changes import level_changes
+from modwatch.monitoring.incidents.rules import load_rules
+from modwatch.monitoring.publishing.history import PublishedDay, thresholds
+from modwatch.monitoring.publishing.keys import COUNTED
+from modwatch.monitoring.publishing.timeline import publish_timeline
+from modwatch.monitoring.publishing.timeline_page import timeline_page
+
+FIRST = date(2026, 1, 5)
+KEY = "single_day/accuracy"
+
+
+def days_of(levels, **of_the_last):
+    """Make days whose accuracy has these levels, each ± 0.03, and a count of comments."""
+    noise = np.random.default_rng(3).normal(0, 0.012, len(levels))
+    made = []
+    for number, (level, error) in enumerate(zip(levels, noise, strict=True)):
+        value = float(np.clip(level + error, 0, 1))
+        made.append(
+            {
+                "day": FIRST + timedelta(days=number),
+                "metrics": {KEY: value, "day/comments": 2000.0 + number},
+                "intervals": {KEY: (max(value - 0.03, 0.0), min(value + 0.03, 1.0))},
+                "model_version": "1",
+            }
+        )
+    made[-1] |= of_the_last
+    return [PublishedDay(**each) for each in made]
+
+
+class Elements(HTMLParser):
+    """Counts elements by tag and class."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.counts = {}
+        self.tags = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        name = (tag, dict(attributes).get("class"))
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self.tags.add(tag)
+
+
+def test_noise_is_dots_with_intervals_and_no_line():
+    page = timeline_page(days_of([0.95] * 20), {})
+    counts = Elements(page).counts
+    assert ("line", "level") not in counts
+    assert counts["line", "interval"] == counts["circle", "dot"] == 20
+    assert "no fall told from noise" in page
+    assert "polyline" not in page
+    assert "<path" not in page
+
+
+def test_a_fall_has_the_level_before_and_the_level_now():
+    page = timeline_page(days_of([0.95] * 14 + [0.75] * 6), {})
+    assert Elements(page).counts["line", "level"] == 2
+    assert f"fell on about {FIRST + timedelta(days=14)} by 0." in page
+    assert "now 0.7" in page
+
+
+def test_a_fall_has_the_day_that_its_alert_says():
+    rng = np.random.default_rng(37)  # days with few labels: without their number, a day earlier
+    labels = rng.choice([40, 200, 400], size=22)
+    value = rng.binomial(labels, [0.95] * 15 + [0.82] * 7) / labels
+    margin = 1.96 * np.sqrt(np.clip(value * (1 - value), 0.01, 1) / labels)
+    low, high = np.maximum(value - margin, 0), np.minimum(value + margin, 1)
+    days = [FIRST + timedelta(days=number) for number in range(labels.size)]
+    alert = level_changes(
+        MetricValue(day=day, metric="accuracy", value=v, low=a, high=b, n=500, effective_n=n)
+        for day, v, a, b, n in zip(days, value, low, high, labels.astype(float), strict=True)
+    )[-1]
+    published = [
+        PublishedDay(day=day, metrics={KEY: v}, intervals={KEY: (a, b)}, labels={KEY: float(n)})
+        for day, v, a, b, n in zip(days, value, low, high, labels, strict=True)
+    ]
+    said = f"fell on about {alert.change.day} by"
+    assert said in timeline_page(published, {})
+    uncounted = [replace(day, labels={}) for day in published]
+    assert said not in timeline_page(uncounted, {})
+
+
+def test_what_is_counted_is_columns_without_intervals():
+    counts = Elements(timeline_page(days_of([0.95] * 3), {})).counts
+    assert counts["line", "column"] == 3
+
+
+def test_models_incidents_and_rejected_days_are_on_every_chart():
+    days = days_of([0.95] * 6, model_version="2", alerts={"critical": ["volume_low"]},
+                   status="critical since 2026-01-10")  # fmt: skip
+    gone = PublishedDay(day=FIRST + timedelta(days=7), metrics={"day/alerts": 1.0},
+                        status="rejected", alerts={"critical": ["volume_low"]})  # fmt: skip
+    page = timeline_page([*days, gone], {})
+    counts = Elements(page).counts
+    panels = counts["figure", None]
+    assert panels == 3
+    assert counts["line", "model"] == panels
+    assert counts["rect", "unmeasured"] == panels
+    assert counts["rect", "critical"] == panels + 2, "on every chart, and two days of the incident"
+    assert "2026-01-12: rejected" in page
+
+
+def test_the_bounds_of_the_alert_rules_are_drawn():
+    bounds = thresholds(load_rules())
+    assert bounds["collaboration/oc_accuracy"] == [(0.85, "oc accuracy low")]
+    assert {key for key in bounds if key.startswith("drift/")} >= {"drift/score_psi"}
+    day = PublishedDay(
+        day=FIRST,
+        metrics={"collaboration/oc_accuracy": 0.97},
+        intervals={"collaboration/oc_accuracy": (0.95, 0.98)},
+    )
+    page = timeline_page([day], bounds)
+    assert Elements(page).counts["line", "threshold"] == 1
+    assert "oc accuracy low: 0.85" in page
+
+
+def test_a_hostile_name_is_text_and_nothing_runs():
+    days = days_of([0.95] * 3, model_version="<script>alert(1)</script>",
+                   alerts={"warning": ["<img src=x>"]})  # fmt: skip
+    page = timeline_page(days, {})
+    tags = Elements(page).tags
+    assert not tags & {"script", "img", "link", "iframe"}
+    assert "default-src 'none'" in page
+
+
+@pytest.fixture
+def publish(mlflow_url, experiment):
+    """Publish days as the timeline."""
+
+    def publish_days(days):
+        rows = {day.day: day.counted for day in days}
+        page = timeline_page(days, {})
+        return publish_timeline(rows, page=page, tracking_uri=mlflow_url, experiment=experiment)
+
+    return publish_days
+
+
+def test_the_page_is_the_first_artifact_and_estimates_are_no_points(
+    mlflow_url, experiment, publish, tmp_path
+):
+    run_id = publish(days_of([0.95] * 9))
+    with connect(mlflow_url) as client:
+        [run] = runs_tagged(client, experiment_id(client, experiment), {"kind": "timeline"})
+        assert set(run.data.metrics) <= set(COUNTED)
+        assert run.data.tags["mlflow.note.content"].startswith("[Timeline](<http")
+        assert [file.path for file in client.list_artifacts(run_id)] == ["timeline.html"]
+        assert publish(days_of([0.95] * 8 + [0.6])) == run_id, "the counts are the same"
+        path = client.download_artifacts(run_id, "timeline.html", str(tmp_path))
+    changed = timeline_page(days_of([0.95] * 8 + [0.6]), {})
+    assert Path(path).read_text("utf-8") == changed, "an estimate that changed is drawn again"

@@ -1,0 +1,42 @@
+"""The small lake, as a task of Airflow finds it: in its environment."""
+
+from typing import Any
+
+import pytest
+from small_audits import begin
+
+from installation import Installation
+from modwatch.installation.resources import Resources
+from modwatch.pipeline.airflow import audits
+
+
+@pytest.fixture
+def at(small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
+    """The small lake, which the environment names, too."""
+    for name, value in small_home.env.items():
+        monkeypatch.setenv(name, value)
+    return small
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What Airflow is asked to show to people."""
+    shown: list[dict[str, Any]] = []
+
+    def upsert(**question: Any) -> None:
+        shown.append(question)
+
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", upsert)
+    monkeypatch.setattr(audits, "upsert_hitl_detail", upsert)
+    return shown
+
+
+@pytest.fixture(autouse=True)
+def address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://airflow.test")
+
+
+@pytest.fixture
+def drawn(at: Resources) -> Resources:
+    begin(at)
+    return at

@@ -1,0 +1,140 @@
+"""What the scheduler loads for its tasks, and that a process forked afterwards can use it."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from modwatch.installation.stack.airflow import AirflowHome
+
+#: Works in a forked child with all that was loaded before: PyTorch and BLAS with threads, Great
+#: Expectations, Delta tables. A lock that some thread held while it was forked would block it.
+FORKED = """
+import os, sys, threading
+import logging
+logging.disable(logging.INFO)
+from modwatch.pipeline.airflow.executor import preload
+from modwatch.settings import load_settings
+
+preload(load_settings())
+for name in ("great_expectations", "matplotlib", "mlflow", "torch", "transformers"):
+    assert name in sys.modules, name
+import torch
+assert not torch.cuda.is_initialized()
+assert threading.enumerate() == [threading.main_thread()]
+
+pid = os.fork()
+if pid == 0:
+    import datetime
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    from modwatch.data.lake.delta import Lake
+    from modwatch.data.validation.expectations import validate_rows
+    from modwatch.data.validation.result import ValidationRule
+
+    torch.set_num_threads(2)
+    square = torch.ones(600, 600)
+    assert float((square @ square)[0, 0]) == 600
+    assert np.linalg.inv(np.eye(600)).trace() == 600
+    lake, day = Lake(root=sys.argv[1]), datetime.date(2026, 1, 5)
+    lake.replace("profiles", day, [])
+    words = {"allowed": "false", "expectation": "no flag", "remedy": "none"}
+    rule = ValidationRule(name="flag", level="row", severity="critical", **words)
+    first, _ = validate_rows(pd.DataFrame({"flag": [False, True]}), [rule])
+    assert first.tolist() == [0, 1]
+    os._exit(0)
+_, status = os.waitpid(pid, 0)
+assert os.waitstatus_to_exitcode(status) == 0
+print("forked")
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program, as the scheduler does: with two threads for BLAS, whatever the tests set."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+
+
+def test_a_forked_process_uses_what_was_loaded(tmp_path, services) -> None:
+    done = run(FORKED, str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("forked\n")
+
+
+def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(services) -> None:
+    done = run(
+        """
+        import sys
+        sys.modules["matplotlib"] = None  # as if it was not installed
+        from modwatch.pipeline.airflow import executor
+        from modwatch.settings import load_settings
+
+        warnings = []
+        executor._log.warning = lambda text, *given: warnings.append(text % given)
+        executor.preload(load_settings())
+        assert "great_expectations" in sys.modules and "mlflow" in sys.modules
+        print(warnings)
+        """
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "matplotlib.figure is missing; tasks that use it fail." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "variables"),
+    [
+        ("remote", {"MODWATCH_SCORER": "http://127.0.0.1:8095"}),
+        (
+            "own",
+            {
+                "MODWATCH_SOURCE__KIND": "files",
+                "MODWATCH_SOURCE__PATH": "{dt}.jsonl",
+                "MODWATCH_SOURCE__OWN_SCORES": "true",
+            },
+        ),
+    ],
+)
+def test_tasks_that_need_no_pytorch_have_none(
+    module: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, services
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = run(
+        """
+        import sys
+        from modwatch.pipeline.airflow.executor import preload
+        from modwatch.settings import load_settings
+
+        preload(load_settings())
+        print("torch" in sys.modules, f"modwatch.models.scoring.{sys.argv[1]}" in sys.modules)
+        """,
+        module,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("False True\n")
+
+
+def test_airflow_can_load_the_executor_of_a_stack(tmp_path, services) -> None:
+    home = AirflowHome.create(tmp_path, url="http://127.0.0.1:8080", database_url="sqlite://")
+    code = """
+    from airflow.executors.executor_loader import ExecutorLoader
+    executor, _ = ExecutorLoader.import_default_executor_cls()
+    print(executor.__name__, executor.is_local)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, **home.env},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("PreloadingExecutor True\n")

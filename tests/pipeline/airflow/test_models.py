@@ -1,0 +1,204 @@
+"""The tasks of train_model: one version a run, a gate, and what a person decides."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from airflow.sdk.exceptions import ParamValidationError, TaskAwaitingInput
+from mlflow import MlflowClient
+
+from installation import Installation
+from modwatch.common.errors import ModelError, SettingsError
+from modwatch.data.sources.community import Community
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.models.evaluation import Evaluation
+from modwatch.models.registry import log_evaluation, read_evaluation, version_tags
+from modwatch.pipeline import model
+from modwatch.pipeline.airflow import models
+from modwatch.pipeline.airflow.model_form import FORM
+from modwatch.pipeline.airflow.models import PROMOTE, REJECT, SHADOW, Promotion
+from pipeline.airflow.answers import answer, context
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+COMMUNITY = Community(seed=7)
+FORM_VALUES = {name: param.value for name, param in FORM.items()}
+RUN = SimpleNamespace(run_id="manual__1")
+
+
+def written(path: Path, texts: Any, labels: Any, groups: Any = None) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True)):
+            values = {"text": text, "label": int(label)}
+            values |= {} if groups is None else {"groups": groups[row]}
+            file.write(json.dumps(values) + "\n")
+    return path
+
+
+@pytest.fixture
+def home(
+    install: Callable[..., Installation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
+    """An installation with files of labelled comments, which the environment names."""
+    known = COMMUNITY.training_comments(3_000)
+    groups = [["one"] if row % 2 else ["two", "three"] for row in range(1_500)]
+    training = written(tmp_path / "training.jsonl", known.texts[:1500], known.labels[:1500])
+    tested = written(tmp_path / "tested.jsonl", known.texts[1500:], known.labels[1500:], groups)
+    made = install(training_data=(str(training),), evaluation_data=str(tested))
+    for name, value in made.env.items():
+        text = json.dumps([str(training)]) if name == "MODWATCH_TRAINING_DATA" else value
+        monkeypatch.setenv(name, text)
+    return made
+
+
+def registered(at: Resources, rows: list[dict[str, Any]], champion: str | None = "1") -> str:
+    """Register a version with an evaluation; return it."""
+    client = MlflowClient(at.settings.mlflow_url)
+    first = client.get_model_version("toxicity", "1")
+    made = client.create_model_version("toxicity", source=first.source)
+    evaluation = Evaluation(
+        version=str(made.version), champion=champion, comments=100, toxic=10, digest="d",
+        strategy="uncertainty", review_fraction=0.1, rows=rows,
+    )  # fmt: skip
+    log_evaluation(
+        "toxicity", str(made.version), evaluation.to_json(), passed=evaluation.passed,
+        tracking_uri=at.settings.mlflow_url,
+    )  # fmt: skip
+    return str(made.version)
+
+
+def row(verdict: str = "not worse") -> dict[str, Any]:
+    values = {"champion": 0.8, "challenger": 0.81, "difference": 0.01, "low": -0.005, "high": 0.02}
+    return {"metric": "average_precision", **values, "verdict": verdict}
+
+
+def test_a_run_makes_one_version_and_says_what_it_does(
+    home: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="modwatch.pipeline.airflow.models")
+    form = {**FORM_VALUES, "max_examples": 400, "epochs": 1}
+    version = models.train.function(params=form, dag_run=RUN)
+    assert version == models.train.function(params=form, dag_run=RUN)
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("rows" in line for line in logged)
+    assert any(line.startswith("training: step") for line in logged)
+    assert not any(text[:30] in line for text in COMMUNITY.training_comments(50).texts
+                   for line in logged)  # fmt: skip
+    assert models.evaluate.function(version) in ("passed", "failed")
+    with open_resources(home.settings) as at:
+        made = Evaluation.from_json(read_evaluation("toxicity", version, at.settings.mlflow_url))
+        names = {each["metric"] for each in made.rows}
+    assert made.champion == "1"
+    assert made.comments == 1_500
+    assert {"average_precision", "calibration_auprc", "oc_auroc", "false_positive_rate_gap"} < names
+    assert "| Average precision " in made.describe()
+
+
+def test_comments_of_the_evaluation_are_left_out_of_training(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        frozen = at.settings.evaluation_data
+        whole = model.corpus(at, {**FORM_VALUES, "data": [str(frozen)]})
+        assert len(whole.texts) == 0
+        assert whole.left_out["in_the_evaluation_data"] == 1_500
+
+
+def test_without_files_there_is_a_sentence(
+    install: Callable[..., Installation], home: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TRAINING", "EVALUATION"):
+        monkeypatch.delenv(f"MODWATCH_{name}_DATA")
+    with open_resources(install("bare").settings) as at:
+        with pytest.raises(SettingsError, match="name files in the form"):
+            model.corpus(at, FORM_VALUES)
+        with pytest.raises(SettingsError, match="MODWATCH_EVALUATION_DATA is not set"):
+            model.evaluate(at, "1")
+
+
+def test_the_champion_beside_itself_and_the_first_model_pass(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        made = model.evaluate(at, "1")
+        assert made.champion is None
+        assert made.passed
+        assert "There is no champion to compare with" in made.describe()
+
+
+def test_a_worse_version_stops_at_the_gate(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        worse, fine = registered(at, [row("worse")]), registered(at, [row(), row("unclear")])
+        source = MlflowClient(at.settings.mlflow_url).get_model_version("toxicity", "1").source
+        new = MlflowClient(at.settings.mlflow_url).create_model_version("toxicity", source=source)
+        assert (
+            version_tags("toxicity", worse, at.settings.mlflow_url)["modwatch.evaluation"]
+            == "failed"
+        )
+    with pytest.raises(ModelError, match="is worse than champion 1 in average_precision"):
+        models.check.function(worse)
+    assert models.check.function(fine) == "passed"
+    with pytest.raises(ModelError, match="was not evaluated"):
+        models.check.function(str(new.version))
+
+
+@pytest.mark.parametrize(
+    ("option", "now", "shadow"),
+    [(PROMOTE, "2", None), (SHADOW, "1", "2"), (REJECT, "1", None)],
+)
+def test_what_a_person_decides_happens_and_is_kept(
+    home: Installation,
+    asked: list[dict[str, Any]],
+    option: str,
+    now: str,
+    shadow: str | None,
+) -> None:
+    with open_resources(home.settings) as at:
+        version = registered(at, [row()])
+    task = Promotion(task_id="approve", version=version)
+    with pytest.raises(TaskAwaitingInput):
+        task.execute(context(task))
+    [question] = asked
+    assert question["subject"] == f"Promote version {version} of toxicity"
+    assert question["options"] == [PROMOTE, SHADOW, REJECT]
+    assert "| Average precision | 0.8000 " in question["body"]
+    task = Promotion(task_id="approve", version=version)
+    decision = task.execute_complete(context(), answer(option))
+    assert task.execute_complete(context(), answer(option)) == decision  # woken twice
+    with open_resources(home.settings) as at:
+        assert at.champion_version() == now
+        assert at.challenger_version() == shadow
+        tags = version_tags("toxicity", version, at.settings.mlflow_url)
+        assert tags["modwatch.decision"] == decision
+        assert (tags["modwatch.decided_by"], tags["modwatch.note"]) == ("eve", "as agreed")
+        if now == version:
+            assert model.roll_back(at) == "1"
+            assert at.champion_version() == "1"
+
+
+def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        stale, other = registered(at, [row()]), registered(at, [row()])
+        model.set_alias(at, other, "champion")
+        with pytest.raises(ModelError, match="the champion is version 3 now; clear `evaluate`"):
+            model.decide(at, stale, "champion", actor="eve")
+        model.decide(at, stale, "challenger", actor="eve")
+        assert at.champion_version() == other
+
+
+def test_an_answer_that_the_question_does_not_have_is_refused(home: Installation) -> None:
+    task = Promotion(task_id="approve", version="1")
+    with pytest.raises(ParamValidationError, match="no field 'alias'"):
+        task.execute_complete(context(), answer(PROMOTE, params_input={"alias": "x"}))
+
+
+def test_evaluation_data_of_one_class_is_refused(
+    install: Callable[..., Installation], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "one.jsonl", ["a b", "c d"], np.zeros(2))
+    with (
+        open_resources(install("other", evaluation_data=str(path)).settings) as at,
+        pytest.raises(ModelError, match="needs toxic comments and others"),
+    ):
+        model.evaluate(at, "1")

@@ -1,0 +1,215 @@
+"""What the DAG files share; the notifier with real channels and a real database."""
+
+import datetime
+import re
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import RetryAction
+from receivers import Webhook, webhook
+
+from installation import Installation
+from modwatch.common import errors
+from modwatch.common.errors import SettingsError
+from modwatch.data.sources.community import Community
+from modwatch.pipeline.airflow import (
+    TASK_DEFAULTS,
+    TaskFailureNotifier,
+    TaskRepairNotifier,
+    daily_schedule,
+    day_of,
+    monthly_schedule,
+    task_of,
+)
+
+DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+WORDS = "an invented remark about a neighbour"
+
+
+def context(**changes: Any) -> dict[str, Any]:
+    """Return what Airflow hands to a callback, as far as it is read."""
+    task = SimpleNamespace(
+        dag_id="score_comments",
+        task_id="score_shard",
+        run_id="backfill__2026-01-05",
+        map_index=3,
+        start_date=DAY + datetime.timedelta(days=30),
+        log_url="http://airflow/dags/score_comments/runs/1/tasks/score_shard/mapped/3",
+    )
+    plain = {"ti": task, "exception": ValueError(WORDS), "data_interval_start": DAY}
+    return {**plain, **changes}
+
+
+@pytest.fixture
+def server(queue_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with webhook() as running:
+        values = {
+            "home": tmp_path,
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "alert_webhook_url": running.url,
+            "alert_webhook_secret": "s3cret",
+        }
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        for name, value in Installation(values=values).env.items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def test_a_month_has_a_schedule_unless_the_days_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
+    for ends in ("", "2026-01-06"):
+        if ends:
+            monkeypatch.setenv("MODWATCH_LAST_DAY", ends)
+        given, days = monthly_schedule("0 7 1 * *"), daily_schedule("0 7 1 * *")
+        assert (given["schedule"] is None) == bool(ends)
+        assert given["end_date"] is None
+        assert (days["end_date"] is None) != bool(ends)
+        assert given["max_active_runs"] > 1 == days["max_active_runs"]
+
+
+def test_every_task_tells_when_it_fails() -> None:
+    [notifier] = TASK_DEFAULTS["on_failure_callback"]
+    assert isinstance(notifier, TaskFailureNotifier)
+
+
+def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> None:
+    [notifier] = TASK_DEFAULTS["on_failure_callback"]
+    notifier(context())
+    [request] = server.requests
+    assert WORDS not in request.body.decode()
+    said = request.json
+    assert said["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
+    names = ("event", "severity", "dag", "task", "run", "day", "error")
+    assert [said[name] for name in names] == [
+        *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),
+        *("2026-01-05", "ValueError"),
+    ]
+    assert said["links"] == {"log": context()["ti"].log_url}
+
+
+def test_all_shards_of_a_run_are_one_alert_and_another_run_is_another(server: Webhook) -> None:
+    for number in range(3):
+        shard = context()
+        shard["ti"].map_index = number
+        TaskFailureNotifier()(shard)
+    other = context()
+    other["ti"].run_id = "manual__1"
+    TaskFailureNotifier()(other)
+    assert server.keys == [
+        "task/score_comments/score_shard/backfill__2026-01-05",
+        "task/score_comments/score_shard/manual__1",
+    ]
+
+
+def repaired(*, others: int = 0, tries: int = 4) -> dict[str, Any]:
+    """Return the context of a task that succeeds; `others` of its mapped instances have failed."""
+    made = context()
+    made["ti"].try_number = tries
+    made["ti"].get_ti_count = lambda **_: others
+    return made
+
+
+def test_a_repaired_task_ends_its_alert_once(server: Webhook) -> None:
+    TaskFailureNotifier()(context())
+    [notifier] = TASK_DEFAULTS["on_success_callback"]
+    notifier(repaired(others=1))  # another shard is still failed
+    assert len(server.requests) == 1
+    for _ in range(2):
+        notifier(repaired())
+    failed, recovered = (request.json for request in server.requests)
+    assert recovered["event"] == "recovered"
+    assert recovered["title"] == (
+        "[critical] Recovered: score_comments.score_shard failed for 2026-01-05"
+    )
+    assert recovered["run"] == failed["run"]
+    assert WORDS not in server.requests[1].body.decode()
+
+
+def test_a_task_that_fails_again_after_its_repair_is_told_again(server: Webhook) -> None:
+    for _ in range(2):
+        TaskFailureNotifier()(context())
+        TaskFailureNotifier()(context())
+        TaskRepairNotifier()(repaired())
+    assert [request.json["event"] for request in server.requests] == [
+        *("failed", "recovered", "failed", "recovered"),
+    ]
+    assert len(set(server.keys)) == 4
+
+
+def test_a_task_that_succeeds_sends_nothing(
+    server: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TaskRepairNotifier()(repaired(tries=2))  # after a retry, of which nobody was told
+    monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/x")
+    TaskRepairNotifier()(repaired(tries=1))  # at once: the database is not asked
+    assert server.requests == []
+
+
+def test_a_killed_task_has_a_text_in_place_of_an_error(server: Webhook) -> None:
+    TaskFailureNotifier()(context(exception=WORDS))
+    assert server.requests[0].json["error"] == "an unknown error"
+    assert WORDS not in server.requests[0].body.decode()
+
+
+def test_a_run_without_a_day_is_of_the_day_on_which_it_ran(server: Webhook) -> None:
+    TaskFailureNotifier()(context(data_interval_start=None))
+    assert server.requests[0].json["day"] == "2026-02-04"
+
+
+def test_a_day_that_has_not_ended_is_refused() -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    for day in (today, today + datetime.timedelta(days=30)):
+        with pytest.raises(SettingsError, match="has not ended"):
+            day_of(SimpleNamespace(partition_key=day.isoformat()), None)
+    yesterday = today - datetime.timedelta(days=1)
+    assert day_of(SimpleNamespace(partition_key=yesterday.isoformat()), None) == yesterday
+
+
+@pytest.mark.parametrize("key", ["", "2026-1-5", "monday", "2026-02-30", "2026-01-05T00:00:00"])
+def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None:
+    with pytest.raises(SettingsError, match="YYYY-MM-DD, as its partition key"):
+        day_of(SimpleNamespace(partition_key=key), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (errors.LakeError(), RetryAction.DEFAULT),
+        (errors.OutdatedTableError(), RetryAction.FAIL),
+        (errors.DesignError(), RetryAction.FAIL),
+        (errors.RoutingOutdatedError(), RetryAction.DEFAULT),
+        (errors.NoChampionError(), RetryAction.FAIL),
+        (OSError(), RetryAction.DEFAULT),
+    ],
+)
+def test_what_passes_by_itself_is_retried(error: Exception, action: RetryAction) -> None:
+    policy = TASK_DEFAULTS["retry_policy"]
+    assert policy.evaluate(error, try_number=1, max_tries=2).action is action
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_log_of_a_task_tells_its_rows_and_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, caplog: pytest.LogCaptureFixture, fails: bool
+) -> None:
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
+
+    def count(resources: Any, day: datetime.date) -> int:
+        read = resources.lake.replace("landed", day, Community(comments_per_day=40).read(day))
+        if fails:
+            raise ValueError(WORDS)
+        return read + sum(batch.num_rows for batch in resources.lake.read("landed", day))
+
+    run = task_of(count).function
+    with caplog.at_level("INFO"), pytest.raises(ValueError) if fails else nullcontext():  # noqa: PT011
+        run(data_interval_start=DAY)
+    [line] = [each.getMessage() for each in caplog.records if "took" in each.getMessage()]
+    read = "nothing" if fails else r"landed (\d+)"
+    assert re.fullmatch(
+        rf"count of 2026-01-05 took \d.\d s; rows read: {read}; wrote: landed (\d+)", line
+    )
+    assert WORDS not in line

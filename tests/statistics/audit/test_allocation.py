@@ -1,0 +1,266 @@
+"""Allocations: whole labels, as the rule wants them, never beyond the population."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
+from modwatch.statistics.audit import allocation
+from modwatch.statistics.audit.stratified import StratumCounts
+
+SPREADS = st.just(0.0) | st.floats(1e-6, 0.5)
+STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), min_size=1)
+
+
+def every_rule(population, spread, labels, minimum):
+    yield allocation.equal(population, labels, minimum=minimum)
+    yield allocation.proportional(population, labels, minimum=minimum)
+    for worst in (1.0, 1.1, 1e9):
+        yield allocation.neyman(population, spread, labels, worst_case=worst, minimum=minimum)
+
+
+@given(STRATA, st.integers(0, 5), st.integers(0, 10**5))
+def test_labels_are_spent_between_minimum_and_population(rows, minimum, more):
+    population, spread, _ = (np.array(column) for column in zip(*rows, strict=True))
+    least = np.minimum(population, minimum)
+    labels = int(least.sum()) + more
+    for found in every_rule(population, spread, labels, minimum):
+        assert found.sum() == min(labels, population.sum())
+        assert (found >= least).all()
+        assert (found <= population).all()
+
+
+@given(STRATA, st.integers(0, 10**4), st.randoms(use_true_random=False))
+def test_the_order_of_the_strata_moves_no_more_than_what_was_rounded(rows, more, random):
+    """What is left of rounding, less than a label a stratum, goes to the first of equal masses."""
+    shuffled = rows.copy()
+    random.shuffle(shuffled)
+    found = []
+    for each in (rows, shuffled):
+        population, spread, _ = (np.array(column) for column in zip(*each, strict=True))
+        rules = every_rule(population, spread, 2 * len(rows) + more, 2)
+        found.append([sorted(zip(each, sizes.tolist(), strict=True)) for sizes in rules])
+    for one, other in zip(*found, strict=True):
+        moved = sum(abs(a[1] - b[1]) for a, b in zip(one, other, strict=True))
+        assert moved <= 2 * len(rows)
+
+
+def test_without_ties_the_order_of_the_strata_moves_nothing():
+    population, spread = np.array([50_000, 7_000, 900, 30]), np.array([0.05, 0.21, 0.43, 0.37])
+    expected = allocation.neyman(population, spread, 613)
+    for order in itertools.permutations(range(4)):
+        chosen = list(order)
+        found = allocation.neyman(population[chosen], spread[chosen], 613)
+        assert found.tolist() == expected[chosen].tolist()
+
+
+def test_shares_are_those_of_the_rules():
+    population = np.array([90_000, 9_000, 1_000])
+    spread = np.array([0.03, 0.2, 0.5])
+    assert allocation.equal(population, 3000, minimum=0).tolist() == [1000, 1000, 1000]
+    even, by_score = population / population.sum(), population * spread
+    found = allocation.neyman(population, spread, 900, worst_case=1e9, minimum=0)
+    assert found == pytest.approx(900 * by_score / by_score.sum(), abs=2)
+    # The first stratum keeps what a random sample would give it, less an eleventh.
+    found = allocation.neyman(population, spread, 900, minimum=0)
+    assert found[0] == pytest.approx(900 * even[0] / 1.1, abs=2)
+    assert found[1] / found[2] == pytest.approx(by_score[1] / by_score[2], rel=0.05)
+    assert allocation.proportional(population, 900, minimum=0) == pytest.approx(900 * even, abs=2)
+
+
+def test_a_spread_of_nothing_is_proportional():
+    found = allocation.neyman([900, 100], [0.0, 0.0], 50, worst_case=1e9)
+    assert found.tolist() == allocation.proportional([900, 100], 50).tolist()
+
+
+def test_a_full_stratum_leaves_its_labels_to_the_others():
+    assert allocation.equal([5, 1000], 100).tolist() == [5, 95]
+    found = allocation.neyman([10, 1000], [0.5, 0.001], 200, worst_case=1e9)
+    assert found.tolist() == [10, 190]
+
+
+def test_a_budget_beyond_the_population_labels_everything():
+    for rule in (allocation.equal, allocation.proportional):
+        assert rule([5, 7], 100).tolist() == [5, 7]
+    assert allocation.pilot([5, 7], [2, 2], [0, 1], 100).tolist() == [5, 7]
+
+
+def test_the_optimal_allocation_has_the_least_variance():
+    population, positives = np.array([900, 300, 60]), np.array([9, 60, 30])
+    rate = positives / population
+
+    def variance(labels):
+        kept = (population * rate * (1 - rate) / (population - 1)) * (population - labels) / labels
+        return float((population * kept).sum())
+
+    found = allocation.optimal(population, positives, 40)
+    every = ([a, b, 40 - a - b] for a in range(2, 37) for b in range(2, 39 - a))
+    assert variance(found) <= 1.01 * min(variance(np.array(each)) for each in every)
+
+
+def test_one_stratum_that_varies_gets_all_but_the_minima():
+    assert allocation.optimal([1000, 1000, 1000], [0, 500, 1000], 100).tolist() == [2, 96, 2]
+
+
+def over_random(strata, labels):
+    """Return the variance of the stratified mean of values by stratum over that of a random one.
+
+    None where every value is the same, or every comment is labelled.
+    """
+    every = np.concatenate(strata)
+    drawn, whole = int(np.sum(labels)), every.size
+    if drawn >= whole or np.ptp(every) < 1e-6:
+        return None
+    within = sum(
+        (len(each) / whole) ** 2 * np.var(each, ddof=1) * (1 / number - 1 / len(each))
+        for each, number in zip(strata, labels, strict=True)
+        if len(each) > 1
+    )
+    return float(within / (np.var(every, ddof=1) * (1 / drawn - 1 / whole)))
+
+
+class TestPromise:
+    """However wrong the scores are: at most `worst_case` times the variance of a random sample."""
+
+    @given(
+        st.lists(st.lists(st.floats(-1, 1), min_size=1, max_size=30), min_size=1, max_size=8),
+        st.data(),
+        st.sampled_from([1.0, 1.05, 1.1, 2.0]),
+    )
+    def test_it_holds_whatever_the_comments_are(self, strata, data, worst):
+        sizes = [len(each) for each in strata]
+        labels = data.draw(st.integers(1, sum(sizes)))
+        least = allocation.safe_minima(sizes, labels, worst)
+        spare = labels - int(least.sum())
+        if spare < 0:
+            return
+        # What is left may go anywhere.
+        order = data.draw(st.permutations(range(len(sizes))))
+        given_ = least.copy()
+        for number in order:
+            more = min(spare, sizes[number] - int(given_[number]))
+            given_[number], spare = given_[number] + more, spare - more
+        ratio = over_random(strata, given_)
+        assert ratio is None or ratio <= worst + 1e-6
+
+    @given(st.lists(st.integers(2, 400), min_size=2, max_size=8), st.data())
+    def test_a_label_fewer_breaks_it_for_some_comments(self, sizes, data):
+        labels = data.draw(st.integers(1, sum(sizes) - 1))
+        least = allocation.safe_minima(sizes, labels)
+        number = data.draw(st.integers(0, len(sizes) - 1))
+        if least[number] < 2:
+            return
+        # All of the variance within that stratum, whose mean is that of the others.
+        size = sizes[number]
+        values = np.zeros(size)
+        values[:2] = 1, -1
+        plain = values.var(ddof=1) * (size - 1) / (sum(sizes) - 1) * (1 / labels - 1 / sum(sizes))
+        fewer = (size / sum(sizes)) ** 2 * values.var(ddof=1) * (1 / (least[number] - 1) - 1 / size)
+        assert fewer > 1.1 * plain
+        kept = (size / sum(sizes)) ** 2 * values.var(ddof=1) * (1 / least[number] - 1 / size)
+        assert kept <= 1.1 * plain * (1 + 1e-6)
+
+    @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=8), st.integers(1, 10**5))
+    @example([4, 10, 2], 4)  # a share of exactly 1, of which 1 label is not enough
+    def test_it_costs_at_most_a_label_a_stratum_beyond_its_share(self, sizes, labels):
+        least = allocation.safe_minima(sizes, labels)
+        if labels < sum(sizes):
+            assert (least <= np.ceil(labels * np.array(sizes) / sum(sizes)) + 1).all()
+        if len(sizes) == 1:
+            assert least.sum() <= min(labels, sizes[0])
+
+    def test_too_few_labels_for_so_many_strata_are_spread_evenly(self):
+        sizes = [1000] * 8
+        assert allocation.safe_minima(sizes, 20).sum() > 20
+        found = allocation.neyman(sizes, [0.5, *[0.01] * 7], 20)
+        assert found.tolist() == allocation.proportional(sizes, 20).tolist()
+
+
+class TestPilot:
+    """Wei et al., section 4.4, item 3."""
+
+    def test_a_pilot_beyond_the_optimum_gets_no_more(self):
+        population, first, found = [1000] * 3, [50] * 3, [0, 5, 25]
+        total = allocation.pilot(population, first, found, 200)
+        spread = allocation.pilot_spread(first, found)
+        assert 200 * spread[0] / spread.sum() < 50
+        assert total[0] == 50
+        assert total.sum() == 200
+
+    def test_the_others_get_what_the_optimum_is_beyond_the_pilot(self):
+        first, found = [50] * 3, [0, 5, 25]
+        total = allocation.pilot([1000] * 3, first, found, 300)
+        spread = allocation.pilot_spread(first, found)
+        share = 250 * spread[1:] / spread[1:].sum()
+        assert total[1:] == pytest.approx(share, abs=1)
+
+    def test_pseudo_counts_give_labels_where_nothing_was_found(self):
+        rate = 1 / 52
+        spread = allocation.pilot_spread([50], [0])[0]
+        assert spread == pytest.approx(np.sqrt(rate * (1 - rate)))
+        assert allocation.pilot([10_000] * 2, [50] * 2, [0, 0], 1000).tolist() == [500, 500]
+
+    @given(STRATA, st.integers(1, 60), st.integers(0, 10**5))
+    def test_labels_are_spent_and_the_pilot_is_kept(self, rows, each, more):
+        population = np.array([row[0] for row in rows])
+        first = np.minimum(population, each)
+        found = np.round(first * [row[2] for row in rows]).astype(int)
+        labels = int(first.sum()) + more
+        total = allocation.pilot(population, first, found, labels)
+        assert total.sum() == min(labels, population.sum())
+        assert (total >= first).all()
+        assert (total <= population).all()
+        # And they are the labels of an audit.
+        StratumCounts.of(population=population, labels=total, positives=found, score=found * 0.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: allocation.equal([], 10),
+        lambda: allocation.equal([10, 0], 10),
+        lambda: allocation.equal([10, np.nan], 10),
+        lambda: allocation.equal([10, 2.5], 10),
+        lambda: allocation.equal([[10], [10]], 10),
+        lambda: allocation.equal([10, 10], 3),
+        lambda: allocation.equal([10, 10], -1),
+        lambda: allocation.equal([10, 10], 10.5),
+        lambda: allocation.equal([10, 10], np.nan),
+        lambda: allocation.equal([10, 10], 10, minimum=-1),
+        lambda: allocation.proportional(["many"], 10),
+        lambda: allocation.neyman([10, 10], [0.1], 10),
+        lambda: allocation.neyman([10, 10], [0.1, np.nan], 10),
+        lambda: allocation.neyman([10, 10], [0.1, -0.1], 10),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=0.9),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=np.nan),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=np.inf),
+        lambda: allocation.safe_minima([10, 10], 10.5),
+        lambda: allocation.safe_minima([], 10),
+        lambda: allocation.pilot_spread([50], [51]),
+        lambda: allocation.pilot_spread([50], [-1]),
+        lambda: allocation.pilot_spread([50, 50], [1]),
+        lambda: allocation.pilot([10], [11], [0], 20),
+        lambda: allocation.pilot([10, 10], [5], [0], 20),
+        lambda: allocation.pilot([100], [50], [0], 49),
+        lambda: allocation.optimal([10], [11], 5),
+        lambda: allocation.optimal([10, 10], [1], 5),
+    ],
+)
+def test_what_does_not_fit_is_refused(call):
+    with pytest.raises(ModwatchError):
+        call()
+
+
+def test_too_few_labels_are_told_with_what_would_do():
+    with pytest.raises(
+        DesignError, match="3 labels are too few for 2 strata with at least 2 each; use"
+    ):
+        allocation.equal([10, 10], 3)
+
+
+def test_a_stratum_cannot_show_more_than_it_has():
+    with pytest.raises(MetricInputError, match="more positives than comments"):
+        allocation.optimal([10], [11], 5)

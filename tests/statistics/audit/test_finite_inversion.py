@@ -1,0 +1,167 @@
+"""The default interval covers finite populations: coverage is counted, not simulated."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.audit.estimates import AuditEstimator
+from modwatch.statistics.audit.finite_inversion import finite_inversion, hypergeometric_interval
+from modwatch.statistics.audit.intervals import IntervalOptions, interval
+from modwatch.statistics.audit.stratified import StratumCounts
+
+Sizes = tuple[int, ...]
+
+
+def samples(labels: Sizes) -> np.ndarray:
+    """Return every result (R, H) that a sample can have."""
+    return np.array(list(itertools.product(*(range(n + 1) for n in labels))))
+
+
+def chances(seen: np.ndarray, population: Sizes, truth: Sizes, labels: Sizes) -> np.ndarray:
+    """Return the probability (R,) of each result."""
+    cells = zip(seen.T, population, truth, labels, strict=True)
+    return np.prod([stats.hypergeom.pmf(k, N, K, n) for k, N, K, n in cells], axis=0)
+
+
+def coverage(
+    population: Sizes, labels: Sizes, score: tuple[float, ...], method: str = "finite_inversion"
+) -> np.ndarray:
+    """Return the exact coverage for every number of positives in every stratum."""
+    seen = samples(labels)
+    counts = StratumCounts.of(population=population, labels=labels, positives=seen, score=score)
+    low, high = interval(counts.weighted(), IntervalOptions(method=method))
+    covered = []
+    for truth in itertools.product(*(range(size + 1) for size in population)):
+        share = sum(truth) / sum(population)
+        inside = (low <= share + 1e-9) & (share <= high + 1e-9)
+        covered.append(chances(seen, population, truth, labels)[inside].sum())
+    return np.array(covered)
+
+
+@pytest.mark.parametrize(
+    ("population", "labels"),
+    [(100, 76), (100, 50), (100, 99), (100, 10), (30, 29), (30, 10), (7, 3), (300, 150), (60, 1)],
+)
+def test_of_one_stratum_it_is_never_below_its_level(population: int, labels: int) -> None:
+    assert coverage((population,), (labels,), (0.5,)).min() >= 0.95
+
+
+def test_the_interval_before_missed_a_single_error_near_a_census() -> None:
+    """The reason: with 99 of 100 comments positive and 76 labels it covered 76 % of audits."""
+    assert coverage((100,), (76,), (0.5,), "inversion").min() < 0.77
+
+
+@pytest.mark.parametrize(
+    ("population", "labels", "score"),
+    [
+        ((20, 20), (15, 15), (0.2, 0.6)),
+        ((20, 40), (15, 10), (0.2, 0.6)),
+        ((20, 40), (5, 10), (0.2, 0.6)),
+        ((40, 20), (6, 14), (0.05, 0.6)),
+        ((30, 30), (5, 20), (0.05, 0.6)),
+        ((20, 40), (18, 34), (0.2, 0.6)),
+        ((20, 20), (20, 8), (0.2, 0.6)),
+        ((8, 10, 12), (3, 5, 7), (0.05, 0.3, 0.6)),
+        ((10, 10, 10), (2, 4, 8), (0.05, 0.1, 0.6)),
+    ],
+)
+def test_of_several_strata_wherever_the_positives_are(
+    population: Sizes, labels: Sizes, score: tuple[float, ...]
+) -> None:
+    """Every number of positives in every stratum: the score may say the opposite of the truth."""
+    assert coverage(population, labels, score).min() >= 0.94
+
+
+METRICS = {
+    "recall": lambda tp, fp, fn, tn: tp / (tp + fn) if tp + fn else np.nan,
+    "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
+    "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
+    "specificity": lambda tp, fp, fn, tn: tn / (tn + fp) if tn + fp else np.nan,
+    "prevalence_unflagged": lambda tp, fp, fn, tn: fn / (fn + tn),
+    "negative_predictive_value": lambda tp, fp, fn, tn: tn / (fn + tn),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("flagged", "unflagged"), [((20, 12), (40, 20)), ((30, 30), (60, 20))])
+def test_what_is_reported_covers(metric: str, flagged: Sizes, unflagged: Sizes) -> None:
+    """An interval, or where there are few positives a bound: counted over all samples."""
+    results = samples((flagged[1], unflagged[1]))
+    sides = [
+        StratumCounts.of(
+            population=[size[0]], labels=[size[1]], positives=results[:, [side]], score=[0.5]
+        ).weighted()
+        for side, size in enumerate((flagged, unflagged))
+    ]
+    sizes = flagged[0], unflagged[0]
+    told = []
+    for row in range(len(results)):
+        one = [type(side)(**vars(side) | {"positives": side.positives[row]}) for side in sides]
+        estimate = AuditEstimator(flagged=one[0], unflagged=one[1], comments=sizes).estimate(metric)
+        told.append(
+            (0.0 if estimate.low is None else estimate.low,
+             1.0 if estimate.high is None else estimate.high)
+        )  # fmt: skip
+    low, high = np.array(told).T
+    for tp, fn in itertools.product(range(sizes[0] + 1), range(sizes[1] + 1)):
+        truth = METRICS[metric](tp, sizes[0] - tp, fn, sizes[1] - fn)
+        if np.isnan(truth):
+            continue
+        inside = (low <= truth + 1e-9) & (truth <= high + 1e-9)
+        chance = chances(results, sizes, (tp, fn), (flagged[1], unflagged[1]))
+        assert chance[inside].sum() >= 0.93, (tp, fn)
+
+
+@pytest.mark.parametrize("labels", [3, 25, 40])
+def test_the_exact_interval_is_what_its_definition_says(labels: int) -> None:
+    """Each share at which neither tail is too unlikely, found by trying all of them."""
+    population, tail = 40, 0.025
+    for seen in range(labels + 1):
+        possible = [
+            truth
+            for truth in range(population + 1)
+            if stats.hypergeom.cdf(seen, population, truth, labels) >= tail
+            and stats.hypergeom.sf(seen - 1, population, truth, labels) >= tail
+        ]
+        ends = hypergeometric_interval(np.array(seen), labels, population)
+        assert [round(population * float(end)) for end in ends] == [possible[0], possible[-1]]
+
+
+def test_of_an_endless_population_it_is_clopper_and_pearsons() -> None:
+    for seen in (0, 3, 50):
+        ends = hypergeometric_interval(np.array(seen), 50, 10**12)
+        reference = stats.binomtest(seen, 50).proportion_ci(method="exact")
+        assert [float(end) for end in ends] == pytest.approx([reference.low, reference.high])
+
+
+def test_a_tail_of_0_leaves_everything_that_the_labels_allow() -> None:
+    low, high = hypergeometric_interval(np.array(3), 10, 100, (0.0, 0.0))
+    assert (float(low), float(high)) == (0.03, 0.93)
+    counts = StratumCounts.of(
+        population=[20, 20], labels=[10, 10], positives=[1, 2], score=[0.1, 0.2]
+    )
+    ends = finite_inversion(counts.weighted(), tails=(0.0, 0.0))
+    assert [float(end) for end in ends] == pytest.approx([3 / 40, 23 / 40])
+
+
+@pytest.mark.parametrize(("positives", "labels", "population"), [(2, 1, 9), (1, 10, 9), (0, 0, 9)])
+def test_what_no_sample_is_is_refused(positives: int, labels: int, population: int) -> None:
+    with pytest.raises(MetricInputError, match="no more positives than labels"):
+        hypergeometric_interval(np.array(positives), labels, population)
+
+
+def test_many_samples_at_once_give_what_each_gives_alone() -> None:
+    generator = np.random.default_rng(1)
+    labels = [30, 40, 20]
+    seen = generator.binomial(labels, [0.1, 0.3, 0.8], size=(250, 3))
+    counts = StratumCounts.of(
+        population=[90, 80, 60], labels=labels, positives=seen, score=[0.1, 0.3, 0.8]
+    ).weighted()
+    together = finite_inversion(counts)
+    for row in (0, 99, 100, 249):
+        one = type(counts)(**vars(counts) | {"positives": counts.positives[row]})
+        alone = finite_inversion(one)
+        assert [float(end[row]) for end in together] == pytest.approx([float(e) for e in alone])

@@ -1,0 +1,212 @@
+"""Scores brought to another prevalence."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+
+from modwatch.common.errors import DesignError, MetricInputError
+from modwatch.statistics.audit.recalibration import (
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+    shrunk,
+)
+
+SCORE = st.floats(0, 1)
+
+
+def shifted(score, shift):
+    return Calibration(intercept=shift).probability(score)
+
+
+@given(st.lists(SCORE, min_size=1), st.floats(0.001, 0.999))
+def test_the_mean_is_what_was_expected(score, prevalence):
+    assert shifted(score, prior_shift(score, prevalence)).mean() == pytest.approx(prevalence)
+
+
+@given(st.lists(st.tuples(SCORE, st.integers(0, 9)), min_size=1), st.floats(0.001, 0.999))
+def test_counts_are_as_scores_written_out(rows, prevalence):
+    score, count = zip(*rows, strict=True)
+    if not sum(count):
+        return
+    written = np.repeat(score, count)
+    assert prior_shift(score, prevalence, counts=count) == pytest.approx(
+        prior_shift(written, prevalence), abs=1e-6
+    )
+
+
+@given(st.lists(st.floats(0, 1)), st.floats(-50, 50))
+def test_the_order_of_scores_is_kept(score, shift):
+    moved = shifted(score, shift)
+    assert ((moved >= 0) & (moved <= 1)).all()
+    assert (np.diff(moved[np.argsort(score, kind="stable")]) >= 0).all()
+
+
+def test_odds_are_multiplied():
+    assert special.logit(shifted([0.2, 0.7], 1.5)) == pytest.approx(special.logit([0.2, 0.7]) + 1.5)
+
+
+def test_training_on_as_many_of_both_is_undone():
+    """Scores of a model trained at 1/2, used at 1 %: the shift is the logit of the prevalence."""
+    generator = np.random.default_rng(0)
+    label = generator.random(400_000) < 0.01
+    latent = generator.normal(2.0 * label, 1.0)
+    balanced = special.expit(2.0 * latent - 2.0)
+    assert prior_shift(balanced, 0.01) == pytest.approx(special.logit(0.01), abs=0.05)
+
+
+def test_scores_close_to_0_are_moved_all_the_way():
+    score = np.full(10, 1e-300)
+    assert shifted(score, prior_shift(score, 0.5)).mean() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "prevalence", "counts", "message"),
+    [
+        ([0.5], 0.0, None, r"must be in \(0, 1\)"),
+        ([0.5], 1.0, None, r"must be in \(0, 1\)"),
+        ([0.5], np.nan, None, r"must be in \(0, 1\)"),
+        ([], 0.1, None, "There are no comments"),
+        ([0.5], 0.1, [0], "There are no comments"),
+    ],
+)
+def test_a_prevalence_that_cannot_be_reached_is_refused(score, prevalence, counts, message):
+    with pytest.raises(DesignError, match=message):
+        prior_shift(score, prevalence, counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("score", "counts"), [([1.5], None), ([np.nan], None), ([0.5], [1, 2]), ([0.5], [-1])]
+)
+def test_arrays_that_do_not_fit_are_refused(score, counts):
+    with pytest.raises(MetricInputError):
+        prior_shift(score, 0.1, counts=counts)
+
+
+@pytest.mark.parametrize(("score", "shift"), [([1.5], 0.0), ([0.5], np.nan), ([0.5], np.inf)])
+def test_a_shift_of_nothing_sensible_is_refused(score, shift):
+    with pytest.raises(MetricInputError):
+        shifted(score, shift)
+
+
+@pytest.mark.parametrize("slope", [-0.1, np.nan, np.inf])
+def test_a_slope_that_turns_the_order_round_is_refused(slope):
+    with pytest.raises(MetricInputError, match="slope of at least 0"):
+        Calibration(slope=slope)
+
+
+def test_scores_of_exactly_0_and_1_may_be_wrong():
+    found = Calibration(intercept=1.0).probability([0.0, 1.0])
+    assert 0 < found[0] < 1e-5
+    assert 1 - 1e-5 < found[1] < 1
+
+
+def labelled(score, chance, size, generator, weight=1.0):
+    """Return labels of `size` random comments."""
+    rows = generator.integers(0, score.size, size)
+    return KnownLabels(
+        score=score[rows],
+        label=(generator.random(size) < chance[rows]).astype(np.int64),
+        weight=np.full(size, weight),
+        source="slice",
+    )
+
+
+@given(
+    st.lists(st.tuples(SCORE, st.integers(1, 1000)), min_size=1, max_size=40),
+    st.lists(st.tuples(SCORE, st.integers(0, 1), st.floats(0.1, 1e6)), min_size=1, max_size=40),
+)
+def test_any_labels_make_a_monotone_map(scores, known):
+    score, count = (np.array(column) for column in zip(*scores, strict=True))
+    place, label, weight = (np.array(column) for column in zip(*known, strict=True))
+    made = calibrated(
+        score, count, KnownLabels(score=place, label=label, weight=weight, source="slice")
+    )
+    assert (made.labels, made.positives) == (len(known), label.sum())
+    moved = made.probability(np.sort(score))
+    assert ((moved >= 0) & (moved <= 1)).all()
+    assert (np.diff(moved) >= 0).all()
+
+
+@given(st.lists(st.tuples(SCORE, st.integers(1, 1000)), min_size=1, max_size=40))
+def test_without_labels_scores_are_drawn_together_and_keep_their_mean(rows):
+    score, count = (np.array(column) for column in zip(*rows, strict=True))
+    made = shrunk(score, count)
+    assert (made.slope, made.source, made.labels) == (0.7, "scores", 0)
+    found = np.average(made.probability(score), weights=count)
+    assert found == pytest.approx(np.average(score, weights=count), abs=2e-3)
+
+
+def test_what_was_wrong_with_the_scores_is_undone():
+    generator = np.random.default_rng(0)
+    chance = special.expit(generator.normal(-5, 2, 50_000))
+    for intercept, slope in ((3.0, 1.0), (0.0, 0.6), (2.0, 1.6)):
+        score = special.expit(intercept + slope * special.logit(chance))
+        known = labelled(score, chance, 20_000, generator)
+        made = calibrated(score, np.ones(score.size, int), known)
+        assert made.slope == pytest.approx(1 / slope, rel=0.12)
+        assert made.probability(score).mean() == pytest.approx(chance.mean(), rel=0.1)
+
+
+def test_a_score_that_says_nothing_or_the_opposite_is_made_flat():
+    generator = np.random.default_rng(0)
+    score = special.expit(generator.normal(-3, 2, 50_000))
+    for chance in (np.full(score.size, 0.05), 0.1 * (1 - score)):
+        made = calibrated(
+            score, np.ones(score.size, int), labelled(score, chance, 3_000, generator)
+        )
+        assert made.slope < 0.15
+
+
+def test_few_labels_change_little():
+    score = np.linspace(0.01, 0.5, 1_000)
+    known = KnownLabels(
+        score=np.array([0.4]), label=np.array([0]), weight=np.array([1.0]), source="slice"
+    )
+    made = calibrated(score, np.ones(1_000, int), known)
+    assert made.slope == pytest.approx(0.7, abs=0.1)
+    assert made.probability(score).mean() == pytest.approx(score.mean() * 10 / 11)
+
+
+def test_labels_stand_for_as_many_comments_as_their_weight():
+    """Two in three labels are of the few likely comments, as after routing by uncertainty."""
+    generator = np.random.default_rng(3)
+    score = np.repeat([0.02, 0.4], [98_000, 2_000])
+    few = labelled(np.array([0.02]), np.array([0.01]), 2_000, generator, weight=49.0)
+    many = labelled(np.array([0.4]), np.array([0.3]), 4_000, generator, weight=0.5)
+    both = {
+        name: np.concatenate([getattr(few, name), getattr(many, name)])
+        for name in ("score", "label", "weight")
+    }
+    made = calibrated(score, np.ones(score.size, int), KnownLabels(**both, source="slice"))
+    assert made.probability(score).mean() == pytest.approx(0.01 * 0.98 + 0.3 * 0.02, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"score": [1.5]}, MetricInputError),
+        ({"label": [2]}, MetricInputError),
+        ({"weight": [0.0]}, MetricInputError),
+        ({"weight": [np.inf]}, MetricInputError),
+        ({"weight": [1.0, 1.0]}, MetricInputError),
+    ],
+)
+def test_known_labels_that_do_not_fit_are_refused(changes, error):
+    fields = {"score": [0.5], "label": [1], "weight": [1.0]} | changes
+    with pytest.raises(error):
+        KnownLabels(**{name: np.array(each) for name, each in fields.items()}, source="slice")
+
+
+def test_without_labels_or_comments_there_is_no_map():
+    none = KnownLabels(score=np.zeros(0), label=np.zeros(0), weight=np.zeros(0), source="slice")
+    one = KnownLabels(score=np.ones(1), label=np.ones(1), weight=np.ones(1), source="slice")
+    with pytest.raises(DesignError, match="no labels"):
+        calibrated([0.5], [1], none)
+    with pytest.raises(DesignError, match="no comments"):
+        calibrated([0.5], [0], one)
+    with pytest.raises(DesignError, match="no comments"):
+        shrunk([0.5], [0])

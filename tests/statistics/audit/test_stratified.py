@@ -1,0 +1,201 @@
+"""Estimators against everything that could have been drawn from tiny populations."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from audit_drawing import counts
+from hypothesis import given
+from scipy import stats
+
+from modwatch.common.errors import MetricInputError, ModwatchError
+from modwatch.statistics.audit.stratified import StratumCounts, combine
+
+
+def stage(population, labels, positives):
+    return StratumCounts.of(
+        population=population, labels=labels, positives=positives, score=[0.1] * len(population)
+    )
+
+
+def samples(population, positives, labels):
+    """Yield the positives of each possible sample and its probability."""
+    law = [
+        [(k, stats.hypergeom.pmf(k, N, K, n)) for k in range(n + 1)]
+        for N, K, n in zip(population, positives, labels, strict=True)
+    ]
+    for found in itertools.product(*law):
+        chance = math.prod(p for _, p in found)
+        if chance > 0:
+            yield [k for k, _ in found], chance
+
+
+POPULATION, POSITIVES, LABELS = [7, 5, 3], [2, 3, 0], [3, 2, 2]
+TRUTH = sum(POSITIVES) / sum(POPULATION)
+
+
+def test_rate_and_variance_are_free_of_bias():
+    rows = [
+        (p, float(made.rate), float(made.variance), rough(k))
+        for k, p in samples(POPULATION, POSITIVES, LABELS)
+        for made in [stage(POPULATION, LABELS, k).weighted()]
+    ]
+    chance, rate, variance, squared = np.array(rows).T
+    assert chance.sum() == pytest.approx(1)
+    assert chance @ rate == pytest.approx(TRUTH)
+    exact = chance @ (rate - TRUTH) ** 2
+    assert chance @ variance == pytest.approx(exact)
+    # Eq. 7 as printed: the factor for finite strata squared, and n instead of n − 1.
+    assert chance @ squared < 0.6 * exact
+
+
+def rough(found):
+    """Return Eq. 7 of the paper to the letter."""
+    total = 0.0
+    for size, n, k in zip(POPULATION, LABELS, found, strict=True):
+        p = k / n
+        total += (size / sum(POPULATION)) ** 2 * (1 - n / size) ** 2 * p * (1 - p) / n
+    return total
+
+
+def test_rate_is_that_of_the_weighted_sum():
+    made = stage([900, 100, 7], [30, 20, 7], [[1, 8, 3], [0, 0, 7]])
+    assert made.weighted().rate == pytest.approx(made.rate())
+    assert made.rate().shape == (2,)
+
+
+@given(counts())
+def test_any_counts_have_a_rate_and_a_variance(made):
+    weighted = made.weighted()
+    assert weighted.weight @ weighted.labels == pytest.approx(1)
+    assert -1e-12 <= weighted.rate <= 1 + 1e-12
+    assert np.isfinite(weighted.variance)
+    assert weighted.variance >= 0
+    assert weighted.degrees_of_freedom >= 1
+
+
+def test_a_census_has_no_variance():
+    assert stage([5, 7], [5, 7], [2, 7]).weighted().variance == 0
+
+
+WHOLE, KNOWN, FIRST = (8, 7), (2, 3), (2, 2)
+
+
+def adaptive(most, least):
+    """Yield every audit in two stages, its chance first: more labels go where more was found."""
+    for one, p in samples(WHOLE, KNOWN, FIRST):
+        left = [N - n for N, n in zip(WHOLE, FIRST, strict=True)]
+        rest = [K - k for K, k in zip(KNOWN, one, strict=True)]
+        more = (most, least) if one[0] > one[1] else (least, most)
+        for two, q in samples(left, rest, more):
+            yield p * q, stage(WHOLE, FIRST, one), stage(left, more, two)
+
+
+class TestCombine:
+    """Stages, the later of which go where the earlier found something."""
+
+    TRUTH = sum(KNOWN) / sum(WHOLE)
+
+    @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.2, 0.8), (0.9, 0.1)])
+    def test_adaptive_stages_are_free_of_bias(self, shares):
+        rows = [
+            (p, float(combine(stages, shares, population=WHOLE).rate))
+            for p, *stages in adaptive(4, 1)
+        ]
+        chance, rate = np.array(rows).T
+        assert chance.sum() == pytest.approx(1)
+        assert chance @ rate == pytest.approx(self.TRUTH, abs=1e-12)
+
+    def test_pooled_labels_miss_positives(self):
+        pooled = sum(
+            p * float(stage(WHOLE, one.labels + two.labels, one.positives + two.positives).rate())
+            for p, one, two in adaptive(4, 1)
+        )
+        assert pooled < 0.97 * self.TRUTH
+
+    def test_the_variance_is_free_of_bias(self):
+        """With two labels or more in each stratum and stage: a single one tells no variance."""
+        rows = [
+            (p, float(made.rate), float(made.variance))
+            for p, *stages in adaptive(3, 2)
+            for made in [combine(stages, (0.4, 0.6), population=WHOLE)]
+        ]
+        chance, rate, variance = np.array(rows).T
+        assert chance @ variance == pytest.approx(chance @ (rate - self.TRUTH) ** 2)
+
+    def test_a_single_stage_is_itself(self):
+        one = stage([900, 100], [30, 20], [[1, 8], [2, 3]])
+        alone, made = one.weighted(), combine([one], [1.0], population=[900, 100])
+        for name in ("rate", "variance", "weight", "unseen"):
+            assert getattr(made, name) == pytest.approx(getattr(alone, name))
+        assert made.degrees_of_freedom == alone.degrees_of_freedom
+
+    def test_three_stages_are_the_weighted_sum_of_their_estimates(self):
+        first, second = stage([50, 40], [5, 4], [1, 2]), stage([45, 36], [5, 6], [0, 3])
+        third = stage([40, 30], [4, 5], [2, 2])
+        known = [0, 3, 6]
+        each = [
+            (k + float(s.rate()) * s.population.sum()) / 90
+            for k, s in zip(known, (first, second, third), strict=True)
+        ]
+        made = combine([first, second, third], (0.2, 0.3, 0.5), population=[50, 40])
+        assert made.rate == pytest.approx(np.dot((0.2, 0.3, 0.5), each))
+        assert made.weight @ made.labels == pytest.approx(1)
+        variance = [
+            share**2 * s.weighted().variance * (s.population.sum() / 90) ** 2
+            for share, s in zip((0.2, 0.3, 0.5), (first, second, third), strict=True)
+        ]
+        assert made.variance == pytest.approx(sum(variance))
+
+    def test_a_stratum_labelled_whole_is_left_out_of_the_next_stage(self):
+        first, second = stage([50, 4], [5, 4], [1, 2]), stage([45], [45], [3])
+        made = combine([first, second], (0.5, 0.5), population=[50, 4])
+        exact, guess = (1 + 2 + 3) / 54, float(first.rate())
+        assert made.rate == pytest.approx((exact + guess) / 2)
+
+    @pytest.mark.parametrize(
+        ("stages", "shares", "message"),
+        [
+            ([], [], "sum to 1"),
+            ([stage([9], [2], [1])], [0.5], "sum to 1, got 0.5"),
+            ([stage([9], [2], [1])], [0.5, 0.5], "Each stage"),
+            ([stage([9], [2], [1])], [float("nan")], "Each stage"),
+            ([stage([9], [2], [1]), stage([7], [2], [1])], [1.0, 0.0], "Each stage"),
+            ([stage([9], [2], [1]), stage([9], [2], [1])], [0.5, 0.5], "9 comments, but 7 are"),
+            ([stage([8], [2], [1])], [1.0], "Stage 1 represents 8 comments, but 9"),
+            ([stage([9], [2], [1]), stage([7], [2], [[1], [0]])], [0.5, 0.5], "repetitions"),
+        ],
+    )
+    def test_stages_that_do_not_fit_are_refused(self, stages, shares, message):
+        with pytest.raises(MetricInputError, match=message):
+            combine(stages, shares, population=[9])
+
+    def test_an_empty_population_is_refused(self):
+        with pytest.raises(ModwatchError):
+            combine([stage([9], [2], [1])], [1.0], population=[])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"population": []}, "must have equal lengths"),
+        ({"population": [10], "labels": [5], "positives": [1], "score": []}, "no strata"),
+        ({"labels": [5]}, "must have equal lengths"),
+        ({"positives": [[1, 2], [1]]}, "positives has rows of different lengths"),
+        ({"score": [0.1, 1.1]}, r"score must contain values in \[0, 1\]"),
+        ({"score": [0.1, np.nan]}, "score contains NaN"),
+        ({"labels": [0, 5]}, "A stratum has no labels"),
+        ({"labels": [5, 11]}, "more labels than comments"),
+        ({"positives": [6, 0]}, "more positives than labels"),
+        ({"positives": [-1, 0]}, "positives must contain whole numbers"),
+        ({"positives": [0.5, 0]}, "positives must contain whole numbers"),
+        ({"positives": ["1", "0"]}, "positives should be numeric"),
+        ({"population": [10, np.nan]}, "population contains NaN"),
+        ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "should be a 1d array"),
+    ],
+)
+def test_counts_that_do_not_fit_are_named(changes, message):
+    given = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
+    with pytest.raises(MetricInputError, match=message):
+        StratumCounts.of(**given | changes)

@@ -1,0 +1,256 @@
+"""The collaborative metrics against the head, a literal threshold sweep, and their properties."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from brute_force import alphas, columns, every_review, places, repeated, reviewed_part, rows, times
+from brute_force import auprc as literal_auprc
+from brute_force import auroc as literal_auroc
+from examples import examples
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from modwatch.statistics.collaboration import collaborative as c
+from modwatch.statistics.collaboration.classification import accuracy, auprc, auroc
+from modwatch.statistics.collaboration.strategies import STRATEGIES, review_scores
+
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
+ALL_FIVE = [
+    c.oc_accuracy,
+    c.oc_auroc,
+    c.oc_auprc,
+    c.review_efficiency,
+    c.review_effectiveness,
+]
+
+
+def same(value, expected):
+    """Return whether two results agree, undefined ones too."""
+    if expected is None or value is None:
+        return value is expected
+    return value == pytest.approx(expected, abs=1e-12)
+
+
+def wrong_decisions(label, prob):
+    return ((prob > 0.5) != (label == 1)).astype(float)
+
+
+@given(rows, alphas)
+def test_areas_are_those_of_a_literal_sweep_over_thresholds(drawn, alpha):
+    label, prob, score = columns(drawn)
+    reviewed = reviewed_part(score, places(alpha, label.size))
+    if 0 < label.sum() < label.size:
+        expected = literal_auroc(label, prob, reviewed)
+        value = c.oc_auroc(label, prob, score, review_fraction=alpha)
+        assert value == pytest.approx(expected, abs=1e-12)
+    if label.sum():
+        for name in ("davis-goadrich", "step"):
+            expected = literal_auprc(label, prob, reviewed, name)
+            value = c.oc_auprc(label, prob, score, review_fraction=alpha, interpolation=name)
+            assert value == pytest.approx(expected, abs=1e-9)
+
+
+@given(rows, alphas)
+def test_counts_are_those_of_the_definition(drawn, alpha):
+    label, prob, score = columns(drawn)
+    k = places(alpha, label.size)
+    reviewed, wrong = reviewed_part(score, k), wrong_decisions(label, prob)
+    caught = (reviewed * wrong).sum()
+    args, at = (label, prob, score), {"review_fraction": alpha}
+    assert same(c.oc_accuracy(*args, **at), 1 - (wrong.sum() - caught) / label.size)
+    assert same(c.review_efficiency(*args, **at), caught / k if k else None)
+    share = caught / wrong.sum() if wrong.any() else None
+    assert same(c.review_effectiveness(*args, **at), share)
+
+
+@examples(40)
+@given(rows.map(lambda drawn: drawn[:5]), alphas)
+def test_ties_count_as_the_mean_over_every_order_of_the_rows(drawn, alpha):
+    label, prob, score = columns(drawn)
+    wrong, k = wrong_decisions(label, prob), places(alpha, label.size)
+    caught = np.mean([(reviewed * wrong).sum() for reviewed in every_review(score, k)])
+    expected = 1 - (wrong.sum() - caught) / label.size
+    args, at = (label, prob, score), {"review_fraction": alpha}
+    assert c.oc_accuracy(*args, **at) == pytest.approx(expected)
+    if k:
+        assert c.review_efficiency(*args, **at) == pytest.approx(caught / k)
+    if wrong.any():
+        expected = caught / wrong.sum()
+        assert c.review_effectiveness(*args, **at) == pytest.approx(expected)
+
+
+@examples(40)
+@given(rows.map(lambda drawn: drawn[:5]), alphas)
+def test_with_ties_the_roc_area_is_that_mean_less_what_the_orders_share(drawn, alpha):
+    # Two rows of m tied ones, a share s of them reviewed, are both left out with the chance
+    # (1−s)² − s(1−s)/(m−1) in a random order, and (1−s)² when each is reviewed in part.
+    label, prob, score = columns(drawn)
+    if not 0 < label.sum() < label.size:
+        return
+    k = places(alpha, label.size)
+    part = reviewed_part(score, k)
+    split = np.flatnonzero((part > 0) & (part < 1))
+    positives, negatives = (prob[split[label[split] == side]] for side in (1, 0))
+    lost = sum((n > p) + (n == p) / 2 for p in positives for n in negatives)
+    gap = 0.0
+    if lost:
+        share = part[split[0]]
+        pairs = label.sum() * (1 - label).sum()
+        gap = lost * share * (1 - share) / (split.size - 1) / pairs
+    mean = np.mean([literal_auroc(label, prob, review) for review in every_review(score, k)])
+    assert c.oc_auroc(label, prob, score, review_fraction=alpha) == pytest.approx(mean - gap)
+
+
+@given(rows)
+def test_no_review_leaves_the_model_and_full_review_leaves_no_error(drawn):
+    label, prob, score = columns(drawn)
+    assert c.oc_accuracy(label, prob, score, review_fraction=0) == accuracy(label, prob)
+    assert c.oc_auroc(label, prob, score, review_fraction=0) == auroc(label, prob)
+    assert c.oc_auprc(label, prob, score, review_fraction=0) == auprc(label, prob)
+    assert c.review_efficiency(label, prob, score, review_fraction=0) is None
+    assert c.review_effectiveness(label, prob, score, review_fraction=0) in (0, None)
+    assert c.oc_accuracy(label, prob, score, review_fraction=1) == 1
+    assert c.oc_auroc(label, prob, score, review_fraction=1) in (1, None)
+    assert c.oc_auprc(label, prob, score, review_fraction=1) in (1, None)
+    assert c.review_effectiveness(label, prob, score, review_fraction=1) in (1, None)
+    errors = 1 - accuracy(label, prob)
+    assert c.review_efficiency(label, prob, score, review_fraction=1) == pytest.approx(errors)
+
+
+@given(rows, alphas, st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(drawn, alpha, random):
+    shuffled = random.sample(drawn, len(drawn))
+    for metric in ALL_FIVE:
+        value = metric(*columns(drawn), review_fraction=alpha)
+        assert same(value, metric(*columns(shuffled), review_fraction=alpha))
+
+
+@given(rows, st.floats(0, 1), times)
+def test_whole_weights_repeat_rows(drawn, alpha, times):
+    other = repeated(drawn, times)
+    for metric in ALL_FIVE:
+        value = metric(*columns(drawn), review_fraction=alpha, sample_weight=times[: len(drawn)])
+        assert same(value, metric(*columns(other), review_fraction=alpha) if other else None)
+
+
+@given(rows, alphas, times)
+def test_weights_on_another_scale_are_masses_of_the_same_rows(drawn, alpha, times):
+    weight = np.array(times[: len(drawn)])
+    total = int(weight.sum())
+    alpha = places(alpha, total) / total if total else 0  # no place is lost to rounding
+    for metric in ALL_FIVE:
+        whole = metric(*columns(drawn), review_fraction=alpha, sample_weight=weight)
+        assert same(metric(*columns(drawn), review_fraction=alpha, sample_weight=weight / 7), whole)
+
+
+@given(rows, times)
+def test_more_review_never_makes_it_worse(drawn, times):
+    weight = np.array(times[: len(drawn)]) + 0.5
+    for metric in (c.oc_accuracy, c.oc_auroc, c.oc_auprc, c.review_effectiveness):
+        values = [
+            metric(*columns(drawn), review_fraction=k / 8, sample_weight=weight) for k in range(9)
+        ]
+        if values[0] is not None:
+            assert all(more >= less - 1e-12 for less, more in itertools.pairwise(values))
+
+
+@given(rows, st.floats(0, 1), st.lists(st.floats(1e-100, 1e100), min_size=24, max_size=24))
+@example([(1, 0, 0)], 5e-324, [1.5])
+def test_no_result_leaves_its_range_whatever_the_weights(drawn, alpha, weights):
+    args, weight = columns(drawn), weights[: len(drawn)]
+    for metric in ALL_FIVE:
+        value = metric(*args, review_fraction=alpha, sample_weight=weight)
+        assert value is None or 0 <= value <= 1
+        if metric is not c.review_efficiency:
+            assert metric(*args, review_fraction=1, sample_weight=weight) in (1, None)
+
+
+@given(rows, alphas)
+def test_exchanging_the_classes_changes_nothing_but_precision(drawn, alpha):
+    label, prob, score = columns(drawn)
+    prob = prob * 0.9 + 0.03  # never ½, where the decision would not turn with the label
+    for metric in (c.oc_accuracy, c.oc_auroc, c.review_efficiency, c.review_effectiveness):
+        turned = metric(1 - label, 1 - prob, score, review_fraction=alpha)
+        assert same(metric(label, prob, score, review_fraction=alpha), turned)
+
+
+@given(rows, st.sampled_from(STRATEGIES), times)
+def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
+    label, prob, _ = columns(drawn)
+    weight = np.array(times[: len(drawn)])
+    curve = c.collaboration_curve(label, prob, strategies=[strategy], sample_weight=weight)
+    score = review_scores(prob, strategy, sample_weight=weight)
+    for row in curve.itertuples():
+        for name, metric in zip(c.METRICS, ALL_FIVE, strict=True):
+            value = getattr(row, name)
+            expected = metric(label, prob, score, review_fraction=row.alpha, sample_weight=weight)
+            assert same(None if value is pd.NA else value, expected)
+
+
+@examples(20)
+@given(st.integers(0, 2**32 - 1))
+def test_scikit_learn_agrees_on_relabelled_copies(seed):
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, 200)
+    label[:2] = 0, 1
+    prob, score = rng.random(200).round(2), rng.permutation(200)
+    for reviewed in (0, 30, 150):
+        copy = np.where(score >= 200 - reviewed, 3 * label - 1, prob)
+        at = {"review_fraction": reviewed / 200}
+        assert c.oc_auroc(label, prob, score, **at) == pytest.approx(roc_auc_score(label, copy))
+        expected = average_precision_score(label, copy)
+        assert c.oc_auprc(label, prob, score, **at, interpolation="step") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("alpha", [0, 0.02, 0.2, 0.5, 1])
+def test_closed_forms_of_a_calibrated_model_with_evenly_spread_scores(alpha):
+    # p uniform on [0, 1], each row standing there as both labels, weighing p and 1−p.
+    grid = (np.arange(1000) + 0.5) / 1000
+    label, prob = np.repeat([1.0, 0.0], 1000), np.tile(grid, 2)
+    args = (label, prob, review_scores(prob, "uncertainty"))
+    at = {"review_fraction": alpha, "sample_weight": np.concatenate([grid, 1 - grid])}
+    efficiency = c.review_efficiency(*args, **at)
+    assert efficiency == (pytest.approx(1 / 2 - alpha / 4, abs=1e-5) if alpha else None)
+    expected = 3 / 4 + alpha / 2 - alpha**2 / 4
+    assert c.oc_accuracy(*args, **at) == pytest.approx(expected, abs=1e-5)
+    assert c.oc_auroc(*args, **at) == pytest.approx(1 - (1 - alpha) ** 3 / 6, abs=1e-5)
+
+
+def test_ties_at_the_capacity_are_reviewed_in_part():
+    # Two of the three places go to three equal rows, of which one is wrong.
+    label, prob = [1, 1, 0, 0], [0.9, 0.1, 0.1, 0.1]
+    value = c.review_efficiency(label, prob, [2, 1, 1, 1], review_fraction=3 / 4)
+    assert value == pytest.approx((2 / 3) / 3)
+
+
+def test_constant_review_scores_review_at_random():
+    label, prob, score = [1, 1, 0, 0], [0.9, 0.1, 0.1, 0.1], [7, 7, 7, 7]
+    assert c.review_efficiency(label, prob, score, review_fraction=0.5) == 0.25  # the error rate
+    assert c.review_effectiveness(label, prob, score, review_fraction=0.5) == 0.5  # α
+    assert c.oc_accuracy(label, prob, score, review_fraction=0.5) == 0.75 + 0.5 * 0.25
+
+
+def test_constant_probabilities_rank_nothing():
+    label, prob = [1, 0, 0, 0], [0.3, 0.3, 0.3, 0.3]
+    assert c.oc_auroc(label, prob, prob, review_fraction=0) == 0.5
+    assert c.oc_auprc(label, prob, prob, review_fraction=0) == 0.25
+    # Of half of each row, the positive's half beats all, its other half ¾ of the negatives.
+    assert c.oc_auroc(label, prob, prob, review_fraction=0.5) == pytest.approx((1 + 0.75) / 2)
+
+
+def test_other_weights_are_masses_without_rounding():
+    for alpha, weight, expected in ((0.5, 0.5, 1), (0.25, 0.5, 0.5), (0.25, 1, 0)):  # ⌊0.5⌋ = 0
+        at = {"review_fraction": alpha, "sample_weight": [weight, weight]}
+        assert c.review_effectiveness([1, 0], [0, 0], [1, 0], **at) == expected
+
+
+def test_the_curve_has_a_row_for_every_strategy_and_fraction():
+    curve = c.collaboration_curve([1, 0], [0.9, 0.2])
+    asked = list(itertools.product(["uncertainty", "toxicity"], c.REVIEW_FRACTIONS))
+    assert list(zip(curve["strategy"], curve["alpha"], strict=True)) == asked
+    assert list(curve.columns) == ["strategy", "alpha", *c.METRICS]
+    assert c.collaboration_curve([1, 0], [0.9, 0.2], review_fractions=[]).empty

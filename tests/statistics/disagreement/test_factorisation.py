@@ -1,0 +1,103 @@
+"""Flip rates by matrix factorisation: planted groups of people."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.disagreement import Annotations, estimate_flip_rates, svd_flip_rates
+from modwatch.statistics.disagreement.factorisation import _rates
+
+
+def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
+    """Return labels of two groups of people with opposite opinions on half of the items."""
+    rng = np.random.default_rng(seed)
+    items, people, each = 600, 60, 20
+    item = np.repeat(np.arange(items), each)
+    person = np.concatenate([rng.permutation(people)[:each] for _ in range(items)])
+    toxic = rng.random(items) < 0.5
+    disputed = rng.random(items) < 0.5
+    primary = toxic[item] ^ (disputed[item] & (person % 2 == 1))
+    flipped = rng.random(item.size) < flip
+    label = np.where(flipped, (primary + rng.integers(1, classes, item.size)) % classes, primary)
+    return Annotations.of(item=item, annotator=person, label=label, classes=range(classes))
+
+
+@pytest.mark.parametrize("flip", [0.05, 0.15])
+def test_opinions_of_groups_are_not_taken_for_flips(flip: float) -> None:
+    calls: list[tuple[int, int]] = []
+    found = svd_flip_rates(grouped(flip), progress=lambda done, all_: calls.append((done, all_)))
+    assert found.method == "svd"
+    assert found.mean == pytest.approx(flip, abs=0.03)
+    assert "mispredicts" in found.reason
+    assert calls[-1][0] == calls[-1][1]
+
+
+def test_three_classes() -> None:
+    assert svd_flip_rates(grouped(0.1, classes=3)).mean == pytest.approx(0.1, abs=0.03)
+
+
+def test_it_is_chosen_without_retests_and_repeatable() -> None:
+    one, other = (estimate_flip_rates(grouped(0.1), seed=3) for _ in range(2))
+    assert one.method == "svd"
+    assert "too few retests" in one.reason
+    assert one.table.equals(other.table)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_the_order_of_the_annotations_does_not_matter(kind: type) -> None:
+    made = grouped(0.1)
+    shuffled = np.random.default_rng(1).permutation(made.item.size)
+    one, other = (
+        Annotations.of(
+            item=made.items[made.item[rows]].astype(kind),
+            annotator=made.annotators[made.annotator[rows]].astype(kind),
+            label=made.label[rows],
+        )
+        for rows in (np.arange(made.item.size), shuffled)
+    )
+    assert not np.array_equal(one.items, other.items)
+    first, second = svd_flip_rates(one), svd_flip_rates(other)
+    assert first.table.equals(second.table)
+    assert first.reason == second.reason
+    places = pd.Index(other.items).get_indexer(one.items)
+    assert np.array_equal(first.row, second.row[places])
+
+
+def test_one_annotator_is_not_enough() -> None:
+    alone = Annotations.of(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
+    with pytest.raises(MetricInputError, match="no item has labels of two annotators"):
+        svd_flip_rates(alone)
+
+
+def test_annotators_without_identity_are_not_enough() -> None:
+    """A label each: their biases would explain everything."""
+    item = np.repeat(np.arange(100), 5)
+    label = np.random.default_rng(0).integers(0, 2, item.size)
+    nameless = Annotations.of(item=item, annotator=np.arange(item.size), label=label)
+    with pytest.raises(MetricInputError, match=r"annotators gave 1\.0 labels on average"):
+        estimate_flip_rates(nameless)
+
+
+def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
+    """With the same random numbers, the labels held out would be all slips and some more."""
+    rng = np.random.default_rng(0)
+    items, each = 600, 10
+    flipped = rng.random(items * each) < 0.1
+    item = np.arange(items).repeat(each)
+    label = (item % 2 ^ flipped).astype(int)
+    annotations = Annotations.of(item=item, annotator=np.tile(np.arange(each), items), label=label)
+    assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_stratum_whose_labels_are_mispredicted_by_chance_is_named() -> None:
+    made = grouped(0.1)
+    item, wrong = made.item[made.first], np.ones(int(made.first.sum()), bool)
+    with pytest.raises(MetricInputError, match=r"stratum 0: .* mispredicts 100.0% of its labels"):
+        _rates(made, item, wrong, (2, 10.0), 0.1)
+
+
+def test_labels_that_are_all_alike_are_named() -> None:
+    made = Annotations.of(item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1))
+    with pytest.raises(MetricInputError, match="all labels are alike"):
+        svd_flip_rates(made)

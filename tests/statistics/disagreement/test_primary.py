@@ -1,0 +1,106 @@
+"""Primary labels: identities of the paper, and the bias of Eq. 2."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.disagreement import (
+    Annotations,
+    FlipRates,
+    annotator_flip_rates,
+    fixed_flip_rate,
+    majority,
+    primary_labels,
+    primary_shares,
+    sample_primary_labels,
+    signed_shares,
+)
+
+SHARES = arrays(
+    np.float64, st.tuples(st.integers(1, 5), st.integers(2, 5)), elements=st.floats(0, 1)
+)
+
+
+@given(counts=SHARES)
+def test_without_flips_the_shares_stay(counts: np.ndarray) -> None:
+    share = (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
+    assert primary_labels(share, 0.0) == pytest.approx(share)
+    assert signed_shares(share, 0.0) == pytest.approx(share)
+
+
+@given(counts=SHARES, flip=st.floats(0, 0.49))
+def test_they_are_distributions_that_sharpen_the_majority(counts: np.ndarray, flip: float) -> None:
+    share = (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
+    primary = primary_labels(share, flip)
+    assert primary.sum(axis=1) == pytest.approx(1)
+    assert (primary.max(axis=1) >= share.max(axis=1) - 1e-12).all()
+    assert np.array_equal(majority(primary)[0], majority(share)[0])
+
+
+def test_a_rate_of_the_minoritys_share_leaves_the_majority() -> None:
+    assert primary_labels([[0.6, 0.3, 0.1]], [0.6]).tolist() == [[1.0, 0.0, 0.0]]
+    assert primary_labels([[0.6, 0.4], [0.9, 0.1]], 0.4).tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize("opinion", [0.0, 0.2, 0.6, 1.0])
+@pytest.mark.parametrize("people", [3, 5, 10])
+def test_signed_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int) -> None:
+    """Exactly: over all samples of annotators, each with a probability of being counted."""
+    flip = 0.1
+    seen = flip + (1 - 2 * flip) * opinion
+    chance = [comb(people, k) * seen**k * (1 - seen) ** (people - k) for k in range(people + 1)]
+    shares = np.array([[1 - k / people, k / people] for k in range(people + 1)])
+    assert np.dot(chance, signed_shares(shares, flip)[:, 1]) == pytest.approx(opinion)
+    if opinion in (0, 1):
+        assert abs(np.dot(chance, primary_labels(shares, flip)[:, 1]) - opinion) > 0.02
+
+
+def test_each_annotators_rate_corrects_their_label() -> None:
+    annotations = Annotations.of(item=[0, 0], annotator=["ann", "bob"], label=[1, 0])
+    table = annotator_flip_rates(
+        Annotations.of(item=[0, 0], annotator=["ann", "ann"], label=[1, 1], classes=[0, 1])
+    ).table
+    rates = FlipRates(
+        method="annotator",
+        reason="",
+        table=table.iloc[[0, 0]].assign(flip_rate=[0.0, 0.25]),
+        row=np.arange(2),
+    )
+    # 1 for ann; bob's 0 counts (1 − 0.25) / (1 − 0.5) = 1.5 times for 0, −0.5 times for 1.
+    assert primary_shares(annotations, rates).tolist() == [[0.75, 0.25]]
+    assert primary_shares(annotations, fixed_flip_rate(annotations, 0.1)).tolist() == [[0.5, 0.5]]
+
+
+def test_ten_draws_as_in_the_paper() -> None:
+    shares = np.tile([0.2, 0.5, 0.3], (5_000, 1))
+    drawn = sample_primary_labels(shares, seed=1)
+    assert drawn.shape == (5_000, 10)
+    assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.2, 0.5, 0.3], abs=0.01)
+    assert np.array_equal(
+        drawn, sample_primary_labels(np.tile([0.2, 0.5, 0.3], (5_000, 1)), seed=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "flip", "message"),
+    [
+        ([0.6, 0.6], 0.1, "sum to 1"),
+        ([1.2, -0.2], 0.1, "sum to 1"),
+        ([float("nan"), 1.0], 0.1, "sum to 1"),
+        ([1.0], 0.1, "at least two classes"),
+        ([0.6, 0.4], 0.5, r"flip_rate must be in \[0, 0.5\)"),
+        ([0.6, 0.2, 0.2], 0.67, r"flip_rate must be in \[0, 0.666"),
+        ([0.6, 0.4], -0.1, "flip_rate must be in"),
+        ([[0.6, 0.4]], [0.1, 0.2], "one for each item"),
+    ],
+)
+def test_bad_arguments_are_named(
+    share: list[float], flip: float | list[float], message: str
+) -> None:
+    with pytest.raises(MetricInputError, match=message):
+        primary_labels(share, flip)

@@ -1,0 +1,100 @@
+"""κ between and within groups, against an enumeration of all pairs."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from divergent_crowd import crowd
+from sklearn.metrics import cohen_kappa_score
+
+from modwatch.statistics.disagreement import Annotations
+from modwatch.statistics.divergence import Groups, kappa_matrix, kappa_table, shared_items
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    rows = {
+        (int(i), int(a)): 0
+        for i, a in zip(rng.integers(0, 15, 150), rng.integers(0, 12, 150), strict=True)
+    }
+    item, annotator = np.array(list(rows)).T
+    label = (item + (rng.random(item.size) < 0.4) * rng.integers(1, classes, item.size)) % classes
+    annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    names = {a: "xyz"[a % 3] for a in range(12)}
+    groups = Groups.of(annotations, names, minimum=1)
+    found, shared = kappa_matrix(annotations, groups, minimum=1), shared_items(annotations, groups)
+    for one, other in product("xyz", repeat=2):
+        pairs: list[tuple[int, int]] = []
+        places = 0
+        for place in np.unique(item):
+            here = [
+                (names[int(a)], int(y), int(a))
+                for a, y in zip(annotator[item == place], label[item == place], strict=True)
+            ]
+            pairs += [
+                (first[1], second[1])
+                for first, second in permutations(here, 2)
+                if (first[0], second[0]) == (one, other)
+            ]
+            places += any((a[0], b[0]) == (one, other) for a, b in permutations(here, 2))
+        assert shared.loc[one, other] == places
+        left, right = zip(*pairs, strict=True)
+        assert found.loc[one, other] == pytest.approx(cohen_kappa_score(left, right))
+    table = kappa_table(annotations, groups, minimum=1)
+    assert (table["group"] + table["other"]).tolist() == ["xx", "xy", "xz", "yy", "yz", "zz"]
+    for row in table.to_dict("records"):
+        assert row["kappa"] == pytest.approx(found.loc[row["group"], row["other"]])
+        assert row["items"] == shared.loc[row["group"], row["other"]]
+        assert row["low"] < row["kappa"] < row["high"]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("people", [20, 100])
+def test_intervals_cover_the_kappa_of_all_such_people(people: int) -> None:
+    large = crowd(99, people=4_000, bias=0.1)
+    truth = kappa_table(large.annotations, large.groups)["kappa"]
+    hits = []
+    for seed in range(100):
+        made = crowd(seed, people=people, bias=0.1)
+        table = kappa_table(made.annotations, made.groups)
+        hits.append(truth.between(table["low"], table["high"]))
+    assert 0.93 <= np.mean(hits) <= 0.99
+
+
+def test_without_pairs_or_variety_there_is_none() -> None:
+    annotations = Annotations.of(item=[0, 1], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
+    groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    assert kappa_matrix(annotations, groups).isna().all().all()
+    same = Annotations.of(item=[0, 0], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
+    assert kappa_matrix(same, groups).isna().all().all()
+    table = kappa_table(same, groups, minimum=1)
+    assert table[["kappa", "low", "high"]].isna().all(axis=None)
+
+
+def test_few_shared_items_have_no_kappa() -> None:
+    number = 29
+    item = np.arange(number + 1).repeat(2)
+    annotations = Annotations.of(
+        item=item, annotator=np.tile(["a", "b"], number + 1), label=item % 2
+    )
+    groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    assert kappa_matrix(annotations, groups).loc["x", "y"] == 1
+    assert shared_items(annotations, groups).loc["x", "y"] == number + 1
+    assert kappa_table(annotations, groups)["items"].tolist() == [0, number + 1, 0]
+    one_less = Annotations.of(
+        item=item[2:], annotator=np.tile(["a", "b"], number), label=item[2:] % 2
+    )
+    assert np.isnan(kappa_matrix(one_less, groups).loc["x", "y"])
+
+
+def test_people_who_all_agree_do_not_make_sure_that_others_would() -> None:
+    label = np.arange(40).repeat(10) % 2
+    annotations = Annotations.of(
+        item=np.arange(40).repeat(10), annotator=np.tile(np.arange(10), 40), label=label
+    )
+    groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(10)})
+    table = kappa_table(annotations, groups)
+    assert (table["kappa"] == 1).all()
+    assert (table["high"] == 1).all()
+    assert table["low"].between(0, 0.5).all()

@@ -1,0 +1,165 @@
+"""Expected performance: closed forms, the truth of calibrated days, the error of others."""
+
+import numpy as np
+import pytest
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.collaboration import classification, collaborative
+from modwatch.statistics.collaboration.collaborative import review_scores
+from modwatch.statistics.drift.cbpe import expected_performance
+from modwatch.statistics.drift.drift import Finding
+
+NAMES = (
+    "cbpe_accuracy",
+    "cbpe_precision_flagged",
+    "cbpe_recall_flagged",
+    "cbpe_auroc",
+    "cbpe_oc_accuracy",
+    "cbpe_review_efficiency",
+)
+
+
+def expected(prob: np.ndarray, **options: object) -> dict[str, Finding]:
+    found = {
+        each.metric: each
+        for each in expected_performance(prob, **({"review_fraction": 0.1} | options))
+    }
+    assert tuple(found) == NAMES
+    return found
+
+
+def true_figures(label: np.ndarray, prob: np.ndarray, threshold: float = 0.5) -> list[float]:
+    """Return the same six figures from labels."""
+    score = review_scores(prob, "uncertainty")
+    at = {"review_fraction": 0.1, "threshold": threshold}
+    return [
+        classification.accuracy(label, prob, threshold=threshold),
+        classification.precision(label, prob, threshold=threshold),
+        classification.recall(label, prob, threshold=threshold),
+        classification.auroc(label, prob),
+        collaborative.oc_accuracy(label, prob, score, **at),
+        collaborative.review_efficiency(label, prob, score, **at),
+    ]
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.3])
+def test_a_calibrated_day_is_as_expected(threshold: float) -> None:
+    """The mean over labels is the value, and the interval holds 95 % of them."""
+    rng = np.random.default_rng(1)
+    prob = np.round(rng.beta(0.3, 1.5, 2_000), 2)  # with ties
+    found = expected(prob, threshold=threshold)
+    labels = rng.random((600, prob.size)) < prob
+    true = np.array([true_figures(label, prob, threshold) for label in labels])
+    noise = true.std(axis=0) / np.sqrt(len(true))
+    values = np.array([found[name].value for name in NAMES])
+    assert (abs(true.mean(axis=0) - values) < 4 * noise).all()
+    low, high = (np.array([getattr(found[name], end) for name in NAMES]) for end in ("low", "high"))
+    held = ((low <= true) & (true <= high)).mean(axis=0)
+    assert ((held > 0.92) & (held < 0.98)).all()
+
+
+def test_an_over_confident_day_looks_better_than_it_is() -> None:
+    rng = np.random.default_rng(2)
+    logit = rng.normal(-2, 1.5, 5_000)
+    label = rng.random(5_000) < 1 / (1 + np.exp(-logit))
+    prob = 1 / (1 + np.exp(-3 * logit))
+    found = expected(prob)
+    for name, true in zip(NAMES, true_figures(label, prob), strict=True):
+        if name == "cbpe_review_efficiency":
+            continue  # what the model is unsure of is a toss-up here, as it says
+        assert found[name].low > true + 0.01, name
+
+
+def test_scores_that_say_nothing() -> None:
+    found = expected(np.full(1_000, 0.3))
+    assert found["cbpe_auroc"].value == pytest.approx(0.5)
+    assert found["cbpe_accuracy"].value == pytest.approx(0.7)
+    assert found["cbpe_recall_flagged"].value == 0
+    assert found["cbpe_precision_flagged"].reason == "0 comments in its denominator; 10 are needed"
+    assert found["cbpe_oc_accuracy"].value == pytest.approx(0.1 + 0.9 * 0.7)
+    assert found["cbpe_review_efficiency"].value == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_one_class_only(score: float) -> None:
+    found = expected(np.full(1_000, score))
+    accuracy = found["cbpe_accuracy"]
+    assert (accuracy.value, accuracy.low, accuracy.high) == (1, 1, 1)
+    assert found["cbpe_auroc"].reason == "0 comments expected of a class; 10 are needed"
+    assert found["cbpe_review_efficiency"].value == 0
+
+
+def test_scores_that_are_sure_and_part_the_classes() -> None:
+    found = expected(np.repeat([0.0, 1.0], 500))
+    values = {name: each.value for name, each in found.items()}
+    assert values.pop("cbpe_review_efficiency") == 0
+    assert set(values.values()) == {1}
+
+
+@pytest.mark.parametrize("size", [0, 1, 199])
+def test_too_few_comments(size: int) -> None:
+    found = expected(np.full(size, 0.4))
+    assert {each.reason for each in found.values()} == {
+        f"{size} comments of the day; 200 are needed"
+    }
+    assert {each.value for each in found.values()} == {None}
+
+
+def test_nothing_and_everything_reviewed() -> None:
+    prob = np.random.default_rng(3).random(1_000)
+    nothing, everything = expected(prob, review_fraction=0), expected(prob, review_fraction=1)
+    assert nothing["cbpe_oc_accuracy"].value == pytest.approx(nothing["cbpe_accuracy"].value)
+    assert nothing["cbpe_review_efficiency"].status == "insufficient"
+    perfect = everything["cbpe_oc_accuracy"]
+    assert (perfect.value, perfect.low, perfect.high) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+def test_order_of_rows_and_identity_of_the_paper(strategy: str) -> None:
+    """OC-Acc = Acc + (k/n)·RE, Eq. 2 of Kivlichan et al. (2021)."""
+    prob = np.random.default_rng(4).random(997)
+    found, turned = (expected(side, strategy=strategy) for side in (prob, prob[::-1]))
+    values = {name: each.value for name, each in found.items()}
+    assert values == pytest.approx({name: each.value for name, each in turned.items()})
+    gain = 99 / 997 * values["cbpe_review_efficiency"]
+    assert values["cbpe_oc_accuracy"] == pytest.approx(values["cbpe_accuracy"] + gain)
+
+
+@pytest.mark.parametrize(
+    ("prob", "options"),
+    [
+        (np.array([0.5, np.nan]), {}),
+        (np.array([1.5]), {}),
+        (np.array([0.5]), {"review_fraction": 1.1}),
+        (np.array([0.5]), {"threshold": -1}),
+        (np.array([0.5]), {"strategy": "luck"}),
+    ],
+)
+def test_bad_input(prob: np.ndarray, options: dict[str, object]) -> None:
+    with pytest.raises(MetricInputError):
+        expected(prob, **options)
+
+
+def test_the_order_of_the_rows_changes_no_bit() -> None:
+    rng = np.random.default_rng(0)
+    prob = rng.beta(0.4, 3, 999)
+    findings = [
+        [(each.value, each.low, each.high) for each in expected_performance(p, review_fraction=0.1)]
+        for p in (prob, rng.permutation(prob))
+    ]
+    assert findings[0] == findings[1]
+
+
+def test_expected_performance_of_decisions_that_contradict_the_scores() -> None:
+    """Four kinds of comments, in the head: 500 each of (0.9, 0.9 unflagged, 0.1 flagged, 0.1)."""
+    prob = np.repeat([0.9, 0.9, 0.1, 0.1], 500)
+    flagged = np.repeat([True, False, True, False], 500)
+    found = expected(prob, flagged=flagged)
+    assert found["cbpe_accuracy"].value == pytest.approx(0.5)  # (0.9 + 0.1 + 0.1 + 0.9) / 4
+    assert found["cbpe_precision_flagged"].value == pytest.approx(0.5)  # (0.9 + 0.1) / 2
+    assert found["cbpe_recall_flagged"].value == pytest.approx(0.5)  # 1 of 2 expected positives
+    assert found["cbpe_auroc"].value == pytest.approx(expected(prob)["cbpe_auroc"].value)
+    other = np.random.default_rng(1).permutation(prob.size)
+    assert expected(prob[other], flagged=flagged[other]) == found
+    with pytest.raises(MetricInputError):
+        expected(prob, flagged=flagged[1:])

@@ -1,0 +1,231 @@
+"""Effect sizes: closed forms, properties, and that the size of a sample does not make them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.drift.distance import (
+    SMOOTHING,
+    Effect,
+    jensen_shannon,
+    mean_shift,
+    population_stability_index,
+    share,
+    share_change,
+    wasserstein,
+)
+
+MANY = 10**10  # so many that chance adds nothing
+WIDTH = 1 / 1000
+
+histograms = st.lists(st.integers(0, 1000), min_size=4, max_size=4).filter(any)
+
+
+def test_psi_of_two_points() -> None:
+    even, odd = (0.99 * share + SMOOTHING / 2 for share in (0.9, 0.1))
+    expected = (even - 0.5) * math.log(even / 0.5) + (odd - 0.5) * math.log(odd / 0.5)
+    assert population_stability_index([9 * MANY, MANY], [MANY, MANY]).value == pytest.approx(
+        expected
+    )
+
+
+@pytest.mark.parametrize("size", [10**4, 10**10])
+def test_psi_of_populations_without_overlap_does_not_grow_with_n(size: int) -> None:
+    far = population_stability_index([size, 0], [0, size]).value
+    assert far == pytest.approx(0.99 * math.log(0.995 / 0.005) * 2, rel=1e-2)
+
+
+def test_jensen_shannon_of_three_points() -> None:
+    half = jensen_shannon([MANY, MANY, 0], [0, MANY, MANY])
+    assert half.value == pytest.approx(0.5)
+    assert jensen_shannon([3, 0], [0, 9]).value == 1
+
+
+def test_wasserstein_of_two_points() -> None:
+    """Three tenths of the mass move by two bins."""
+    moved = wasserstein([7 * MANY, 0, 3 * MANY], [10 * MANY, 0, 0], width=0.1)
+    assert moved.value == pytest.approx(0.06)
+    assert moved.direction == "higher"
+
+
+@pytest.mark.parametrize(("shift", "way"), [(50, "higher"), (-50, "lower")])
+def test_wasserstein_of_shifted_uniforms_is_the_shift(shift: int, way: str) -> None:
+    uniform = np.zeros(1000)
+    uniform[200:600] = MANY
+    shifted = np.roll(uniform, shift)
+    moved = wasserstein(shifted, uniform, width=WIDTH)
+    assert moved.value == pytest.approx(0.05)
+    assert moved.direction == way
+    assert mean_shift(shifted, uniform, width=WIDTH).value == pytest.approx(shift * WIDTH)
+
+
+def test_scores_that_spread_move_both_ways() -> None:
+    spread = wasserstein([MANY, 0, MANY], [0, 2 * MANY, 0], width=0.1)
+    assert spread.value == pytest.approx(0.1)
+    assert spread.direction == "both"
+
+
+def test_wasserstein_is_that_of_the_scores_but_for_a_bin() -> None:
+    rng = np.random.default_rng(0)
+    day, before = rng.beta(1, 6, 200_000), rng.beta(1, 8, 200_000)
+    binned = [np.histogram(side, 1000, (0, 1))[0] for side in (day, before)]
+    exact = stats.wasserstein_distance(day, before)
+    assert wasserstein(*binned, width=WIDTH).value == pytest.approx(exact, abs=WIDTH / 10)
+    shift = mean_shift(*binned, width=WIDTH).value
+    assert shift == pytest.approx(day.mean() - before.mean(), abs=WIDTH / 10)
+
+
+@given(histograms, histograms)
+def test_bounds_and_symmetry(day: list[int], before: list[int]) -> None:
+    for effect, upper in ((population_stability_index, math.inf), (jensen_shannon, 1)):
+        found, back = effect(day, before), effect(before, day)
+        assert 0 <= found.low <= found.value <= found.high <= upper
+        assert (found.value, found.low, found.high) == pytest.approx(
+            (back.value, back.low, back.high)
+        )
+    there, back = (wasserstein(*pair, width=0.25) for pair in ((day, before), (before, day)))
+    assert 0 <= there.low <= there.value <= 0.75
+    assert there.value == pytest.approx(back.value)
+    assert {there.direction, back.direction} in ({"higher", "lower"}, {"both"}, {None})
+    shift, returned = (mean_shift(*pair, width=0.25) for pair in ((day, before), (before, day)))
+    assert shift.value == pytest.approx(-returned.value)
+    assert shift.low <= shift.value <= shift.high
+
+
+@given(histograms, st.integers(1, 100))
+def test_the_same_shares_are_no_distance(day: list[int], times: int) -> None:
+    more = [times * count for count in day]
+    for effect in (
+        population_stability_index(day, more),
+        jensen_shannon(day, more),
+        wasserstein(day, more, width=0.25),
+        mean_shift(day, more, width=0.25),
+    ):
+        assert effect.value == pytest.approx(0, abs=1e-12)
+        assert effect.low <= 0 <= effect.high + 1e-12
+        assert effect.direction is None
+
+
+def population(mean: float) -> np.ndarray:
+    """Return the shares (1000,) of a crowd of scores near 0, as of toxicity."""
+    return np.diff(stats.beta.cdf(np.linspace(0, 1, 1001), 6 * mean / (1 - mean), 6))
+
+
+USUAL, SHIFTED = population(0.1), population(0.13)
+
+
+def quantile_group(reference: np.ndarray) -> np.ndarray:
+    """Return the decile (1000,) of each bin."""
+    rank = (np.cumsum(reference) - reference / 2) / reference.sum()
+    return np.minimum((10 * rank).astype(int), 9)
+
+
+def effects(day: np.ndarray, before: np.ndarray) -> list[Effect]:
+    deciles = quantile_group(before)
+    ten = [np.bincount(deciles, side, 10) for side in (day, before)]
+    return [
+        population_stability_index(*ten),
+        jensen_shannon(*ten),
+        wasserstein(day, before, width=WIDTH),
+        mean_shift(day, before, width=WIDTH),
+    ]
+
+
+def simulated(day: np.ndarray, n: int, m: int, *, runs: int = 200) -> np.ndarray:
+    """Return value, low and high (runs, 4, 3) of the effects of samples of n and m."""
+    rng = np.random.default_rng(n)
+    samples = ((rng.multinomial(n, day), rng.multinomial(m, USUAL)) for _ in range(runs))
+    return np.array([[(e.value, e.low, e.high) for e in effects(*pair)] for pair in samples])
+
+
+def truth(day: np.ndarray) -> np.ndarray:
+    return np.array([effect.value for effect in effects(MANY * day, MANY * USUAL)])
+
+
+@pytest.mark.parametrize(("n", "m"), [(500, 500), (500, 7_000), (500_000, 7_000_000)])
+def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> None:
+    runs = simulated(USUAL, n, m)
+    psi, shannon, moved, shift = runs[:, :, 0].mean(axis=0)
+    chance = 9 * (1 / n + 1 / m)  # what a plain PSI would show on average
+    assert psi < 0.25 * chance
+    assert psi < 0.01
+    assert shannon < 0.002
+    assert moved < 0.004
+    assert abs(shift) < 0.001
+    told_apart = (runs[:, :3, 1] > 0).mean(axis=0)
+    assert (told_apart <= 0.05).all()
+
+
+@pytest.mark.parametrize("n", [1_000, 1_000_000])
+def test_a_shift_has_the_same_size_at_any_n(n: int) -> None:
+    found, expected = simulated(SHIFTED, n, 14 * n)[:, :, 0], truth(SHIFTED)
+    noise = found.std(axis=0) / math.sqrt(len(found))
+    assert (abs(found.mean(axis=0) - expected) < 3 * noise + 0.02 * expected).all()
+    assert expected == pytest.approx([0.106, 0.019, 0.03, 0.03], rel=0.1)
+
+
+@pytest.mark.parametrize("n", [200, 1_000, 100_000])
+@pytest.mark.parametrize("day", [USUAL, SHIFTED], ids=["usual", "shifted"])
+def test_intervals_hold(day: np.ndarray, n: int) -> None:
+    runs, expected = simulated(day, n, 5 * n), truth(day)
+    held = (runs[:, :, 1] <= expected + 1e-9) & (expected - 1e-9 <= runs[:, :, 2])
+    assert (held.mean(axis=0) >= 0.91).all()  # 95 % less two standard errors and a bit
+
+
+@pytest.mark.parametrize(
+    ("counts", "bounds"),
+    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))],
+)
+def test_change_of_a_share_as_published(
+    counts: tuple[int, int, int, int], bounds: tuple[float, float]
+) -> None:
+    """Newcombe (1998), table II, method 10."""
+    change = share_change(*counts)
+    assert (change.low, change.high) == pytest.approx(bounds, abs=5e-5)
+    assert change.direction == "higher"
+
+
+@given(st.integers(0, 300), st.integers(1, 300))
+def test_share_has_wilsons_interval(part: int, more: int) -> None:
+    whole = part + more
+    wilson = stats.binomtest(part, whole).proportion_ci(method="wilson")
+    found = share(part, whole)
+    assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high), abs=1e-9)
+    assert found.low <= found.value <= found.high
+
+
+@pytest.mark.parametrize("part", [0, 5])
+def test_an_equal_share_has_not_changed(part: int) -> None:
+    change = share_change(part, 10, part, 10)
+    assert change.value == 0
+    assert change.direction is None
+
+
+@pytest.mark.parametrize(
+    ("day", "before", "words"),
+    [
+        ([1, 2], [1], "inconsistent numbers of samples"),
+        ([math.nan, 1], [1, 1], "NaN"),
+        ([-1, 2], [1, 1], "counts must be counts"),
+        ([1, 1], [0, 0], "reference must be counts"),
+        ([], [], "counts must be counts"),
+    ],
+)
+def test_histograms_that_do_not_fit(day: list[float], before: list[float], words: str) -> None:
+    with pytest.raises(MetricInputError, match=words):
+        population_stability_index(day, before)
+    with pytest.raises(MetricInputError, match=words):
+        jensen_shannon(day, before)
+    with pytest.raises(MetricInputError, match=words):
+        wasserstein(day, before, width=1)
+
+
+@pytest.mark.parametrize(("part", "whole"), [(0, 0), (2, 1), (-1, 5)])
+def test_no_share(part: int, whole: int) -> None:
+    with pytest.raises(MetricInputError, match="is no share"):
+        share(part, whole)

@@ -1,0 +1,135 @@
+"""Conformal prediction: the guarantee over distributions, against the textbook's quantile."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics import conformal_coverage, conformal_prediction
+
+PROB = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size=40)
+
+
+@given(prob=PROB, new=PROB, coverage=st.sampled_from([0.5, 0.8, 0.9, 0.97]), seed=st.integers(0, 9))
+def test_equal_weights_are_the_textbooks_quantile(
+    prob: list[float], new: list[float], coverage: float, seed: int
+) -> None:
+    """Labels whose score is at most the ⌈(m+1)·coverage⌉-th smallest (Angelopoulos & Bates)."""
+    label = np.random.default_rng(seed).integers(0, 2, len(prob))
+    score = np.sort(np.where(label == 1, 1 - np.array(prob), prob))
+    rank = int(np.ceil(round((len(prob) + 1) * coverage, 9)))
+    limit = score[rank - 1] if rank <= len(prob) else np.inf
+    found = conformal_prediction(label, prob, new, coverage=coverage)
+    scores = np.stack([np.array(new), 1 - np.array(new)], axis=1)
+    assert np.array_equal(found.contains, scores <= limit)
+
+
+def stream(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return labels, probabilities and groups; the model is worse for group 1."""
+    group = (rng.random(size) < 0.2).astype(int)
+    severity = rng.beta(0.5, 2, size)
+    label = (rng.random(size) < severity).astype(int)
+    noise = rng.normal(0, np.where(group == 1, 0.35, 0.1), size)
+    return label, np.clip(severity + noise, 0, 1), group
+
+
+@pytest.mark.simulation
+def test_each_group_is_covered_and_without_groups_one_is_not() -> None:
+    together, apart = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        y, p, g = stream(rng, 1_000)
+        new_y, new_p, new_g = stream(rng, 1_000)
+        for found, told in (
+            (together, {}),
+            (apart, {"groups": g, "new_groups": new_g}),
+        ):
+            sets = conformal_prediction(y, p, new_p, coverage=0.9, **told)
+            hit = sets.contains[np.arange(1_000), new_y]
+            found.append([hit.mean(), hit[new_g == 0].mean(), hit[new_g == 1].mean()])
+    everybody, _, one = np.mean(together, axis=0)
+    assert everybody == pytest.approx(0.9, abs=0.01)
+    assert one < 0.87
+    assert np.mean(apart, axis=0) == pytest.approx([0.9, 0.9, 0.9], abs=0.012)
+
+
+@pytest.mark.simulation
+def test_weights_make_up_for_a_design() -> None:
+    """All comments near the threshold are labelled, and a fiftieth of the others."""
+    weighted, plain = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        y, p, _ = stream(rng, 5_000)
+        pi = np.where(np.abs(p - 0.5) < 0.1, 1.0, 0.05)
+        labelled = rng.random(5_000) < pi
+        new_y, new_p, _ = stream(rng, 2_000)
+        new_pi = np.where(np.abs(new_p - 0.5) < 0.1, 1.0, 0.05)
+        for found, told in (
+            (weighted, {"sample_weight": 1 / pi[labelled], "new_weight": 1 / new_pi}),
+            (plain, {}),
+        ):
+            sets = conformal_prediction(y[labelled], p[labelled], new_p, coverage=0.9, **told)
+            found.append(sets.contains[np.arange(2_000), new_y].mean())
+    assert np.mean(weighted) == pytest.approx(0.9, abs=0.01)
+    assert abs(np.mean(plain) - 0.9) > 0.03
+
+
+def test_a_group_that_nobody_labelled_gets_both_labels() -> None:
+    found = conformal_prediction(
+        [0, 1], [0.1, 0.9], [0.0, 0.0], groups=["a", "a"], new_groups=["a", "b"]
+    )
+    assert found.size.tolist() == [2, 2]
+    sure = conformal_prediction(
+        [0, 1] * 20, [0.1, 0.9] * 20, [0.0, 0.0], groups=["a"] * 40, new_groups=["a", "b"]
+    )
+    assert sure.size.tolist() == [1, 2]
+
+
+def test_review_scores_put_ambiguous_comments_first() -> None:
+    y = np.append(np.tile([0, 0, 0, 1, 1, 1, 0, 1], 10), 1)
+    p = np.append(np.tile([0.1, 0.2, 0.3, 0.7, 0.8, 0.9, 0.6, 0.4], 10), 0.2)
+    found = conformal_prediction(y, p, [0.05, 0.55, 0.25], coverage=0.9)
+    assert found.size.tolist() == [1, 2, 1]
+    assert np.argsort(-found.review_score).tolist() == [1, 2, 0]
+    assert (found.review_score < 3).all()
+
+
+def test_coverage_by_group_with_its_gap() -> None:
+    y, p, _ = stream(np.random.default_rng(0), 4_000)
+    new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
+    table = conformal_coverage(new_y, conformal_prediction(y, p, new_p), groups=new_g)
+    assert table["group"].tolist() == ["all", "0", "1"]
+    assert (table["low"] <= table["value"]).all()
+    assert table.attrs["gap"] == pytest.approx(table["value"][1] - table["value"][2])
+    assert table.attrs["gap"] > 0.01
+    few = conformal_coverage(new_y[:20], conformal_prediction(y, p, new_p[:20]))
+    assert few["value"].isna().all()
+    assert "20" in few["reason"][0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"coverage": 1.0}, "coverage must be between 0 and 1"),
+        ({"groups": ["a", "b"]}, "pass both of groups and new_groups"),
+        ({"new_prob": [float("nan")]}, "new_prob contains NaN"),
+        ({"y_true": [0, 2]}, "y_true contains values other than 0 and 1"),
+        ({"new_weight": [1.0, 2.0]}, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_arguments_are_named(changes: dict[str, object], message: str) -> None:
+    given = {"y_true": [0, 1], "y_prob": [0.2, 0.8], "new_prob": [0.5]} | changes
+    with pytest.raises(MetricInputError, match=message):
+        conformal_prediction(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("coverage", [0.6, 0.9, 0.99])
+def test_without_groups_the_review_score_never_contradicts_the_uncertainty(coverage) -> None:
+    rng = np.random.default_rng(3)
+    prob = rng.beta(0.4, 1.2, 400)
+    label = (rng.random(400) < prob**2).astype(int)
+    new = rng.random(600)
+    score = conformal_prediction(label, prob, new, coverage=coverage).review_score
+    order = np.argsort(new * (1 - new))
+    assert (np.diff(score[order]) >= -1e-9).all()

@@ -1,0 +1,155 @@
+"""The group that a fall of accuracy is in: named where it is, and hardly ever by chance."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from modwatch.statistics.live.group_falls import fallen_group
+from modwatch.statistics.live.groups import GroupedDay, measure_groups
+from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
+
+GROUPS = {"app": 0.2, "forum": 0.5, "news": 0.3}
+COMMENTS = 4_000
+
+
+def table(
+    rng: np.random.Generator, labels: int, accuracy: dict[str, float], *without: str
+) -> pd.DataFrame:
+    """Return estimates of each group from its share of the labels, as `measure_groups` does."""
+    rows = []
+    for name in (each for each in GROUPS if each not in without):
+        inside = round(labels * GROUPS[name])
+        others = {each: GROUPS[each] for each in GROUPS if each != name}
+        rest = sum(accuracy[each] * share for each, share in others.items()) / sum(others.values())
+        value = rng.binomial(inside, accuracy[name]) / inside
+        other = rng.binomial(labels - inside, rest) / (labels - inside)
+        variances = [p * (1 - p) / n for p, n in ((value, inside), (other, labels - inside))]
+        error = np.sqrt(sum(variances) + 1e-6)
+        rows.append(
+            {
+                "attribute": "platform",
+                "group": name,
+                "metric": "accuracy",
+                "value": value,
+                "low": value - 1.96 * np.sqrt(variances[0] + 1e-6),
+                "high": value + 1.96 * np.sqrt(variances[0] + 1e-6),
+                "difference": value - other,
+                "difference_low": value - other - 1.96 * error,
+                "difference_high": value - other + 1.96 * error,
+                "p_value": 2 * norm.sf(abs(value - other) / error),
+                "n": inside,
+                "comments": round(COMMENTS * GROUPS[name]),
+                "status": "ok",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def mean(accuracy: dict[str, float]) -> float:
+    return sum(share * accuracy[name] for name, share in GROUPS.items())
+
+
+GOOD = {"app": 0.95, "forum": 0.96, "news": 0.97}
+FALLEN = GOOD | {"app": 0.66}
+
+
+def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None:
+    rng, before = np.random.default_rng(0), GOOD | {"news": 0.8}
+    after = before | {"app": 0.66}
+    right = 0
+    for _ in range(100):
+        found = fallen_group(
+            table(rng, 3_000, before),
+            table(rng, 600, after),
+            comments=COMMENTS,
+            fall=mean(before) - mean(after),
+        )
+        right += found is not None and found.name == "platform=app"
+    assert right >= 97
+
+
+@pytest.mark.simulation
+def test_where_all_groups_fell_alike_none_is_named() -> None:
+    rng, after = np.random.default_rng(1), {name: level - 0.1 for name, level in GOOD.items()}
+    named = sum(
+        fallen_group(table(rng, 3_000, GOOD), table(rng, 600, after), comments=COMMENTS, fall=0.1)
+        is not None
+        for _ in range(400)
+    )
+    assert named <= 0.05 * 400
+
+
+def test_a_new_group_is_compared_with_all_others() -> None:
+    rng = np.random.default_rng(2)
+    found = fallen_group(
+        table(rng, 3_000, GOOD, "app"), table(rng, 600, FALLEN), comments=COMMENTS, fall=0.06
+    )
+    assert found is not None
+    assert (found.name, found.value_before) == ("platform=app", None)
+    assert found.sentence().startswith("platform=app (too few labels before): accuracy 6")
+
+
+def test_a_group_that_explains_little_of_the_fall_is_not_named() -> None:
+    rng = np.random.default_rng(3)
+    one, other = table(rng, 3_000, GOOD), table(rng, 600, FALLEN)
+    assert fallen_group(one, other, comments=COMMENTS, fall=0.06) is not None
+    assert fallen_group(one, other, comments=COMMENTS, fall=0.4) is None
+
+
+def test_estimates_without_a_difference_are_left_out() -> None:
+    rng = np.random.default_rng(4)
+    after = table(rng, 600, FALLEN)
+    for blank in (
+        after.assign(status="insufficient"),
+        after.assign(metric="brier"),
+        after.assign(difference_low=np.nan),
+        after.iloc[:0],
+    ):
+        assert fallen_group(table(rng, 3_000, GOOD), blank, comments=COMMENTS, fall=0.06) is None
+
+
+def labelled_day(rng: np.random.Generator, fallen: bool) -> tuple[GroupedDay, np.ndarray]:
+    """Return a day of 1,200 comments with 140 labels, and which are of the app, a fifth.
+
+    On a day that has fallen a third of the app's comments are toxic and score as if they were not.
+    """
+    app = rng.random(1_200) < 0.2
+    prob = rng.beta(0.15, 2, app.size)
+    label = (rng.random(app.size) < prob).astype(int)
+    if fallen:
+        label[app & (rng.random(app.size) < 0.33)] = 1
+    order = np.argsort(-prob * (1 - prob), kind="stable")
+    stratum = np.where(np.isin(np.arange(app.size), order[:80]), 0, 1)
+    routed = stratum == 0
+    routed[rng.choice(np.flatnonzero(stratum == 1), 60, replace=False)] = True
+    rows = np.flatnonzero(routed & (label == 1))
+    day = LabelledDay(
+        prob=prob,
+        stratum=np.where(routed, stratum, -1),
+        label=label,
+        labelled=routed,
+        population=np.bincount(stratum),
+        sample=np.bincount(stratum[routed]),
+        confirmations=Confirmations(row=rows, label=label[rows]),
+    )
+    return GroupedDay(labelled=day, stratum=stratum, routed=routed), app
+
+
+def measured(rng: np.random.Generator, days: int, *, fallen: bool) -> pd.DataFrame:
+    made = [labelled_day(rng, fallen) for _ in range(days)]
+    members = [inside for _, inside in made]
+    groups = {("platform", "app"): members, ("platform", "news"): [~each for each in members]}
+    return measure_groups([day for day, _ in made], groups.items())
+
+
+@pytest.mark.simulation
+def test_from_the_labels_of_two_ordinary_days_the_platform_is_named() -> None:
+    rng = np.random.default_rng(5)
+    before = measured(rng, 10, fallen=False)
+    found = [
+        fallen_group(before, measured(rng, 2, fallen=True), comments=2_400, fall=0.066)
+        for _ in range(12)
+    ]
+    assert {each.name for each in found if each} == {"platform=app"}
+    assert sum(each is not None for each in found) >= 9

@@ -1,0 +1,301 @@
+"""Agreement: extremes in the head, published examples, properties, coverage."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.agreement import (
+    cohen_kappa,
+    krippendorff_alpha,
+    observed_agreement,
+    observed_disagreement,
+)
+from modwatch.statistics.intervals import mid_p
+
+NAN = np.nan
+
+#: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", section C: four observers,
+#: twelve units, five categories, missing values.
+FOUR_OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+)
+
+#: Section A, two observers, twelve articles, two categories.
+TWO_OBSERVERS = np.array([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]])
+
+
+def rows(matrix):
+    """Return unit and label of every cell that is not missing, of (raters, units)."""
+    rater, unit = np.nonzero(~np.isnan(matrix))
+    return unit, matrix[rater, unit]
+
+
+def alpha(matrix, seed=0, **options):
+    generator = np.random.default_rng(seed)
+    return krippendorff_alpha(*rows(matrix), rng=generator, **({"minimum": 1} | options))
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
+
+
+def test_everybody_agrees_and_the_intervals_have_width_all_the_same():
+    labels = np.arange(40) % 2
+    share, kappa = observed_agreement(labels, labels), cohen_kappa(labels, labels)
+    several = alpha(np.array([labels, labels], dtype=float))
+    for found in (share, kappa, several):
+        assert (found.value, found.high, found.n, found.status) == (1, 1, 40, "ok")
+    assert (share.low, share.high) == mid_p(40, 40)
+    assert 0.7 < kappa.low < 0.95
+    assert 0.7 < several.low < 0.95
+
+
+def test_everybody_contradicts():
+    labels = np.arange(40) % 2
+    assert observed_agreement(labels, 1 - labels).value == 0
+    assert cohen_kappa(labels, 1 - labels).value == -1
+    # Forty labels of either sort, all pairs differ: 1 − 79·80/(2·40·40).
+    several = alpha(np.array([labels, 1 - labels], dtype=float))
+    assert several.value == pytest.approx(1 - 79 * 80 / 3200)
+
+
+def test_a_side_that_says_the_same_throughout_agrees_by_chance_only():
+    labels = np.arange(40) % 2
+    found = cohen_kappa(np.zeros(40), labels)
+    assert found.value == pytest.approx(0)
+    assert found.low < 0 < found.high
+
+
+def test_what_cannot_be_said_is_not_said():
+    ones = np.ones(40)
+    for found in (cohen_kappa(ones, ones), alpha(np.array([ones, ones]))):
+        assert (found.status, found.reason) == ("insufficient", "every label is the same")
+        assert (found.value, found.low, found.high, found.n) == (None, None, None, 40)
+    assert observed_agreement(ones, ones).value == 1
+    few = np.arange(29) % 2
+    for measure in (observed_agreement, observed_disagreement, cohen_kappa):
+        assert measure(few, few).reason == "29 pairs of labels; 30 are needed"
+        assert measure([], [], minimum=0).status == "insufficient"
+    lonely = krippendorff_alpha(np.arange(40), ones, rng=np.random.default_rng(0))
+    assert (lonely.n, lonely.reason) == (0, "0 comments of two labels; 30 are needed")
+
+
+def test_shares_are_shares():
+    first, second = np.zeros(100), (np.arange(100) < 18) * 1
+    same, other = observed_agreement(first, second), observed_disagreement(first, second)
+    assert same.value == observed_agreement(second, first).value == 0.82
+    assert other.value == pytest.approx(1 - same.value)
+    assert (other.low, other.high) == pytest.approx((1 - same.high, 1 - same.low), abs=1e-9)
+
+
+def test_krippendorffs_own_examples():
+    four = alpha(FOUR_OBSERVERS)
+    assert four.value == pytest.approx(0.743, abs=5e-4)
+    assert four.n == 11  # unit 12 has one label only
+    assert alpha(TWO_OBSERVERS.astype(float)).value == pytest.approx(0.095, abs=5e-4)
+
+
+def test_fleiss_cohen_and_everitt_by_bootstrap():
+    """The interval is near that of a bootstrap, which knows nothing of the formula."""
+    rng = np.random.default_rng(5)
+    first = rng.random(400) < 0.3
+    second = np.where(rng.random(400) < 0.15, ~first, first)
+    found = cohen_kappa(first, second)
+    again = []
+    for _ in range(800):
+        drawn = rng.integers(0, 400, 400)
+        again.append(cohen_kappa_score(first[drawn], second[drawn]))
+    assert [found.low, found.high] == pytest.approx(np.quantile(again, [0.025, 0.975]), abs=0.02)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60),
+    st.permutations([3.0, -1.5, 7.0, 0.0]),
+    st.integers(0, 2**32 - 1),
+)
+def test_kappa_is_scikit_learns_whatever_the_names_and_the_order(labels, names, seed):
+    first, second = np.array(labels).T
+    moved = np.random.default_rng(seed).permutation(first.size)
+    found = cohen_kappa(first, second, minimum=1)
+    if found.status == "insufficient":
+        assert len(set(first) | set(second)) == 1
+        return
+    assert found.value == pytest.approx(cohen_kappa_score(first, second), abs=1e-12)
+    assert -1 <= found.low <= found.value <= found.high <= 1
+    renamed = np.array(names)
+    for other in (
+        cohen_kappa(second[moved], first[moved], minimum=1),
+        cohen_kappa(renamed[first], renamed[second], minimum=1),
+    ):
+        for name in ("value", "low", "high"):
+            assert getattr(other, name) == pytest.approx(getattr(found, name), abs=1e-9)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 1.0, 2.0, NAN]), min_size=3, max_size=3),
+        min_size=1,
+        max_size=30,
+    ),
+    st.permutations([0, 1, 2]),
+    st.integers(0, 2**32 - 1),
+)
+def test_alpha_knows_neither_raters_nor_names_nor_order(units, names, seed):
+    matrix = np.array(units).T
+    rng = np.random.default_rng(seed)
+    found = alpha(matrix, resamples=50)
+    shuffled = rng.permuted(matrix, axis=0)[:, rng.permutation(matrix.shape[1])]
+    renamed = np.where(np.isnan(matrix), NAN, np.array(names)[np.nan_to_num(matrix).astype(int)])
+    for other in (alpha(shuffled, resamples=50), alpha(renamed, resamples=50)):
+        assert (other.status, other.n) == (found.status, found.n)
+        assert other.value == (None if found.value is None else pytest.approx(found.value))
+    if found.status == "ok":
+        assert -1 <= found.value <= 1
+        assert found.low <= found.value <= found.high <= 1
+
+
+@given(PAIRS)
+def test_alpha_of_pairs_is_the_textbook_sum(labels):
+    """D_o and D_e written out over every pair of values (Krippendorff 2011, Eq. 1)."""
+    matrix = np.array(labels, dtype=float).T
+    values = matrix.ravel()
+    n = values.size
+    observed = np.mean(matrix[0] != matrix[1])
+    expected = (values[:, None] != values[None, :]).sum() / (n * (n - 1))
+    found = alpha(matrix, resamples=10)
+    if expected == 0:
+        assert found.status == "insufficient"
+    else:
+        assert found.value == pytest.approx(1 - observed / expected)
+
+
+def drawn_pairs(rng, prevalence, error, n):
+    """Return n pairs of labels of two people who err independently, and the true κ."""
+    truth = rng.random(n) < prevalence
+    first, second = (np.where(rng.random(n) < error, ~truth, truth) for _ in range(2))
+    differ = 2 * error * (1 - error)
+    toxic = prevalence * (1 - error) + (1 - prevalence) * error
+    return first, second, 1 - differ / (2 * toxic * (1 - toxic))
+
+
+@pytest.mark.parametrize(
+    ("prevalence", "error", "n"), [(0.5, 0.1, 60), (0.2, 0.05, 200), (0.05, 0.01, 200)]
+)
+def test_the_intervals_cover(prevalence, error, n):
+    rng = np.random.default_rng(3)
+    covered = []
+    for _ in range(300):
+        first, second, kappa = drawn_pairs(rng, prevalence, error, n)
+        matrix = np.array([first, second], dtype=float)
+        both = (cohen_kappa(first, second), alpha(matrix, resamples=200))
+        covered.append([each.low <= kappa <= each.high for each in both if each.value is not None])
+    assert np.mean([row[0] for row in covered if row]) >= 0.92
+    assert np.mean([row[1] for row in covered if row]) >= 0.92
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("accuracy", [0.8, 0.95, 0.99])
+def test_the_interval_of_shares_covers(accuracy):
+    rng = np.random.default_rng(4)
+    covered = []
+    for right in rng.binomial(100, accuracy, 400).tolist():
+        found = observed_agreement(np.arange(100) < right, np.ones(100))
+        covered.append(found.low <= accuracy <= found.high)
+    assert np.mean(covered) >= 0.93
+
+
+def test_the_seed_decides_the_interval_of_alpha():
+    first, second, _ = drawn_pairs(np.random.default_rng(1), 0.3, 0.1, 80)
+    matrix = np.array([first, second], dtype=float)
+    assert alpha(matrix, seed=1) == alpha(matrix, seed=1)
+    assert alpha(matrix, seed=1) != alpha(matrix, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ([0, 1], [0], "y1 2, y2 1"),
+        ([0, NAN], [0, 1], "y1 contains NaN"),
+        ([0, 1], ["a", "b"], "y2 should be numeric"),
+        ([[0]], [[1]], "1d array"),
+    ],
+)
+def test_bad_pairs_are_refused(first, second, told):
+    for measure in (observed_agreement, observed_disagreement, cohen_kappa):
+        with pytest.raises(MetricInputError, match=told):
+            measure(first, second)
+
+
+def test_bad_rows_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(MetricInputError, match="units 2, labels 1"):
+        krippendorff_alpha([1, 2], [1], rng=rng)
+    with pytest.raises(MetricInputError, match="labels contains NaN"):
+        krippendorff_alpha([1], [NAN], rng=rng)
+    with pytest.raises(MetricInputError, match="resamples"):
+        krippendorff_alpha([1], [1], rng=rng, resamples=0)
+
+
+def test_equal_weights_are_no_weights():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, (2, 50))
+    for measure in (observed_agreement, cohen_kappa):
+        plain = measure(first, second)
+        assert measure(first, second, sample_weight=np.full(50, 7.0)) == plain
+        near = measure(first, second, sample_weight=np.full(50, 7.0) + 1e-7 * np.arange(50))
+        assert near.value == pytest.approx(plain.value)
+        assert (near.low, near.high) == pytest.approx((plain.low, plain.high), abs=2e-3)
+
+
+def test_a_weight_counts_as_so_many_pairs():
+    first, second = np.array([1, 0, 0]), np.array([1, 1, 0])
+    weight = np.array([1.0, 2.0, 5.0])
+    apart = np.repeat(np.arange(3), weight.astype(int))
+    for measure in (observed_agreement, cohen_kappa):
+        one = measure(first, second, sample_weight=weight, minimum=1)
+        many = measure(first[apart], second[apart], minimum=1)
+        assert one.value == pytest.approx(many.value)
+        assert one.low <= many.low
+        assert one.high >= many.high
+
+
+@pytest.mark.parametrize("weight", [[1.0], [-1.0, 1.0], [np.nan, 1.0]])
+def test_impossible_weights_are_refused(weight):
+    with pytest.raises(MetricInputError):
+        observed_agreement([0, 1], [0, 1], sample_weight=weight, minimum=1)
+
+
+@pytest.mark.parametrize("error", [0.02, 0.15])
+def test_agreement_of_an_uneven_sample_is_that_of_all(error):
+    """Labels 1 and those of a small part are compared far more often than others."""
+    rng = np.random.default_rng(1)
+    size, runs = 3000, 600
+    toxic = rng.random(size) < 0.25
+    hard = rng.random(size) < 0.1  # where people differ more
+    rate = np.where(hard, 3 * error, error)
+    first, second = (toxic ^ (rng.random(size) < rate) for _ in range(2))
+    chance = np.where(hard, 0.5, np.where(first, 0.1, 0.03))
+    truth = [measure(first, second).value for measure in (observed_agreement, cohen_kappa)]
+    found = []
+    for _ in range(runs):
+        drawn = rng.random(size) < chance
+        pairs = (first[drawn], second[drawn])
+        weighted = {"sample_weight": 1 / chance[drawn]}
+        figures = [m(*pairs, **weighted) for m in (observed_agreement, cohen_kappa)]
+        plain = [m(*pairs).value for m in (observed_agreement, cohen_kappa)]
+        found.append([(f.value, f.low, f.high, p) for f, p in zip(figures, plain, strict=True)])
+    values = np.array(found)  # (runs, 2, 4)
+    for which, true in enumerate(truth):
+        value, low, high, unweighted = values[:, which].T
+        error_of_mean = value.std() / np.sqrt(runs)
+        assert abs(value.mean() - true) < max(4 * error_of_mean, 0.15 * value.std())
+        assert abs(unweighted.mean() - true) > 10 * error_of_mean
+        assert ((low <= true) & (true <= high)).mean() >= 0.93
+        assert (high - low).mean() <= 6 * value.std()  # 3.92 of a normal estimate

@@ -1,0 +1,79 @@
+"""The public surface of `modwatch.statistics` and `modwatch.routing`."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch import routing
+from modwatch import statistics as metrics
+
+HEAVY = (
+    *("airflow", "deltalake", "fsspec", "great_expectations", "matplotlib", "mlflow", "pyarrow"),
+    *("pydantic", "sqlalchemy", "torch", "transformers"),
+    *("modwatch.data.lake.schemas", "modwatch.review", "modwatch.settings"),
+)
+FUNCTIONS = [
+    getattr(package, name)
+    for package in (metrics, routing)
+    for name in package.__all__
+    if inspect.isfunction(getattr(package, name))
+]
+LABEL, PROB, SCORE = [0, 1, 1, 0, 1], [0.2, 0.7, 0.4, 0.6, 0.9], [1, 5, 3, 2, 2]
+WEIGHT, AT = [1, 2.5, 1, 0, 3], {"review_fraction": 0.4}
+CALLS = {
+    "accuracy": ([LABEL, PROB], {}),
+    "auroc": ([LABEL, PROB], {}),
+    "brier_score": ([LABEL, PROB], {}),
+    "collaboration_curve": ([LABEL, PROB], {}),
+    "expected_calibration_error": ([LABEL, PROB], {}),
+    "oc_auprc": ([LABEL, PROB, SCORE], AT),
+    "prevalence": ([LABEL], {}),
+    "review_efficiency": ([LABEL, PROB, SCORE], AT),
+    "reliability_curve": ([LABEL, PROB], {}),
+    "review_scores": ([PROB, "hybrid"], {}),
+}
+
+
+@pytest.mark.parametrize("package", ["modwatch.statistics", "modwatch.routing"])
+def test_importing_loads_nothing_heavy(package):
+    script = (
+        "import numpy, pandas, scipy, sklearn, sys; allowed = set(sys.modules);"  # pandas: pyarrow
+        f"import {package}; print(*(set({HEAVY!r}) & sys.modules.keys() - allowed))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", [metrics, routing])
+def test_the_docstring_lists_every_function(package):
+    listed = set(re.findall(r"\w+", package.__doc__))
+    assert {f.__name__ for f in FUNCTIONS if hasattr(package, f.__name__)} <= listed
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_signatures_follow_scikit_learn(function):
+    parameters = inspect.signature(function).parameters
+    old = {"label", "prob", "weight", "weights", "review_score", "alpha", "alphas", "bins"}
+    assert not old & parameters.keys()
+    options = {"sample_weight", "review_fraction", "threshold", "label_threshold", "toxic_share"}
+    for name in options & parameters.keys():
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+    columns = [name for name in ("y_true", "y_prob", "y_score") if name in parameters]
+    assert columns == list(parameters)[: len(columns)]
+    assert ">>>" in function.__doc__ or "Args:" in function.__doc__
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_lists_arrays_and_series_are_the_same(name):
+    columns, options = CALLS[name]
+    results = []
+    for kind in (list, np.array, lambda values: pd.Series(values, index=[9, 3, 3, 0, 1])):
+        args = [values if isinstance(values, str) else kind(values) for values in columns]
+        result = getattr(metrics, name)(*args, sample_weight=kind(WEIGHT), **options)
+        results.append(result if isinstance(result, pd.DataFrame) else pd.DataFrame([result]))
+    assert all(result.equals(results[0]) for result in results)

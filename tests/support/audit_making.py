@@ -1,0 +1,200 @@
+"""Audits of made-up comments, carried out in memory."""
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from simulated_audits import simulate
+
+from modwatch.audits import evidence, files
+from modwatch.audits.verify import planned_sizes, read_evidence
+from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw
+from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.plan import (
+    AuditPlan,
+    PlannedStratum,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+)
+from modwatch.statistics.audit.results import computed, to_json
+
+FIRST = datetime.date(2026, 1, 5)
+NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)
+LANGUAGES = ("de", "en", "fr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comments:
+    """A population of some days, its labels known."""
+
+    parts: tuple[Scored, ...]
+    truth: Mapping[str, int]
+    recall: float
+    threshold: float
+
+
+def make_comments(
+    size: int = 6000, days: int = 3, prevalence: float = 0.05, score: str = "sharp", seed: int = 1
+) -> Comments:
+    """Return `size` comments, spread over `days` days, in several parts a day."""
+    made = simulate(prevalence=prevalence, score=score, comments=size, seed=seed)
+    score_ = np.concatenate([made.flagged.score, made.unflagged.score]).astype(np.float32)
+    label = np.concatenate([made.flagged.label, made.unflagged.label])
+    threshold = float(score_[made.flagged.label.size :].max(initial=0))
+    flagged = score_ > threshold
+    order = np.random.default_rng(seed).permutation(size)
+    ids = [f"c{number}" for number in range(size)]
+    parts = []
+    for number, rows in enumerate(np.array_split(order, 2 * days)):
+        language = [(LANGUAGES[row % 3],) if row % 7 else () for row in rows.tolist()]
+        parts.append(
+            Scored(
+                day=FIRST + datetime.timedelta(days=number // 2),
+                comment_id=[ids[row] for row in rows],
+                prob=score_[rows],
+                flagged=flagged[rows],
+                traits={"language": language},
+            )
+        )
+    truth = {ids[row]: int(label[row]) for row in range(size)}
+    recall = float(label[flagged].sum() / label.sum())
+    return Comments(parts=tuple(parts), truth=truth, recall=recall, threshold=threshold)
+
+
+def days_of(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, ...]:
+    """Return the days of some comments as a plan holds them."""
+    return tuple(
+        PopulationDay(
+            day=day,
+            comments=sum(part.prob.size for part in parts if part.day == day),
+            flagged=int(sum(part.flagged.sum() for part in parts if part.day == day)),
+            model_version="7",
+            threshold=threshold,
+            digest=day_digest([part for part in parts if part.day == day]),
+        )
+        for day in sorted({part.day for part in parts})
+    )
+
+
+def plan_of(
+    parts: Sequence[Scored], edges: Mapping[str, Sequence[float]], labels: int, **changes: object
+) -> AuditPlan:
+    """Return a plan with strata between these edges, `labels` of each or all that it has.
+
+    Comments are flagged above 0.5. Edges are scores of their side, other than its smallest.
+    """
+    prob = np.concatenate([part.prob for part in parts]).astype(np.float64)
+    strata: list[PlannedStratum] = []
+    for side, inside in (("flagged", prob > 0.5), ("unflagged", prob <= 0.5)):
+        bounds = [None, *sorted(edges.get(side, ())), None]
+        for lower, upper in pairwise(bounds) if inside.any() else ():
+            scores = prob[inside & (prob >= (lower or 0)) & (prob < (upper or 2))]
+            strata.append(
+                PlannedStratum(
+                    side=side, lower=lower, upper=upper, population=scores.size,
+                    labels=min(labels, scores.size), score=float(scores.mean()),
+                )
+            )  # fmt: skip
+    fields: dict[str, object] = {
+        "audit": "small",
+        "population": days_of(parts, 0.5),
+        "strata": tuple(strata),
+        "seed": "a public seed",
+    }
+    return AuditPlan(**(fields | changes))  # type: ignore[arg-type]
+
+
+def make_plan(comments: Comments, labels: int = 400, **changes: object) -> AuditPlan:
+    """Return a plan for these comments."""
+    prob = np.concatenate([part.prob for part in comments.parts]).astype(np.float64)
+    flagged = np.concatenate([part.flagged for part in comments.parts])
+    made = design(
+        ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged]), labels, DesignOptions()
+    )
+    fields: dict[str, object] = {
+        "audit": "2026-01",
+        "population": days_of(comments.parts, comments.threshold),
+        "strata": planned_strata(made),
+        "calibrations": planned_calibrations(made),
+        "seed": "a public seed",
+    }
+    return AuditPlan(**(fields | changes))  # type: ignore[arg-type]
+
+
+def label_all(
+    drawn: Sequence[DrawnComment], truth: Mapping[str, int], *, several: float = 0.3
+) -> list[AuditLabel]:
+    """Return the labels of people who never err; some comments have two."""
+    said = []
+    for number, each in enumerate(drawn):
+        people = ("ann", "bob") if number < several * len(drawn) else ("ann",)
+        said += [
+            AuditLabel(
+                day=each.day, comment_id=each.comment_id, labeller=name, action="label",
+                label=truth[each.comment_id], decided_at=NOW.isoformat(), decision="00",
+            )
+            for name in people
+        ]  # fmt: skip
+    return said
+
+
+@dataclass
+class Auditor:
+    """Carries an audit out, step by step, into a folder that is a dictionary."""
+
+    comments: Comments
+    plan: AuditPlan
+    folder: dict[str, bytes] = field(default_factory=dict)
+    chain: list[evidence.Event] = field(default_factory=list)
+    people: Callable[..., list[AuditLabel]] = label_all
+
+    def record(self, action: str, note: str = "", **content: bytes) -> None:
+        made = {name.replace("__", ".").replace("_", "-"): each for name, each in content.items()}
+        event = evidence.following(
+            self.chain, audit=self.plan.audit, action=action, actor="eva", at=NOW, files=made,
+            note=note,
+        )  # fmt: skip
+        self.folder |= made
+        self.chain.append(event)
+        self.folder[files.CHAIN] = evidence.written(self.chain).encode()
+
+    def begin(self) -> None:
+        self.record("planned", plan__json=self.plan.to_json().encode())
+        self.record("approved")
+
+    def draw_and_label(self, stage: int = 1, sample: bytes | None = None, note: str = "") -> None:
+        """Draw and label a stage; a forger's `sample` takes the place of the drawn one."""
+        drawn = draw(self.plan, self.comments.parts, planned_sizes(self.plan, self.folder, stage))
+        content = sample or files.write_sample(drawn.comments)
+        self.record(
+            "drawn",
+            **{
+                f"sample_{stage}__csv": content,
+                f"population_{stage}__csv": files.write_population(drawn.population),
+            },
+        )
+        labels = files.write_labels(self.people(files.read_sample(content), self.comments.truth))
+        self.record("labelled", note, **{f"labels_{stage}__csv": labels})
+
+    def finish(self) -> None:
+        self.record("estimated", result__json=to_json(computed(read_evidence(self.folder))))
+        self.record("signed_off")
+        self.record("published", report__html=b"<!doctype html>")
+
+
+def finished(*, stages: int = 1, **changes: object) -> Auditor:
+    """Return an audit that was carried out; `changes` are fields of its plan."""
+    comments = make_comments()
+    more: dict[str, object] = (
+        {"second_stage_labels": 200, "first_stage_share": 0.6} if stages > 1 else {}
+    )
+    auditor = Auditor(comments=comments, plan=make_plan(comments, **(more | changes)))
+    auditor.begin()
+    for stage in range(1, stages + 1):
+        auditor.draw_and_label(stage)
+    auditor.finish()
+    return auditor

@@ -1,0 +1,39 @@
+"""Annotations by the annotators of the synthetic community, with their planted rates."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.data.sources.community import Person, simulate_labels
+from modwatch.statistics.disagreement import Annotations
+
+
+def community_labels(
+    people: Sequence[Person],
+    toxicity: NDArray[np.float64],
+    *,
+    each: int,
+    again: int = 0,
+    seed: int = 0,
+) -> Annotations:
+    """Return `each` labels a person, of random comments, `again` of which are given again.
+
+    Items and annotators are numbers: places in `toxicity` and `people`.
+    """
+    rng = np.random.default_rng(seed)
+    items, labels, sizes = [], [], []
+    for person in people:
+        first = rng.choice(toxicity.size, each, replace=False)
+        for number, item in enumerate((first, first[:again])):
+            names = [str(place) for place in item]
+            labels.append(
+                simulate_labels(person, names, toxicity[item], round_number=number, seed=seed)
+            )
+            items.append(item)
+        sizes.append(each + again)
+    return Annotations.of(
+        item=np.concatenate(items),
+        annotator=np.repeat(np.arange(len(people)), sizes),
+        label=np.concatenate(labels),
+    )

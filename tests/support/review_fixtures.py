@@ -1,0 +1,81 @@
+"""Fixtures of tests that use the review database, which is empty before every test."""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+
+import pytest
+from argon2 import PasswordHasher
+from sqlalchemy import Engine
+
+from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
+from modwatch.review import people, queue
+from modwatch.review.database import connect
+from modwatch.review.people import Moderator, passwords
+from modwatch.review.queue.items import NewItem
+
+
+@pytest.fixture(scope="session")
+def session_engine(migrated_queue_url: str) -> Iterator[Engine]:
+    """One engine for all tests: each new one would connect, and compile every statement, again."""
+    engine = connect(migrated_queue_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def engine(queue_url: str, session_engine: Engine) -> Engine:
+    """An engine on a review database in which nothing has happened."""
+    return session_engine
+
+
+@pytest.fixture
+def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords in no time: `tests/review/people/test_passwords.py` tests their cost."""
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", weak)
+
+
+@pytest.fixture
+def day() -> date:
+    return date(2026, 1, 1)
+
+
+@pytest.fixture
+def new_item() -> Callable[..., NewItem]:
+    def make(comment_id: str, rank: int = 1, **fields: object) -> NewItem:
+        content: dict[str, object] = {
+            "comment_id": comment_id,
+            "rank": rank,
+            "text": f"invented text of {comment_id}",
+            "reason": "uncertainty",
+            "stratum": 0,
+            "inclusion_probability": 1.0,
+            "review_score": 0.2,
+            "prob": 0.3,
+            "uncertainty": 0.21,
+            "model_version": "1",
+        }
+        if fields.get("kind") == "confirmation":  # of any first label, for sure
+            probabilities = dict.fromkeys(CONFIRMATION_PROBABILITIES, 1.0)
+            content |= {"round": 2, "confirms": [0, 1], **probabilities}
+        return NewItem(**(content | fields))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[[int], None]:
+    def put(n: int) -> None:
+        queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(n)], day)
+
+    return put
+
+
+@pytest.fixture
+def ann(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "ann", "moderator")
+
+
+@pytest.fixture
+def ben(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "ben", "moderator")
