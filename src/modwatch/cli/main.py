@@ -252,7 +252,7 @@ def _plan_table(plan: "pd.DataFrame", *, lacking: str) -> str:
 
 
 def _migrate(_: argparse.Namespace) -> None:
-    from modwatch.review.privileges import may_alter_log
+    from modwatch.review.migrate import may_alter_log
 
     with open_resources() as resources:
         resources.migrate()

@@ -22,7 +22,6 @@ DISPLAY_NAMES: Mapping[str, str] = {
     "gold": N_("gold comment"),
     "audit": N_("audit"),
     "confirmation": N_("confirmation"),
-    "second_opinion": N_("second opinion"),
     "imported": N_("imported"),
     "review": N_("review"),
     # Events of an item.

@@ -36,7 +36,7 @@ class Decision:
     item_id: int
     dt: date
     comment_id: str
-    #: review | confirmation | retest | gold | audit | imported; before 0.5 second_opinion
+    #: review | confirmation | retest | gold | audit | imported
     kind: str
     #: The item's version before the decision.
     item_version: int

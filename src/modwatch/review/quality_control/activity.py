@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, and_, distinct, func, select
 
 from modwatch.review.people import REVIEWERS
 from modwatch.review.tables import (
-    EVER_ROUTED_KINDS,
+    ROUTED_KINDS,
     decision,
     decision_chain,
     moderator,
@@ -111,7 +111,7 @@ def _recent(least_days: float) -> Select[Any]:
     work = and_(
         ago < dt.timedelta(days=RECENT_DAYS),
         decision.c.action == "label",
-        decision.c.kind.in_(EVER_ROUTED_KINDS),
+        decision.c.kind.in_(ROUTED_KINDS),
     )
     days = func.count(distinct(func.date_trunc("day", decision.c.decided_at, "UTC")))
     young = ago < dt.timedelta(days=least_days)

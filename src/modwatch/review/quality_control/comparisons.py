@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.common.errors import QueueError
 from modwatch.data.lake.schemas import CHECK_ANSWERS
-from modwatch.review.tables import EVER_ROUTED_KINDS
+from modwatch.review.tables import ROUTED_KINDS
 
 #: A label that was not undone.
 _LABELLED = """{0}.action = 'label' AND NOT EXISTS (
@@ -46,7 +46,7 @@ _IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
     AND (:queues IS NULL OR i.queue = ANY (:queues))"""
 
 #: First labels and those of round 2; `probability` that the first label was confirmed, given that
-#: the comment was routed. That of an earlier second opinion is part of the item's.
+#: the comment was routed.
 _CONFIRMATIONS = f"""
     SELECT first.label AS first, d.label AS second,
         i.inclusion_probability / first.inclusion_probability * CASE i.first_label
@@ -60,8 +60,8 @@ _CONFIRMATIONS = f"""
             AND other.moderator_id <> d.moderator_id AND {_LABELLED.format("other")}
         ORDER BY other.id LIMIT 1
     ) AS first
-    WHERE (d.kind = 'confirmation' AND i.round = 2 AND i.first_label IS NOT NULL
-        OR d.kind = 'second_opinion') AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
+    WHERE d.kind = 'confirmation' AND i.round = 2 AND i.first_label IS NOT NULL
+        AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
 #: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label as
@@ -174,7 +174,7 @@ def compared(
         "begin": begin,
         "end": end,
         "queues": None if queues is None else list(queues),
-        "kinds": list(EVER_ROUTED_KINDS),
+        "kinds": list(ROUTED_KINDS),
     }
     return _rows(connection, _COMPARISONS[what], values)
 

@@ -20,8 +20,8 @@ from modwatch.review.log.recorded_state import GOLD_DIGEST
 from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import LONGEST_ID, storable
 from modwatch.review.tables import (
-    EVER_ROUTED_KINDS,
     FINAL_ACTIONS,
+    ROUTED_KINDS,
     decision,
     gold_comment,
     moderator,
@@ -181,7 +181,7 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
     decided = select(review_item).where(
         review_item.c.id == item_id,
         review_item.c.status == "decided",
-        review_item.c.kind.in_(EVER_ROUTED_KINDS),
+        review_item.c.kind.in_(ROUTED_KINDS),
     )
     item = connection.execute(decided).mappings().one_or_none()
     if item is None:
@@ -208,7 +208,7 @@ def _final_label(connection: Connection, item: RowMapping) -> tuple[int, str | N
                 and_(
                     review_item.c.dt == item["dt"],
                     review_item.c.comment_id == item["comment_id"],
-                    review_item.c.kind.in_(EVER_ROUTED_KINDS),
+                    review_item.c.kind.in_(ROUTED_KINDS),
                 ),
             ),
             in_force(*FINAL_ACTIONS),

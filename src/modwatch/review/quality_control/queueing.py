@@ -38,8 +38,8 @@ from modwatch.review.quality_control.activity import (
 )
 from modwatch.review.queue.lanes import GENERAL, Lanes, load_lanes, register_lanes
 from modwatch.review.tables import (
-    EVER_ROUTED_KINDS,
     OPEN_STATUSES,
+    ROUTED_KINDS,
     decision,
     gold_comment,
     lane,
@@ -280,7 +280,7 @@ def _sample_retests(
             decision.c.moderator_id == person.id,
             decision.c.position.in_(sampled),
             decision.c.action == "label",
-            decision.c.kind.in_(EVER_ROUTED_KINDS),
+            decision.c.kind.in_(ROUTED_KINDS),
             decision.c.decided_at <= func.now() - dt.timedelta(days=least_days),
             review_item.c.reason.not_in(person.opt_outs),
             _works(person, review_item.c.queue),

@@ -28,7 +28,6 @@ from modwatch.review.tables.decisions import (
 from modwatch.review.tables.items import (
     ACTIONABLE_KINDS,
     CONFIRMATION_ROUNDS,
-    EVER_ROUTED_KINDS,
     KINDS,
     NO_LEASE,
     OPEN_STATUSES,
@@ -52,7 +51,6 @@ __all__ = [
     "ACTIONABLE_KINDS",
     "ACTIONS",
     "CONFIRMATION_ROUNDS",
-    "EVER_ROUTED_KINDS",
     "FINAL_ACTIONS",
     "KINDS",
     "NO_LEASE",

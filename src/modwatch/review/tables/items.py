@@ -34,14 +34,8 @@ from modwatch.review.tables.columns import metadata, moment, one_of
 #: else; `imported` came from another tool.
 KINDS = ("review", "confirmation", "retest", "gold", "audit", "imported")
 
-#: Before 0.5 a uniform share of first labels had a `second_opinion`: a confirmation of round 2.
-_EARLIER_KINDS = ("second_opinion",)
-
 #: The kinds that `route` queues.
 ROUTED_KINDS = ("review", "confirmation")
-
-#: The kinds of all items that `route` queues or ever queued.
-EVER_ROUTED_KINDS = (*ROUTED_KINDS, *_EARLIER_KINDS)
 
 #: The second and the third person who label a comment.
 CONFIRMATION_ROUNDS = (2, 3)
@@ -123,7 +117,7 @@ review_item = Table(
         "audit",
         postgresql_nulls_not_distinct=True,
     ),
-    one_of("kind", (*KINDS, *_EARLIER_KINDS)),
+    one_of("kind", KINDS),
     one_of("status", STATUSES),
     CheckConstraint(
         "CASE WHEN kind = 'confirmation' THEN round IN (2, 3) AND confirms <@ '{0,1}' "

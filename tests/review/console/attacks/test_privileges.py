@@ -11,9 +11,8 @@ from modwatch.common.errors import DatabaseError
 from modwatch.review import queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
-from modwatch.review.migrate import upgrade
+from modwatch.review.migrate import PRIVILEGES, may_alter_log, upgrade
 from modwatch.review.people import Moderator
-from modwatch.review.privileges import PRIVILEGES, may_alter_log
 from modwatch.review.tables import metadata
 from review.labelling import decide_all
 

@@ -1,0 +1,315 @@
+-- The schema of revision 0001; `modwatch.review.tables` documents the columns.
+
+CREATE TABLE moderator (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    pseudonym text NOT NULL UNIQUE,
+    role text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    password_hash text,
+    oidc_subject text UNIQUE,
+    disabled_at timestamptz,
+    preferences jsonb NOT NULL DEFAULT '{}',
+    CONSTRAINT moderator_role_check CHECK (role IN ('moderator', 'lead', 'auditor', 'ops', 'admin'))
+);
+
+CREATE TABLE moderator_group (
+    moderator_id bigint PRIMARY KEY REFERENCES moderator,
+    group_name text NOT NULL,
+    counted_as text
+);
+
+CREATE TABLE moderator_queue (
+    moderator_id bigint NOT NULL REFERENCES moderator,
+    queue text NOT NULL,
+    PRIMARY KEY (moderator_id, queue)
+);
+
+CREATE TABLE access_token (
+    digest bytea PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    name text,
+    moderator_id bigint NOT NULL REFERENCES moderator,
+    purpose text NOT NULL,
+    scopes text[],
+    opened_with bytea REFERENCES access_token,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    CONSTRAINT access_token_purpose_check CHECK (purpose IN ('api', 'session'))
+);
+CREATE INDEX access_token_moderator_id_idx ON access_token (moderator_id);
+CREATE INDEX access_token_opened_with_idx ON access_token (opened_with);
+
+CREATE TABLE login_attempt (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    origin bytea NOT NULL,
+    failed_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX login_attempt_failed_at_idx ON login_attempt (failed_at);
+CREATE INDEX login_attempt_origin_idx ON login_attempt (origin, failed_at);
+
+CREATE TABLE known_origin (
+    origin bytea PRIMARY KEY,
+    seen_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX known_origin_seen_at_idx ON known_origin (seen_at);
+
+CREATE TABLE second_factor (
+    moderator_id bigint PRIMARY KEY REFERENCES moderator,
+    secret text NOT NULL,
+    confirmed_at timestamptz,
+    last_step bigint NOT NULL DEFAULT 0,
+    recovery bytea[] NOT NULL DEFAULT '{}',
+    pending_digest bytea UNIQUE,
+    pending_until timestamptz
+);
+
+CREATE TABLE event (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    actor_id bigint REFERENCES moderator,
+    subject_id bigint REFERENCES moderator,
+    action text NOT NULL,
+    details jsonb NOT NULL DEFAULT '{}'::jsonb,
+    happened_at timestamptz NOT NULL DEFAULT now(),
+    position bigint NOT NULL UNIQUE,
+    previous_hash bytea NOT NULL,
+    hash bytea NOT NULL
+);
+CREATE INDEX event_subject_id_idx ON event (subject_id);
+
+CREATE TABLE event_chain (
+    id smallint DEFAULT 1 PRIMARY KEY,
+    length bigint NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT event_chain_id_check CHECK (id = 1)
+);
+
+CREATE TABLE bulk_close (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    moderator_id bigint NOT NULL REFERENCES moderator,
+    criteria jsonb NOT NULL,
+    reason text NOT NULL,
+    matched bigint NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    cancelled_at timestamptz,
+    cancelled_by bigint REFERENCES moderator
+);
+
+CREATE TABLE review_item (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    dt date NOT NULL,
+    comment_id text NOT NULL,
+    kind text NOT NULL,
+    text text NOT NULL,
+    parent_text text,
+    language text,
+    platform text,
+    queue text NOT NULL DEFAULT 'general',
+    reason text NOT NULL,
+    stratum integer NOT NULL,
+    inclusion_probability double precision NOT NULL,
+    rank bigint NOT NULL,
+    review_score double precision NOT NULL,
+    prob real NOT NULL,
+    uncertainty real NOT NULL,
+    model_version text NOT NULL,
+    queued_at timestamptz NOT NULL DEFAULT now(),
+    serve_by timestamptz NOT NULL DEFAULT now(),
+    due_at timestamptz NOT NULL DEFAULT now(),
+    severe_due_at timestamptz,
+    round smallint NOT NULL DEFAULT 1,
+    confirms smallint[],
+    confirmation_probability_0 double precision,
+    confirmation_probability_1 double precision,
+    first_label smallint,
+    labels_wanted smallint NOT NULL DEFAULT 1,
+    excluded bigint[] NOT NULL DEFAULT '{}',
+    reserved_for bigint REFERENCES moderator,
+    audit text,
+    status text NOT NULL DEFAULT 'waiting',
+    lease_digest bytea,
+    leased_by bigint REFERENCES moderator,
+    leased_until timestamptz,
+    claimed_at timestamptz,
+    bulk_close_id bigint REFERENCES bulk_close,
+    version integer NOT NULL DEFAULT 1,
+    CONSTRAINT review_item_dt_comment_id_kind_round_reserved_for_audit_key UNIQUE NULLS NOT DISTINCT
+        (dt, comment_id, kind, round, reserved_for, audit),
+    CONSTRAINT review_item_kind_check CHECK (kind IN ('review', 'confirmation', 'retest', 'gold',
+        'audit', 'imported')),
+    CONSTRAINT review_item_status_check CHECK (status IN ('waiting', 'blocked', 'escalated',
+        'decided', 'withdrawn', 'closed')),
+    CONSTRAINT review_item_round_check CHECK (CASE WHEN kind = 'confirmation' THEN round IN (2, 3)
+        AND confirms <@ '{0,1}' AND confirms IS NOT NULL AND confirmation_probability_0 BETWEEN 0
+        AND 1 AND confirmation_probability_0 IS NOT NULL AND confirmation_probability_1 BETWEEN 0
+        AND 1 AND confirmation_probability_1 IS NOT NULL ELSE round = 1 END),
+    CONSTRAINT review_item_first_label_check CHECK (first_label IN (0, 1)),
+    CONSTRAINT review_item_inclusion_probability_check CHECK (inclusion_probability > 0 AND
+        inclusion_probability <= 1),
+    CONSTRAINT review_item_labels_wanted_check CHECK (labels_wanted BETWEEN 1 AND 9)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX review_item_audit_idx ON review_item (audit) WHERE audit IS NOT NULL;
+CREATE INDEX review_item_bulk_close_id_idx ON review_item (bulk_close_id) WHERE bulk_close_id IS NOT
+    NULL;
+CREATE INDEX review_item_comment_id_idx ON review_item (comment_id);
+CREATE INDEX review_item_escalated_idx ON review_item (queue, severe_due_at, serve_by, id) WHERE
+    status = 'escalated';
+CREATE INDEX review_item_lane_idx ON review_item (queue, reason, serve_by, id) WHERE status =
+    'waiting' AND reserved_for IS NULL;
+CREATE INDEX review_item_reserved_idx ON review_item (reserved_for, serve_by, id) WHERE status =
+    'waiting' AND reserved_for IS NOT NULL;
+CREATE INDEX review_item_status_idx ON review_item (status, dt);
+
+CREATE TABLE lane (
+    queue text NOT NULL,
+    reason text NOT NULL,
+    PRIMARY KEY (queue, reason)
+);
+
+CREATE TABLE decision (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    item_id bigint NOT NULL REFERENCES review_item,
+    dt date NOT NULL,
+    comment_id text NOT NULL,
+    kind text NOT NULL,
+    item_version integer NOT NULL,
+    moderator_id bigint NOT NULL REFERENCES moderator,
+    action text NOT NULL,
+    label smallint,
+    policy_version text,
+    policy_code text,
+    reason text,
+    note text,
+    seconds double precision,
+    idempotency_key text NOT NULL,
+    refers_to bigint REFERENCES decision,
+    decided_at timestamptz NOT NULL,
+    text_digest bytea,
+    outcome text,
+    position bigint NOT NULL,
+    format smallint NOT NULL DEFAULT 1,
+    previous_hash bytea NOT NULL,
+    hash bytea NOT NULL,
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    UNIQUE (moderator_id, idempotency_key),
+    UNIQUE (moderator_id, position),
+    CONSTRAINT decision_action_check CHECK (action IN ('label', 'adjudicate', 'correct', 'skip',
+        'escalate', 'undo', 'close', 'reopen')),
+    CONSTRAINT decision_label_check CHECK ((action IN ('label', 'adjudicate', 'correct')) = (label
+        IS NOT NULL)),
+    CONSTRAINT decision_seconds_check CHECK (seconds >= 0),
+    CONSTRAINT decision_outcome_check CHECK (format < 3 OR (text_digest IS NOT NULL AND outcome IS
+        NOT NULL))
+);
+CREATE INDEX decision_decided_at_idx ON decision USING brin (decided_at) WITH (pages_per_range = 16,
+    autosummarize = on);
+CREATE INDEX decision_dt_idx ON decision (dt);
+CREATE INDEX decision_item_id_idx ON decision (item_id);
+CREATE INDEX decision_refers_to_idx ON decision (refers_to) WHERE refers_to IS NOT NULL;
+CREATE INDEX decision_transaction_id_idx ON decision (transaction_id, id);
+
+CREATE TABLE decision_chain (
+    moderator_id bigint PRIMARY KEY REFERENCES moderator,
+    length bigint NOT NULL,
+    hash bytea NOT NULL
+);
+
+CREATE TABLE gold_comment (
+    comment_id text PRIMARY KEY,
+    text text NOT NULL,
+    parent_text text,
+    language text,
+    platform text,
+    label smallint NOT NULL,
+    policy_code text,
+    source text NOT NULL,
+    added_at timestamptz NOT NULL DEFAULT now(),
+    retired_at timestamptz,
+    CONSTRAINT gold_comment_label_check CHECK (label IN (0, 1))
+);
+
+CREATE TABLE policy_version (
+    version text PRIMARY KEY,
+    digest text NOT NULL,
+    content jsonb NOT NULL,
+    registered_at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE outbox_message (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key text NOT NULL UNIQUE,
+    topic text NOT NULL,
+    series text NOT NULL,
+    sequence integer NOT NULL,
+    dt date NOT NULL,
+    payload jsonb NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (topic, series, sequence)
+);
+
+CREATE TABLE outbox_delivery (
+    message_id bigint NOT NULL REFERENCES outbox_message,
+    channel text NOT NULL,
+    delivered_at timestamptz,
+    attempts integer NOT NULL DEFAULT 0,
+    next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    dead_at timestamptz,
+    last_problem text,
+    PRIMARY KEY (message_id, channel)
+);
+CREATE INDEX outbox_delivery_dead_idx ON outbox_delivery (channel, message_id) WHERE dead_at IS NOT
+    NULL;
+CREATE INDEX outbox_delivery_pending_idx ON outbox_delivery (channel, message_id) WHERE delivered_at
+    IS NULL AND dead_at IS NULL;
+
+CREATE TABLE outbox_cursor (
+    topic text PRIMARY KEY,
+    transaction_id xid8 NOT NULL,
+    decision_id bigint NOT NULL
+);
+
+CREATE TABLE alert_action (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    incident text NOT NULL,
+    action text NOT NULL,
+    person text NOT NULL,
+    note text NOT NULL,
+    assignee text,
+    until date,
+    day date,
+    level_since date,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    after_message bigint NOT NULL
+);
+CREATE INDEX alert_action_incident_idx ON alert_action (incident, id);
+
+-- Decisions and events are appended, never changed, whoever asks.
+CREATE FUNCTION decision_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the decision log is append-only; append a compensating decision'
+        USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER decision_append_only_rows BEFORE UPDATE OR DELETE ON decision
+    FOR EACH ROW EXECUTE FUNCTION decision_is_append_only();
+CREATE TRIGGER decision_append_only_table BEFORE TRUNCATE ON decision
+    FOR EACH STATEMENT EXECUTE FUNCTION decision_is_append_only();
+
+CREATE FUNCTION event_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'events are append-only' USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER event_append_only_rows BEFORE UPDATE OR DELETE ON event
+    FOR EACH ROW EXECUTE FUNCTION event_is_append_only();
+CREATE TRIGGER event_append_only_table BEFORE TRUNCATE ON event
+    FOR EACH STATEMENT EXECUTE FUNCTION event_is_append_only();
+
+-- The end of the empty chain of events.
+INSERT INTO event_chain (length, hash) VALUES (0, decode(repeat('00', 32), 'hex'));
+
+-- Only the owner of a table may analyze it.
+CREATE FUNCTION analyze_outbox() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    ANALYZE outbox_message, outbox_delivery;
+END $$;
