@@ -1,17 +1,21 @@
 """Signed requests against a real server that misbehaves."""
 
+import hmac
 import logging
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 
 import pytest
 from receivers import closed_port, webhook
+from standardwebhooks import Webhook, WebhookVerificationError
+from standardwebhooks.webhooks import EmptyWebhookSecretError
 
-from modwatch.common.webhooks import Answer, post, signature
+from modwatch.common.webhooks import Answer, post, signer
 
 NOW = 1_767_600_000.9
 
@@ -30,15 +34,43 @@ def test_a_request_is_signed_and_numbered() -> None:
         assert ask(server.url) == Answer(status=200)
     [request] = server.requests
     assert request.body == b'{"a": 1}'
-    assert request.headers["idempotency-key"] == "k-1"
-    signed = signature("s3cret", 1_767_600_000, request.body)
-    assert request.headers["modwatch-timestamp"] == "1767600000"
-    assert request.headers["modwatch-signature"] == f"sha256={signed}"
+    assert request.headers["webhook-id"] == "k-1"
+    assert request.headers["webhook-timestamp"] == "1767600000"
+    expected = hmac.digest(b"s3cret", b"k-1.1767600000." + request.body, "sha256")
+    assert request.headers["webhook-signature"] == f"v1,{b64encode(expected).decode()}"
 
 
-@pytest.mark.parametrize("changed", [("other", 0, b"x"), ("key", 1, b"x"), ("key", 0, b"y")])
-def test_a_signature_is_of_secret_moment_and_body(changed: tuple[str, int, bytes]) -> None:
-    assert signature(*changed) != signature("key", 0, b"x")
+@pytest.mark.parametrize(
+    "secret", ["s3cret", f"whsec_{b64encode(b's3cret').decode()}", "not base64!"]
+)
+def test_the_library_verifies_a_request(secret: str) -> None:
+    with webhook() as server:
+        post(server.url, b'{"a": 1}', secret=secret, key="k-1", timeout=0.3)
+    [request] = server.requests
+    receiver = Webhook(secret) if secret.startswith("whsec_") else Webhook(secret.encode())
+    assert receiver.verify(request.body, dict(request.headers)) == {"a": 1}
+    changes = [(b'{"a": 2}', {}), (request.body, {"webhook-id": "k-2"})]
+    for body, headers in changes:
+        with pytest.raises(WebhookVerificationError):
+            receiver.verify(body, {**request.headers, **headers})
+    with pytest.raises(WebhookVerificationError):
+        Webhook(b"another").verify(request.body, dict(request.headers))
+
+
+def test_a_request_is_fresh_for_five_minutes() -> None:
+    with webhook() as server:
+        for late in (-400, 400):
+            clock = (lambda moment: lambda: moment)(time.time() + late)
+            post(server.url, b"{}", secret="s3cret", key="k", timeout=0.3, clock=clock)
+    for request in server.requests:
+        with pytest.raises(WebhookVerificationError, match="timestamp"):
+            Webhook(b"s3cret").verify(request.body, dict(request.headers))
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_"])
+def test_an_empty_secret_signs_nothing(secret: str) -> None:
+    with pytest.raises(EmptyWebhookSecretError):
+        signer(secret)
 
 
 @pytest.mark.parametrize("status", [300, 304, 400, 410, 429, 500, 503])

@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,7 +57,7 @@ def tell(
     with serving(receiver["Receiver"]) as url:
 
         def send(event: dict[str, Any], **changes: Any) -> Answer:
-            secret = receiver["SECRET"].decode()
+            secret = receiver["SECRET"]
             webhook = delivery.DecisionWebhook(url=url, secret=secret)
             message = OutboxMessage(
                 key="k", topic=TOPIC, series="s", sequence=1, dt=EVENT["dt"], payload=event
@@ -76,7 +77,15 @@ def test_the_receiver_takes_what_is_genuine(
     assert receiver["latest"] == {("2026-01-05", "c-4711"): EVENT}
 
 
-@pytest.mark.parametrize("changes", [{"secret": "another"}, {"secret": ""}, {"clock": lambda: 0.0}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"secret": "another"},
+        {"secret": "whsec_YW5vdGhlcg=="},
+        {"key": "another", "secret": "x"},
+        {"clock": lambda: 0.0},
+    ],
+)
 def test_the_receiver_refuses_what_is_forged_or_old(
     receiver: dict[str, Any], tell: Callable[..., Answer], changes: dict[str, Any]
 ) -> None:
@@ -85,9 +94,15 @@ def test_the_receiver_refuses_what_is_forged_or_old(
 
 
 def test_the_receiver_refuses_what_is_not_signed_at_all(receiver: dict[str, Any]) -> None:
-    genuine = receiver["is_genuine"]
-    assert not genuine({}, b"{}")
-    assert not genuine({"Modwatch-Timestamp": "٣", "Modwatch-Signature": "sha256=é"}, b"{}")
+    verified = receiver["verified"]
+    assert verified({}, b"{}") is None
+    sent = {"webhook-id": "k", "webhook-timestamp": str(time.time())}
+    for forged in ("", "v1", "v1,", "v1,é", "v1,a", "v2,AAAA", "sha256=é", "v1,AAAA v1,BBBB"):
+        assert verified(sent | {"webhook-signature": forged}, b"{}") is None
+    for moment in ("٣", "nan", "inf", "-1", "x", ""):
+        headers = sent | {"webhook-timestamp": moment, "webhook-signature": "v1,AAAA"}
+        assert verified(headers, b"{}") is None
+    assert verified(sent | {"webhook-signature": "v1,AAAA"}, b"\xff") is None
 
 
 def test_the_receiver_drops_repetitions_and_what_was_overtaken(

@@ -40,7 +40,7 @@ class Webhook:
 
     @property
     def keys(self) -> list[str]:
-        return [request.headers["idempotency-key"] for request in self.requests]
+        return [request.headers["webhook-id"] for request in self.requests]
 
 
 @contextmanager

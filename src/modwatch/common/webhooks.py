@@ -1,7 +1,8 @@
-"""Signed HTTP requests to receivers outside, without redirects; errors never contain the URL."""
+"""Signed HTTP requests to receivers outside, without redirects; errors never contain the URL.
 
-import hashlib
-import hmac
+Requests are signed as the Standard Webhooks specification requires, by its library.
+"""
+
 import http.client
 import io
 import socket
@@ -9,11 +10,13 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.error import HTTPError
+
+from standardwebhooks import Webhook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +31,13 @@ class Answer:
     retry_after: float | None = None
 
 
-def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """Return the HMAC-SHA256 of `TIMESTAMP.BODY` in hex, for the header `Modwatch-Signature`.
+def signer(secret: str) -> Webhook:
+    """Return the signer with the key in base64 after `whsec_`, or with `secret` itself as the key.
 
-    A receiver computes it from the header `Modwatch-Timestamp` (seconds since 1970) and the bytes
-    of the body, compares in constant time, and rejects timestamps that are minutes old.
-
-    >>> signature("key", 0, b"{}")[:16]
-    '7314351dd949aa7e'
+    Raises `EmptyWebhookSecretError` for an empty secret.
     """
-    return hmac.new(secret.encode(), b"%d.%s" % (timestamp, body), hashlib.sha256).hexdigest()
+    # The library would decode any string, and silently drop the characters that are not base64.
+    return Webhook(secret if secret.startswith("whsec_") else secret.encode())
 
 
 def post(
@@ -49,15 +49,17 @@ def post(
     timeout: float,
     clock: Callable[[], float] = time.time,
 ) -> Answer:
-    """Return the result of one signed request with a JSON body; never raises.
+    """Return the result of one signed request with a JSON body; a failed one never raises.
 
     `url` is http or https and may contain a token, so no result quotes it. Connecting, sending and
-    receiving the head of the response may take `timeout` seconds each. `key` is the idempotency
-    key.
+    receiving the head of the response may take `timeout` seconds each. `key` is the id of the
+    message, the same for every attempt.
     """
     now = clock()
+    headers = _headers(body, secret=secret, key=key, timestamp=int(now))
     try:
-        request = _request(url, body, secret=secret, key=key, timestamp=int(now))
+        # Settings allow http and https only.
+        request = urllib.request.Request(url, data=body, headers=headers, method="POST")  # noqa: S310
         with _OPENER.open(request, timeout=timeout) as answer:
             return Answer(status=answer.status)
     except HTTPError as error:
@@ -73,18 +75,15 @@ def post(
         return Answer(status=None, problem=type(getattr(exc, "reason", exc)).__name__)
 
 
-def _request(
-    url: str, body: bytes, *, secret: str, key: str, timestamp: int
-) -> urllib.request.Request:
-    headers = {
+def _headers(body: bytes, *, secret: str, key: str, timestamp: int) -> dict[str, str]:
+    moment = datetime.fromtimestamp(timestamp, UTC)
+    return {
         "Content-Type": "application/json",
         "User-Agent": "modwatch",
-        "Idempotency-Key": key,
-        "Modwatch-Timestamp": str(timestamp),
-        "Modwatch-Signature": f"sha256={signature(secret, timestamp, body)}",
+        "webhook-id": key,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signer(secret).sign(key, moment, body.decode()),
     }
-    # Settings allow http and https only.
-    return urllib.request.Request(url, data=body, headers=headers, method="POST")  # noqa: S310
 
 
 def _retry_after(headers: Message, now: float) -> float | None:

@@ -28,6 +28,11 @@ from modwatch.settings.sources import (
 )
 
 _HTTP = re.compile(r"https?://[!-~]+")
+
+#: The key of a webhook's secret with the prefix `whsec_`, as Standard Webhooks requires.
+_SIGNING_KEY = re.compile(
+    r"whsec_(?=.{32,88}$)([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+)
 _TOKEN = re.compile(r"[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
@@ -366,6 +371,11 @@ def _check_webhook(what: str, url: SecretStr | None, secret: SecretStr) -> None:
         raise ValueError(f"{name}_URL is not a URL; use https://host/path")
     if url and not secret.get_secret_value():
         raise ValueError(f"{name}_URL requires {name}_SECRET to sign {what.lower()}s; set it")
+    if (key := secret.get_secret_value()).startswith("whsec_") and not _SIGNING_KEY.fullmatch(key):
+        raise ValueError(
+            f"{name}_SECRET is not base64 of 24 to 64 bytes after `whsec_`; create one with "
+            "`echo whsec_$(openssl rand -base64 32)`"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

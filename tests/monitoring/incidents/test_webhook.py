@@ -1,6 +1,6 @@
 """The webhook against a real server that fails in every way."""
 
-import hashlib
+import base64
 import hmac
 import json
 import logging
@@ -45,13 +45,13 @@ def test_an_alert_arrives_whole_and_signed() -> None:
         "figure": {"value": 0.31, "low": None},
     }
     assert request.path == "/hook?token=hunter2"
-    assert request.headers["idempotency-key"] == ALERT.key
+    assert request.headers["webhook-id"] == ALERT.key
     assert request.headers["content-type"] == "application/json"
-    assert request.headers["modwatch-timestamp"] == "1767600000"
+    assert request.headers["webhook-timestamp"] == "1767600000"
     # The signature as a receiver computes it, from what it got alone.
-    signed = request.headers["modwatch-timestamp"].encode() + b"." + request.body
-    expected = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-    assert request.headers["modwatch-signature"] == f"sha256={expected}"
+    signed = f"{ALERT.key}.1767600000.".encode() + request.body
+    expected = base64.b64encode(hmac.digest(SECRET.encode(), signed, "sha256")).decode()
+    assert request.headers["webhook-signature"] == f"v1,{expected}"
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from joserfc import jwt
+from joserfc.jwk import ECKey, RSAKey
 
 CLIENT_ID, CLIENT_SECRET = "modwatch", "a secret: with / signs"
 REDIRECT_URL = "http://127.0.0.1:8090/oidc/return"
@@ -34,6 +35,7 @@ class FakeProvider(ThreadingHTTPServer):
         self.claims: Callable[[dict[str, Any]], dict[str, Any]] = lambda claims: claims
         self.sign: Callable[[dict[str, Any]], str] = self.signed
         self.key_requests = 0
+        self.more_keys: list[Any] = []
         self.rotate("first")
 
     def rotate(self, kid: str, kind: str = "RS256") -> None:
@@ -45,12 +47,12 @@ class FakeProvider(ThreadingHTTPServer):
         )
 
     def signed(self, claims: dict[str, Any], **changes: Any) -> str:
-        options = {"key": self.key, "algorithm": self.kind, "headers": {"kid": self.kid}}
-        return jwt.encode(claims, **(options | changes))
+        header = {"alg": self.kind, "kid": self.kid} | changes.get("headers", {})
+        key = _imported(changes.get("key", self.key))
+        return jwt.encode(header, claims, key, algorithms=[header["alg"]])
 
     def published_key(self) -> dict[str, Any]:
-        maker = RSAAlgorithm if self.kind == "RS256" else ECAlgorithm
-        key: dict[str, Any] = maker.to_jwk(self.key.public_key(), as_dict=True)
+        key = dict(_imported(self.key).as_dict(private=False))
         return key | {"kid": self.kid, "use": "sig"}
 
     def visit(self, url: str, *, subject: str = "s-1", **claims: Any) -> tuple[str, str]:
@@ -89,13 +91,19 @@ class FakeProvider(ThreadingHTTPServer):
         return {"token_type": "Bearer", "id_token": self.sign(self.claims(claims))}
 
 
+def _imported(key: Any) -> RSAKey | ECKey:
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    kind = RSAKey if isinstance(key, rsa.RSAPrivateKey) else ECKey
+    return kind.import_key(pem)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: FakeProvider
 
     def do_GET(self) -> None:
         if self.path == "/keys":
             self.server.key_requests += 1
-            self._answer({"keys": [self.server.published_key()]})
+            self._answer({"keys": [*self.server.more_keys, self.server.published_key()]})
         elif self.path == "/.well-known/openid-configuration":
             issuer = self.server.issuer
             self._answer(

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
-import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import AccessDeniedError, QueueError
@@ -22,6 +22,8 @@ from modwatch.review.people import Moderator, OidcOptions, Provider
 from modwatch.review.tables import moderator
 
 HOUR = timedelta(hours=1)
+
+_PEM = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 @pytest.fixture
@@ -164,7 +166,8 @@ def test_missing_claims_are_refused(
 
 
 def _unsigned(fake: Any, claims: dict[str, Any]) -> str:
-    return jwt.encode(claims, None, algorithm="none", headers={"kid": fake.kid})
+    parts = ({"alg": "none", "kid": fake.kid, "typ": "JWT"}, claims)
+    return f"{b'.'.join(_base64(json.dumps(part).encode()) for part in parts).decode()}."
 
 
 def _by_a_stranger(fake: Any, claims: dict[str, Any]) -> str:
@@ -176,9 +179,13 @@ def _with_the_public_key_as_a_secret(fake: Any, claims: dict[str, Any]) -> str:
     public = fake.key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    parts = ({"alg": "HS256", "kid": fake.kid, "typ": "JWT"}, claims)
+    return _with_a_shared_key(public, claims, fake.kid)
+
+
+def _with_a_shared_key(secret: bytes, claims: dict[str, Any], kid: str = "shared") -> str:
+    parts = ({"alg": "HS256", "kid": kid, "typ": "JWT"}, claims)
     signed = b".".join(_base64(json.dumps(part).encode()) for part in parts)
-    return f"{signed.decode()}.{_base64(hmac.digest(public, signed, 'sha256')).decode()}"
+    return f"{signed.decode()}.{_base64(hmac.digest(secret, signed, 'sha256')).decode()}"
 
 
 def _base64(content: bytes) -> bytes:
@@ -195,6 +202,12 @@ def _by_an_unknown_key(fake: Any, claims: dict[str, Any]) -> str:
     return str(fake.signed(claims, headers={"kid": "elsewhere"}))
 
 
+def _by_a_key_of_its_own(fake: Any, claims: dict[str, Any]) -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    own = RSAKey.import_key(key.public_key().public_bytes(*_PEM)).as_dict(private=False)
+    return str(fake.signed(claims, key=key, headers={"jwk": own}))
+
+
 def _no_token(*_: object) -> str:
     return "no.to.ken"
 
@@ -207,6 +220,7 @@ def _no_token(*_: object) -> str:
         _with_the_public_key_as_a_secret,
         _changed,
         _by_an_unknown_key,
+        _by_a_key_of_its_own,
         _no_token,
     ],
 )
@@ -214,6 +228,16 @@ def test_forged_tokens_are_refused(
     fake: Any, enter: Callable[..., Moderator], forge: Callable[..., str]
 ) -> None:
     fake.sign = lambda claims: forge(fake, claims)
+    with pytest.raises(AccessDeniedError, match="is not valid"):
+        enter()
+
+
+def test_keys_that_cannot_sign_are_ignored(fake: Any, enter: Callable[..., Moderator]) -> None:
+    shared = {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}
+    encrypting = fake.published_key() | {"use": "enc"}
+    fake.more_keys = [{"kty": "ML-DSA", "kid": "new"}, shared, {"kty": 7}, "text", encrypting]
+    assert enter().role == "moderator"
+    fake.sign = lambda claims: _with_a_shared_key(b"secret", claims)
     with pytest.raises(AccessDeniedError, match="is not valid"):
         enter()
 
@@ -245,7 +269,8 @@ def test_an_answer_belongs_to_the_browser_that_asked(
     mine, theirs = provider.begin(), provider.begin()
     code, state = fake.visit(theirs.url, realm={"roles": "mods"})
     state_alone = mine.cookie.split(".")[0]
-    for cookie in (mine.cookie, "", "..", state, f"{state}.x", f"{state}.x.y.z"):
+    without_nonce = f"{state}..{theirs.cookie.split('.')[2]}"
+    for cookie in (mine.cookie, "", "..", state, f"{state}.x", f"{state}.x.y.z", without_nonce):
         with pytest.raises(AccessDeniedError, match="this browser"):
             provider.finish(engine, cookie=cookie, state=state, code=code, lifetime=HOUR)
     with pytest.raises(AccessDeniedError, match="rejected"):  # a stolen code fails by PKCE

@@ -1,7 +1,7 @@
 """The people who work the queue: accounts, roles, authentication.
 
 Read `accounts` first, then `changes`, `access_tokens`, `sessions`, `passwords` with `throttle`, and
-`oidc` with `discovery`. `pseudonyms` are people's names; `review.events` records who changed what.
+`oidc`. `pseudonyms` are people's names; `review.events` records who changed what.
 """
 
 from modwatch.review.people.access_tokens import (

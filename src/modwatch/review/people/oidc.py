@@ -1,39 +1,56 @@
 """Log-in through an OpenID Connect provider: the code flow with PKCE, state and nonce.
 
+joserfc reads keys and verifies signatures; Authlib builds the request and validates the claims.
 Only the subject and the role are stored: the account gets a random pseudonym, never a name or an
 address. See OpenID Connect Core 1.0, section 3.1, and RFC 9700.
 """
 
 import base64
 import datetime as dt
-import hashlib
 import hmac
+import ipaddress
 import secrets
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlsplit
 
 import httpx
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import Key, import_key
 from sqlalchemy import Connection, Engine, Select, select
 
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_access
-from modwatch.review.people.accounts import (
-    add_account,
-    lock_names,
-    lock_person,
-    update_person,
-)
+from modwatch.review.people.accounts import add_account, lock_names, lock_person, update_person
 from modwatch.review.people.changes import set_role
-from modwatch.review.people.discovery import PAUSE, Discovery, basic_credentials
 from modwatch.review.people.groups import forget_group
 from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import ROLES, moderator
 
+#: Asymmetric algorithms only: a token with HS256 or `none` is rejected before it is verified.
+ALGORITHMS = ("RS256", "ES256")
+
+#: Allowed clock difference, in seconds.
+LEEWAY = 60
+
+#: Seconds for which the published configuration and keys are cached.
+KEPT = 3600.0
+
+#: Minimum seconds between two requests for keys, whichever keys tokens name.
+PAUSE = 10.0
+
 #: Characters of random pseudonyms, none of which looks like another.
 _LETTERS = "abcdefghjkmpqrstuwxyz23456789"
+
+_REJECTED = "the identity provider's token is not valid; log in again, or ask its administrator"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +80,7 @@ class PendingLogin:
 
 
 class Provider:
-    """The provider of `options`; thread-safe, and caches the provider's keys.
+    """The provider of `options`; thread-safe, and caches its configuration and keys.
 
     `client` sends the requests; unknown keys are fetched every `pause` seconds at most.
     """
@@ -74,27 +91,27 @@ class Provider:
         if unknown := sorted(set(options.roles.values()) - set(ROLES)):
             raise QueueError(f"unknown role {unknown[0]!r}; choose from {', '.join(ROLES)}")
         self._options = options
-        self._discovery = Discovery(options.issuer, client or httpx.Client(timeout=10), pause=pause)
+        self._client = client or httpx.Client(timeout=10)
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._configuration: tuple[float, Mapping[str, Any]] | None = None
+        self._keys: tuple[float, Mapping[str | None, Mapping[str, Any]]] | None = None
 
     def begin(self) -> PendingLogin:
         """Return where to send the browser; raise `QueueError` if the provider does not respond."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        challenge = hashlib.sha256(verifier.encode()).digest()
-        query = {
-            "response_type": "code",
-            "client_id": self._options.client_id,
-            "redirect_uri": self._options.redirect_url,
-            "scope": self._options.scope,
-            "state": state,
-            "nonce": nonce,
-            "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
-            "code_challenge_method": "S256",
-        }
-        address = self._discovery.endpoint("authorization_endpoint")
-        joint = "&" if "?" in address else "?"
-        return PendingLogin(
-            url=f"{address}{joint}{urlencode(query)}", cookie=f"{state}.{nonce}.{verifier}"
+        url = prepare_grant_uri(
+            self._endpoint("authorization_endpoint"),
+            self._options.client_id,
+            "code",
+            redirect_uri=self._options.redirect_url,
+            scope=self._options.scope,
+            state=state,
+            nonce=nonce,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
         )
+        return PendingLogin(url=url, cookie=f"{state}.{nonce}.{verifier}")
 
     def finish(
         self,
@@ -110,21 +127,19 @@ class Provider:
         """Return a session token for the person whom the provider has authenticated.
 
         `address` is where the person logs in from. `cookie` is that of `begin`; `state`, `code` and
-        `iss` are parameters of the redirect, of which `iss` may be missing only if the provider
-        does not promise it (RFC 9207). The account
-        is created at the first log-in, and its role follows the claim; without a role, the account
-        is closed as `withdraw` says. Raises `AccessDeniedError` for a response that was not
-        requested or is invalid, a person without a role, or a disabled account; `QueueError` if the
-        provider does not respond.
+        `issuer` are parameters of the redirect. The issuer may be missing only if the provider does
+        not promise it (RFC 9207). The account is created at the first log-in, and its role follows
+        the claim; without a role, `withdraw` ends the person's access. Raises `AccessDeniedError`
+        for a response that was not requested or is invalid, a person without a role, or a disabled
+        account; `QueueError` if the provider does not respond.
         """
         parts, given = cookie.split("."), state.encode(errors="surrogatepass")
-        if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), given):
+        if len(parts) != 3 or not all(parts) or not hmac.compare_digest(parts[0].encode(), given):
             raise AccessDeniedError("this log-in was not started in this browser; log in again")
-        left_out = issuer is None and not self._discovery.names_itself()
-        if issuer != self._options.issuer and not left_out:
+        promised = self._published().get("authorization_response_iss_parameter_supported") is True
+        if issuer != self._options.issuer and (issuer is not None or promised):
             raise AccessDeniedError("the response is of another identity provider; log in again")
-        token = self._id_token(code, verifier=parts[2])
-        claims = self._discovery.verified(token, audience=self._options.client_id, nonce=parts[1])
+        claims = self._verified(self._id_token(code, verifier=parts[2]), nonce=parts[1])
         role = _role(claims, self._options)
         subject = f"{self._options.issuer}|{claims['sub']}"
         if role is None:
@@ -146,15 +161,98 @@ class Provider:
             "code_verifier": verifier,
         }
         headers = {}
-        if self._discovery.takes_basic():
-            headers = basic_credentials(options.client_id, options.client_secret)
+        methods = self._published().get("token_endpoint_auth_methods_supported")
+        if not isinstance(methods, list) or "client_secret_basic" in methods:
+            # Authlib does not encode id and secret as RFC 6749, section 2.3.1, requires.
+            pair = f"{quote_plus(options.client_id)}:{quote_plus(options.client_secret)}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         else:
             form |= {"client_id": options.client_id, "client_secret": options.client_secret}
-        answer = self._discovery.post("token_endpoint", form, headers)
+        answer = self._request("POST", self._endpoint("token_endpoint"), data=form, headers=headers)
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise AccessDeniedError("the identity provider sent no id token; log in again")
         return token
+
+    def _verified(self, token: str, *, nonce: str) -> Mapping[str, Any]:
+        """Return the claims of an id token for this client and the log-in of `nonce`.
+
+        Raises `AccessDeniedError` unless the signature is by a published key, and issuer, audience,
+        times, nonce and subject are valid.
+        """
+        expected = {"iss": self._options.issuer, "aud": self._options.client_id}
+        try:
+            found = jwt.decode(
+                token, lambda part: self._key(part.headers().get("kid")), algorithms=ALGORITHMS
+            )
+            CodeIDToken(
+                claims := found.claims,
+                found.header,
+                options={name: {"essential": True, "value": expected[name]} for name in expected},
+                params={"nonce": nonce, "client_id": self._options.client_id},
+            ).validate(leeway=LEEWAY)
+        except (JoseError, ValueError, TypeError):
+            raise AccessDeniedError(_REJECTED) from None  # the cause quotes parts of the token
+        # OpenID Connect Core 1.0, section 2.
+        if not (0 < len(claims["sub"]) <= 255 and claims["sub"].isprintable()):
+            raise AccessDeniedError(_REJECTED)
+        return claims
+
+    def _key(self, kid: str | None) -> Key:
+        """Return the published key `kid`; fetch the keys again if it is unknown."""
+        address = self._endpoint("jwks_uri")
+        with self._lock:
+            known = self._keys
+            if known is None or _age(known[0]) > (KEPT if kid in known[1] else self._pause):
+                known = self._keys = (time.monotonic(), _signing(self._request("GET", address)))
+        if kid is None and len(known[1]) == 1:
+            kid = next(iter(known[1]))
+        if kid not in known[1]:
+            raise AccessDeniedError(_REJECTED)
+        return import_key(dict(known[1][kid]))
+
+    def _endpoint(self, name: str) -> str:
+        """Return the URL published as `name`; raise `QueueError` if it is missing or not secure."""
+        address = self._published().get(name)
+        if not isinstance(address, str):
+            raise QueueError(
+                f"the identity provider {self._options.issuer} publishes no {name}; check "
+                "MODWATCH_OIDC_ISSUER"
+            )
+        return _safe(address)
+
+    def _published(self) -> Mapping[str, Any]:
+        """Return the provider's configuration (OpenID Connect Discovery 1.0)."""
+        issuer = self._options.issuer
+        with self._lock:
+            if self._configuration is None or _age(self._configuration[0]) > KEPT:
+                address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+                content = self._request("GET", _safe(address))
+                if content.get("issuer") != issuer:
+                    raise QueueError(
+                        f"{address} names another issuer than {issuer}; set MODWATCH_OIDC_ISSUER "
+                        "exactly as the provider writes it"
+                    )
+                self._configuration = (time.monotonic(), content)
+            return self._configuration[1]
+
+    def _request(self, method: str, address: str, **content: Any) -> Mapping[str, Any]:
+        try:
+            answer = self._client.request(method, address, follow_redirects=False, **content)
+            if method == "POST" and answer.is_client_error:
+                raise AccessDeniedError(
+                    "the identity provider rejected the log-in; log in again, and if that fails, "
+                    "check the OIDC client id and secret"
+                )
+            document = answer.raise_for_status().json()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+            document = None  # the error quotes the request, which must not be logged
+        if not isinstance(document, dict):
+            raise QueueError(
+                f"the identity provider {self._options.issuer} did not send a valid "
+                "response; try again later"
+            )
+        return document
 
 
 def withdraw(engine: Engine, subject: str) -> None:
@@ -165,7 +263,7 @@ def withdraw(engine: Engine, subject: str) -> None:
     subject is ignored.
     """
     with engine.begin() as connection:
-        moderator_id: int | None = connection.scalar(_of_subject(subject))
+        moderator_id: int | None = connection.scalar(_with_subject(subject))
         if moderator_id is None:
             return
         had_password = lock_person(connection, moderator_id)["password_hash"] is not None
@@ -184,13 +282,13 @@ def withdraw(engine: Engine, subject: str) -> None:
         )
 
 
-def _of_subject(subject: str) -> Select[int]:
+def _with_subject(subject: str) -> Select[int]:
     return select(moderator.c.id).where(moderator.c.oidc_subject == subject)
 
 
 def _account(connection: Connection, subject: str, role: str) -> int:
     """Return the id of the account of `subject`, locked, in `role`."""
-    statement = _of_subject(subject)
+    statement = _with_subject(subject)
     moderator_id: int | None = connection.scalar(statement)
     if moderator_id is None:
         lock_names(connection)
@@ -216,3 +314,38 @@ def _role(claims: Mapping[str, Any], options: OidcOptions) -> str | None:
         if value in values:
             return role
     return None
+
+
+def _signing(published: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
+    keys = published.get("keys")
+    listed = keys if isinstance(keys, list) else []
+    return {
+        key.get("kid"): key
+        for key in listed
+        if isinstance(key, dict) and key.get("use", "sig") == "sig"
+    }
+
+
+def _safe(address: str) -> str:
+    """Return `address`; raise `QueueError` unless it is https, or http on loopback."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise QueueError(f"{address!r} of the identity provider is not a URL") from None
+    if parts.scheme != "https" and not (parts.scheme == "http" and _loopback(parts.hostname or "")):
+        raise QueueError(
+            f"the identity provider's address {address} is not https; http is allowed on loopback "
+            "only"
+        )
+    return address
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _age(moment: float) -> float:
+    return time.monotonic() - moment
