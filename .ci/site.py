@@ -37,8 +37,9 @@ def on_config(config: Any) -> Any:
     """Add every decision record to the navigation."""
     records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     for section in config.nav:
-        if "Decisions" in section:
-            section["Decisions"] = [f"decisions/{name}" for name in ("README.md", *records)]
+        for page in next(iter(section.values())):
+            if "Decisions" in page:
+                page["Decisions"] = [f"decisions/{name}" for name in ("README.md", *records)]
     return config
 
 

@@ -1,4 +1,4 @@
-"""The examples of the documentation run, and use the public names of the packages."""
+"""The examples of the README and the docs run, and use the public names of the packages."""
 
 import ast
 import doctest
@@ -12,7 +12,8 @@ from published import published_folder
 DOCS = Path(__file__).parents[2] / "docs"
 #: An example that needs a folder of published files, and the folder's name.
 PUBLISHED = re.compile(r"(<!-- published: (\w+) -->\n```python\n.*?\n```\n)", re.DOTALL)
-PAGES = sorted(path for path in DOCS.rglob("*.md") if ">>> " in path.read_text())
+README = DOCS.parent / "README.md"
+PAGES = [README, *sorted(path for path in DOCS.rglob("*.md") if ">>> " in path.read_text())]
 
 
 def test_the_roles_have_examples() -> None:
