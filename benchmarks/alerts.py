@@ -51,7 +51,7 @@ from modwatch.monitoring.incidents.incidents import MetricValue, incidents
 from modwatch.monitoring.incidents.metrics import flagged_share_excess
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.statistics.drift.changes import MINIMUM_BEFORE
+from modwatch.statistics.drift.change_points import MINIMUM_BEFORE
 from modwatch.statistics.drift.distance import Effect, population_stability_index, share_change
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 

@@ -45,11 +45,10 @@ import numpy as np
 import pandas as pd
 
 from modwatch.statistics.audit.allocation import optimal
-from modwatch.statistics.audit.design import Design, ScoreCounts, SideDesign, design
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.forecast import one_of, sufficient
-from modwatch.statistics.audit.intervals import IntervalOptions
-from modwatch.statistics.audit.strata import strata
+from modwatch.statistics.audit.sample_design import Design, ScoreCounts, SideDesign, design, strata
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
 
 # Populations and baselines are shared with the tests.

@@ -34,10 +34,10 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES
-from modwatch.statistics.audit.intervals import IntervalOptions, interval, korn_graubard
 from modwatch.statistics.audit.recalibration import Calibration, prior_shift
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.share_interval import IntervalOptions, interval, korn_graubard
 from modwatch.statistics.audit.stages import next_stage
 from modwatch.statistics.audit.stratified import StratumCounts, combine
 

@@ -27,11 +27,11 @@ import numpy as np
 import pandas as pd
 from audit import METRICS, holds, planned, truths
 
-from modwatch.statistics.audit.confirmations import planned_rules
+from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.estimates import AuditEstimator
-from modwatch.statistics.audit.label_errors import SHARED, ImputedEstimator, LabelErrors
+from modwatch.statistics.audit.imputation import SHARED, ImputedEstimator, LabelErrors
 from modwatch.statistics.audit.stratified import StratumCounts
-from modwatch.statistics.live.annotators import GivenLabels, true_labels
+from modwatch.statistics.true_labels import GivenLabels, true_labels
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from simulated_audits import HOSTILE, hostile, simulate

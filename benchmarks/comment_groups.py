@@ -29,8 +29,8 @@ from modwatch import statistics as metrics
 from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
 from modwatch.statistics.intervals import _POINTS, PartialTotal, _beta_points
 from modwatch.statistics.live import sample as sampling
-from modwatch.statistics.live.groups import GroupedDay, _side, measure_groups
-from modwatch.statistics.live.prediction_sets import _halves, _predicted
+from modwatch.statistics.live.conformal import _halves, _predicted
+from modwatch.statistics.live.group_estimates import GroupedDay, _side, measure_groups
 from modwatch.statistics.live.sample import Sample
 
 _SHOWN = ["held", "held_difference", "bias", "width", "figure", "significant"]

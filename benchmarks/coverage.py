@@ -37,12 +37,12 @@ from scipy.stats import rankdata
 
 from modwatch import statistics as metrics
 from modwatch.routing import RoutingPolicy, design_routing
-from modwatch.routing.confirmations import confirmation_probabilities
+from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import strata_of
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
-from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations
+from modwatch.statistics.live.shared_errors import label_error_table
 
 DAYS = 14
 THRESHOLD = 0.5

@@ -35,14 +35,14 @@ from modwatch.demo.audit import LABELS
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
 from modwatch.review.simulated import SimulatedModerator
-from modwatch.statistics.audit.design import ScoreCounts, design
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.estimates import Estimate
-from modwatch.statistics.audit.label_errors import ImputedEstimator, label_errors
+from modwatch.statistics.audit.imputation import ImputedEstimator, label_errors
 from modwatch.statistics.audit.labels import AuditLabel, in_order
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
 from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.results import Evidence, estimator
+from modwatch.statistics.audit.sample_design import ScoreCounts, design
 
 FIGURES = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 FLOOR = 0.93

@@ -29,7 +29,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from modwatch.statistics.drift.segments import NONE, explain_shift, leading
+from modwatch.statistics.drift.shift_segments import NONE, explain_shift, leading
 
 FACTORS = {"platform": 4, "language": 5, "length": 4}
 LABEL = "identity"

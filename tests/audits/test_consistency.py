@@ -8,7 +8,6 @@ import pytest
 from audit_making import Comments, days_of, make_comments
 
 from modwatch.audits.consistency import plan_problems
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.draw import Scored
 from modwatch.statistics.audit.plan import (
     AuditPlan,
@@ -17,6 +16,7 @@ from modwatch.statistics.audit.plan import (
     planned_calibrations,
     planned_strata,
 )
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 from modwatch.audits.descriptions import describe_forecast, describe_plan, describe_result
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 
 def plan(**changes: Any) -> AuditPlan:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest, requested
 from modwatch.common.errors import AuditError, DesignError
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 FORM = {"audit": "a", "first": "2026-01-05", "last": "2026-01-06"}
 ASKED = AuditRequest(audit="a", first=MONDAY, last=TUESDAY, labels=100)

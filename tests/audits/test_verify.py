@@ -17,10 +17,10 @@ from modwatch.audits.levels import level_of_files
 from modwatch.audits.verify import planned_sizes, read_evidence, verify
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.labels import AuditLabel
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import computed, to_json
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 Folder = dict[str, bytes]
 

@@ -27,8 +27,8 @@ from modwatch.common.errors import SettingsError
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
 from modwatch.review.people import authenticate
+from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.label_plan import plan_labels
-from modwatch.routing.policy import RoutingPolicy
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -8,8 +8,7 @@ import pytest
 
 from modwatch.data.lake.day_scores import DayScores
 from modwatch.routing import routed
-from modwatch.routing.design import design_routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy, design_routing
 
 FIRST = datetime.date(2026, 1, 5)
 THRESHOLD = 0.5

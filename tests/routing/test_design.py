@@ -1,5 +1,7 @@
 """The routing design: sizes in the head, properties, and unbiasedness over many salts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from modwatch.common.errors import DesignError
-from modwatch.routing.design import design_routing, strata_of
-from modwatch.routing.policy import RoutingPolicy
-from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.routing.design import RoutingPolicy, design_routing, strata_of
+from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.sampling import allocate
 
 policies = st.builds(
@@ -276,3 +277,21 @@ def test_decisions_must_fit() -> None:
     policy, keys = RoutingPolicy(review_fraction=1), np.zeros(1, np.uint64)
     with pytest.raises(DesignError, match="one decision per comment"):
         design_routing([0.5], keys, policy, flagged=np.zeros(2, bool))
+
+
+def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
+    policy = RoutingPolicy(review_fraction=0.1)
+    others = [
+        replace(policy, review_fraction=0.2),
+        replace(policy, slice_share=0.2),
+        replace(policy, strategy="toxicity"),
+        replace(policy, toxic_share=0.4),
+        replace(policy, strata=4),
+        replace(policy, minimum=1),
+    ]
+    assert len({policy.digest, *(other.digest for other in others)}) == 7
+
+
+def test_confirmations_come_on_top_and_move_no_slice():
+    policy = RoutingPolicy(review_fraction=0.1)
+    assert replace(policy, confirmation_share=0.5).digest == policy.digest

@@ -5,8 +5,8 @@ import pytest
 from reviewed_days import community, labelled_by_people, reviewed_day
 
 from modwatch.common.errors import DesignError, MetricInputError
+from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.label_plan import plan_labels
-from modwatch.routing.policy import RoutingPolicy
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.sample import Sample

@@ -8,10 +8,10 @@ from brute_force import alphas, columns, places, rows, times
 from hypothesis import given
 from sklearn.metrics import roc_auc_score
 
-from modwatch.statistics.collaboration import calibration
 from modwatch.statistics.collaboration import collaborative as c
-from modwatch.statistics.collaboration.classification import accuracy, prevalence
-from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.collaboration import model_metrics
+from modwatch.statistics.collaboration.model_metrics import accuracy, prevalence
+from modwatch.statistics.collaboration.review_strategies import review_scores
 
 #: Accuracy, ECE and Brier score of tables 2 and 3: five models with either loss.
 IN_DOMAIN = [
@@ -110,8 +110,8 @@ def test_the_squared_calibration_error_is_at_most_the_brier_score(drawn, times):
     label, prob, _ = columns(drawn)
     if any(times[: len(drawn)]):
         weight = times[: len(drawn)]
-        error = calibration.expected_calibration_error(label, prob, sample_weight=weight)
-        assert error**2 <= calibration.brier_score(label, prob, sample_weight=weight) + 1e-12
+        error = model_metrics.expected_calibration_error(label, prob, sample_weight=weight)
+        assert error**2 <= model_metrics.brier_score(label, prob, sample_weight=weight) + 1e-12
 
 
 def test_two_rows_of_table_3_cannot_come_from_one_set_of_labels():
@@ -123,7 +123,7 @@ def test_two_rows_of_table_3_cannot_come_from_one_set_of_labels():
 @given(rows)
 def test_mean_effectiveness_over_capacities_is_the_calibration_auroc(drawn):
     label, prob, _ = columns(drawn)
-    area = calibration.calibration_auroc(label, prob)
+    area = model_metrics.calibration_auroc(label, prob)
     if area is None:
         return
     score, n = review_scores(prob, "uncertainty"), label.size
@@ -142,7 +142,7 @@ def test_the_calibration_auprc_is_the_area_of_efficiency_over_effectiveness():
         args, at = (label, prob, score), {"review_fraction": k / 60}
         points.append((c.review_effectiveness(*args, **at), c.review_efficiency(*args, **at)))
     area = sum((right - left) * re for (left, _), (right, re) in itertools.pairwise(points))
-    expected = calibration.calibration_auprc(label, prob, interpolation="step")
+    expected = model_metrics.calibration_auprc(label, prob, interpolation="step")
     assert area == pytest.approx(expected)
 
 
@@ -160,7 +160,7 @@ def test_with_part_reviews_that_area_is_the_interpolated_one():
     area = np.trapezoid(
         curve["review_efficiency"].to_numpy(float), curve["review_effectiveness"].to_numpy(float)
     )
-    assert area == pytest.approx(calibration.calibration_auprc(label, prob), abs=1e-3)
+    assert area == pytest.approx(model_metrics.calibration_auprc(label, prob), abs=1e-3)
 
 
 def approximate_oc_auroc(label, prob, score, alpha, *, thresholds, bins):

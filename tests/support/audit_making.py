@@ -10,7 +10,6 @@ from simulated_audits import simulate
 
 from modwatch.audits import evidence, files
 from modwatch.audits.verify import planned_sizes, read_evidence
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw
 from modwatch.statistics.audit.labels import AuditLabel
 from modwatch.statistics.audit.plan import (
@@ -21,6 +20,7 @@ from modwatch.statistics.audit.plan import (
     planned_strata,
 )
 from modwatch.statistics.audit.results import computed, to_json
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 
 FIRST = datetime.date(2026, 1, 5)
 NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)

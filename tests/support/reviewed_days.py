@@ -6,9 +6,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.routing.confirmations import confirmation_probabilities
-from modwatch.routing.design import design_routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.confirmation_design import confirmation_probabilities
+from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
 

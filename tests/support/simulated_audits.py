@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from modwatch.common.errors import DesignError, MetricInputError
-from modwatch.routing.design import design_routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy, design_routing
+from modwatch.statistics.arguments import Floats, Ints, strata_sizes, whole_numbers
 from modwatch.statistics.audit.allocation import pilot
-from modwatch.statistics.audit.arguments import Ints, strata_sizes, whole_numbers
 from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.stratified import StratumCounts
-from modwatch.statistics.inputs import Floats
 
 #: Distance d of the two classes. `miscalibrated` ranks like `sharp`, but was trained on balanced
 #: classes and is underconfident: logit × 0.7 at prevalence 1/2.

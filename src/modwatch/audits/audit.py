@@ -43,11 +43,11 @@ from modwatch.common.errors import AuditCancelledError, AuditError, TimestampErr
 from modwatch.common.installed import version
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.lanes import Lanes
-from modwatch.statistics.audit.design import design
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Document
+from modwatch.statistics.audit.sample_design import design
 
 _log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy import stats
 
 from modwatch.audits.evidence import moment
-from modwatch.statistics.audit.design import ScoreCounts, sizes_and_means
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.draw import DrawnComment, keys_of, labels_demanded
 from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, in_order, key_of
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.audit.sample_design import ScoreCounts, sizes_and_means
 
 #: p-values below this are reported: fewer than one false report in a million audits.
 _TOO_RARE = 1e-9

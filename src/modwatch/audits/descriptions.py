@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from modwatch.statistics.audit.confirmations import expected_confirmations
+from modwatch.statistics.audit.confirmation_rules import expected_confirmations
 from modwatch.statistics.audit.forecast import Forecast, forecast
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum
 from modwatch.statistics.audit.recalibration import EXPECTED
-from modwatch.statistics.audit.sample_size import LABELS_AN_HOUR
+from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
 #: What is said of an audit without four eyes.
 ONE_PERSON = (

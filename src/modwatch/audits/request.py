@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.confirmations import planned_rules
-from modwatch.statistics.audit.design import Design, DesignOptions
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.plan import (
     SIDES,
     AuditPlan,
@@ -18,6 +16,8 @@ from modwatch.statistics.audit.plan import (
     planned_strata,
     raise_on_invalid_name,
 )
+from modwatch.statistics.audit.sample_design import Design, DesignOptions
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 _NOT_RULE = ("method", "seed")
 

@@ -22,7 +22,6 @@ from modwatch.audits.review_items import audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.items import NewItem
-from modwatch.statistics.audit.design import ScoreCounts
 from modwatch.statistics.audit.draw import (
     DrawnComment,
     Scored,
@@ -34,6 +33,7 @@ from modwatch.statistics.audit.draw import (
 from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
 from modwatch.statistics.audit.recalibration import KnownLabels
+from modwatch.statistics.audit.sample_design import ScoreCounts
 
 #: Columns whose values an audit reports on separately.
 TRAITS = ("language", "platform", "groups")

@@ -45,7 +45,6 @@ from modwatch.audits.files import (
 from modwatch.audits.seeds import seed_of
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.labels import (
     AuditLabel,
     Key,
@@ -56,6 +55,7 @@ from modwatch.statistics.audit.labels import (
 )
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Evidence, computed, format_of, to_json
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stages import second_stage
 
 #: Tolerated difference of the numbers of a result, absolute or relative: processors round

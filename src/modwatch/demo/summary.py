@@ -26,7 +26,7 @@ from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings
 from modwatch.statistics.audit.plan import AuditPlan
-from modwatch.statistics.collaboration.classification import auprc, auroc
+from modwatch.statistics.collaboration.model_metrics import auprc, auroc
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.live.labelled_day import LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days

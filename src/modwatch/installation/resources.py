@@ -39,7 +39,7 @@ from modwatch.monitoring.incidents.channels import (
     WebhookChannel,
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy
 from modwatch.settings import (
     EMBEDDED,
     CommunitySourceSettings,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
-    from modwatch.statistics.divergence.identities import Terms
+    from modwatch.statistics.divergence.mentions import Terms
     from modwatch.statistics.drift.profile import Profile
 
 _log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class Resources:
     @cached_property
     def identity_terms(self) -> "Terms":
         """The words of each identity, for comments whose source names no groups."""
-        from modwatch.statistics.divergence.identities import read_identity_terms
+        from modwatch.statistics.divergence.mentions import read_identity_terms
 
         return read_identity_terms(self.settings.identity_terms)
 

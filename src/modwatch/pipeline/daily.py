@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from modwatch.installation.resources import Resources
-    from modwatch.statistics.drift.drift import Reference
+    from modwatch.statistics.drift.day_comparison import Reference
 
 
 #: Day of the week on which groups of comments are compared by labels: Sunday.

@@ -17,13 +17,12 @@ draw_confirmations     which first labels are confirmed by further people: a `Co
 `modwatch.routing.label_plan.plan_labels` splits labels between the slice and confirmations.
 """
 
-from modwatch.routing.confirmations import (
+from modwatch.routing.confirmation_design import (
     ConfirmationDraw,
     confirmation_probabilities,
     draw_confirmations,
 )
-from modwatch.routing.design import Routing, design_routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import Routing, RoutingPolicy, design_routing
 from modwatch.statistics.sampling import allocate, random_keys
 
 __all__ = [

@@ -17,9 +17,8 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.frames import as_batch
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
-from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
-from modwatch.routing.design import Routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
+from modwatch.routing.design import Routing, RoutingPolicy
 from modwatch.statistics.sampling import random_keys
 
 #: The second and the third person.

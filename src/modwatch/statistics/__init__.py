@@ -37,25 +37,12 @@ raise `modwatch.common.errors.MetricInputError`, a ValueError.
 """
 
 from modwatch.statistics.agreement import (
+    ErrorRate,
+    annotator_error_rate,
     cohen_kappa,
     krippendorff_alpha,
     observed_agreement,
     observed_disagreement,
-)
-from modwatch.statistics.collaboration.calibration import (
-    brier_score,
-    calibration_auprc,
-    calibration_auroc,
-    expected_calibration_error,
-    reliability_curve,
-)
-from modwatch.statistics.collaboration.classification import (
-    accuracy,
-    auprc,
-    auroc,
-    precision,
-    prevalence,
-    recall,
 )
 from modwatch.statistics.collaboration.collaborative import (
     REVIEW_FRACTIONS,
@@ -66,7 +53,20 @@ from modwatch.statistics.collaboration.collaborative import (
     review_effectiveness,
     review_efficiency,
 )
-from modwatch.statistics.collaboration.strategies import STRATEGIES, review_scores
+from modwatch.statistics.collaboration.model_metrics import (
+    accuracy,
+    auprc,
+    auroc,
+    brier_score,
+    calibration_auprc,
+    calibration_auroc,
+    expected_calibration_error,
+    precision,
+    prevalence,
+    recall,
+    reliability_curve,
+)
+from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.collaboration.what_if import what_if_table
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
@@ -76,17 +76,16 @@ from modwatch.statistics.drift.distance import (
     wasserstein,
 )
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.live.annotator_error import ErrorRate, annotator_error_rate
-from modwatch.statistics.live.annotators import GivenLabels, KnownAnswers, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
     conformal_coverage,
     conformal_prediction,
 )
-from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
-from modwatch.statistics.live.sample_size import labels_for_width
+from modwatch.statistics.live.shared_errors import label_error_table
+from modwatch.statistics.sample_size import labels_for_width
+from modwatch.statistics.true_labels import GivenLabels, KnownAnswers, TrueLabels, true_labels
 
 __all__ = [
     "REVIEW_FRACTIONS",

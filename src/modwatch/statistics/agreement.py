@@ -6,16 +6,103 @@ not accuracy: two people misled by the same guideline agree perfectly.
 """
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.inputs import Floats
-from modwatch.statistics.intervals import NORMAL_QUANTILE, PartialTotal, interval, mid_p
-from modwatch.statistics.live.annotator_error import MINIMUM_PAIRS
+from modwatch.statistics.intervals import (
+    NORMAL_QUANTILE,
+    PartialTotal,
+    interval,
+    mid_p,
+    share_confidence,
+)
+
+#: Pairs of labels that an error rate requires: with 30 that all agree, e may still be 5 %.
+MINIMUM_PAIRS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRate(Estimate):
+    """The error rate e of one label, in [0, ½).
+
+    The high end may be ½, where labels carry no information. `n` counts pairs of labels, or answers
+    to gold items; it is 0 for an assumed rate.
+    """
+
+    #: Pairs of equal weight with the same information (Kish).
+    effective_n: float
+    #: Confidence distribution, as an ascending sample; empty when insufficient.
+    confidence: Floats = field(repr=False, compare=False)
+
+
+def annotator_error_rate(
+    y1: ArrayLike,
+    y2: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    minimum: int = MINIMUM_PAIRS,
+) -> ErrorRate:
+    """Return the error rate e in [0, ½) of one person, from two people's labels of each comment.
+
+    e = (1 − √(1−2r))/2 of the weighted disagreement rate r (Gordon et al. 2021, Eq. 3). Interval:
+    that of r, mid-P Clopper–Pearson on the effective number of pairs (Korn & Graubard 1998),
+    transformed by e(r). Insufficient with fewer than `minimum` pairs of positive weight, and for
+    r ≥ ½, as of coin tosses.
+
+    Args:
+        y1, y2: (m,) labels, 0 or 1.
+        sample_weight: (m,) ≥ 0; 1 each by default.
+        minimum: pairs below which the estimate is insufficient.
+
+    Raises:
+        MetricInputError: labels other than 0 and 1, negative weights, different lengths.
+
+    >>> labels = np.zeros(100)
+    >>> flipped = np.where(np.arange(100) < 18, 1, 0)
+    >>> round(annotator_error_rate(labels, flipped).value, 6)
+    0.1
+    """
+    first, second = arguments.labels(y1, name="y1"), arguments.labels(y2, name="y2")
+    w = arguments.weights(sample_weight, first.size)
+    arguments.same_length(y1=first, y2=second, sample_weight=w)
+    n = int((w > 0).sum())
+    if n < max(minimum, 1):
+        return _insufficient(f"{n} pairs of labels; {max(minimum, 1)} are needed", n, 0.0)
+    effective = float(w.sum() ** 2 / (w**2).sum())
+    disagreement = float(np.dot(w, first != second) / w.sum())
+    if disagreement >= 0.5:
+        return _insufficient("two people's labels differ as often as coin tosses", n, effective)
+    confidence = error_of(share_confidence(disagreement * effective, effective))
+    value = float(error_of(np.array([disagreement]))[0])
+    return _error_rate(value, confidence, n, effective)
+
+
+def error_of(disagreement: Floats) -> Floats:
+    """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½.
+
+    >>> error_of(np.array([0.0, 0.18, 0.7])).round(6).tolist()
+    [0.0, 0.1, 0.5]
+    """
+    return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
+
+
+def _error_rate(value: float, confidence: Floats, n: int, effective_n: float) -> ErrorRate:
+    """Return a rate with the interval of its confidence distribution."""
+    low, high = np.quantile(confidence, [0.025, 0.975])
+    return ErrorRate.of(
+        value, (float(low), float(high)), n=n, effective_n=effective_n, confidence=confidence
+    )
+
+
+def _insufficient(reason: str, n: int, effective_n: float) -> ErrorRate:
+    return ErrorRate.insufficient(reason, n=n, effective_n=effective_n, confidence=np.empty(0))
+
 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.
 _ADDED_PAIRS = 2.0
@@ -151,7 +238,7 @@ def krippendorff_alpha(
     """
     if resamples < 1:
         raise MetricInputError(f"resamples must be at least 1, got {resamples}")
-    counts = _label_counts(inputs.column("units", units), inputs.column("labels", labels))
+    counts = _label_counts(arguments.column("units", units), arguments.column("labels", labels))
     n = len(counts)
     if n < max(minimum, 1):
         return _too_few(n, minimum, "comments of two labels")
@@ -189,8 +276,8 @@ def agreement_beyond_chance(
 
 
 def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
-    first, second = inputs.column("y1", y1), inputs.column("y2", y2)
-    inputs.same_length(y1=first, y2=second)
+    first, second = arguments.column("y1", y1), arguments.column("y2", y2)
+    arguments.same_length(y1=first, y2=second)
     return first, second
 
 
@@ -203,8 +290,8 @@ def _fraction(event: NDArray[np.bool_], minimum: int) -> Estimate:
 
 def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:
     """Return weights (n,) that sum to 1; None if all are alike."""
-    weight = inputs.weights(sample_weight, labels.size)
-    inputs.same_length(sample_weight=weight, labels=labels)
+    weight = arguments.weights(sample_weight, labels.size)
+    arguments.same_length(sample_weight=weight, labels=labels)
     if not weight.size or (weight == weight[0]).all():
         return None
     return np.asarray(weight / weight.sum())
@@ -258,7 +345,7 @@ def _kappa(table: Floats) -> tuple[float, float]:
 
 def _label_counts(units: Floats, labels: Floats) -> Floats:
     """Return how often each label (columns) was given to each unit with at least two labels."""
-    inputs.same_length(units=units, labels=labels)
+    arguments.same_length(units=units, labels=labels)
     unit_values, which = np.unique(units, return_inverse=True)
     label_values, code = np.unique(labels, return_inverse=True)
     shape = (unit_values.size, label_values.size)

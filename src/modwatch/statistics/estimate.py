@@ -3,6 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.intervals import NORMAL_QUANTILE
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
@@ -50,3 +57,47 @@ class Estimate:
         """
         blank = dict.fromkeys(("value", "low", "high"))
         return cls(**blank, n=n, status="insufficient", reason=reason, **fields)
+
+
+#: p-value, corrected for multiplicity, below which a difference is more than chance.
+SIGNIFICANT = 0.05
+
+
+def difference(one: Estimate, other: Estimate) -> tuple[float, float, float, float] | None:
+    """Return `one` less `other`, the ends of its 95 % interval, and the p-value that it is 0.
+
+    The estimates must be independent. Their intervals, which may be asymmetric, are joined by the
+    method of variance estimates recovery (Zou & Donner 2008, *Construction of confidence limits
+    about effect measures*). None if one of them is insufficient.
+
+    >>> sure = Estimate.of(0.9, (0.86, 0.93), n=200)
+    >>> less = Estimate.of(0.7, (0.62, 0.77), n=150)
+    >>> [round(number, 3) for number in difference(sure, less)]
+    [0.2, 0.119, 0.285, 0.0]
+    """
+    if one.value is None or other.value is None:
+        return None
+    below_one, above_one = one.value - (one.low or 0.0), (one.high or 0.0) - one.value
+    below_other, above_other = other.value - (other.low or 0.0), (other.high or 0.0) - other.value
+    value = one.value - other.value
+    below, above = float(np.hypot(below_one, above_other)), float(np.hypot(above_one, below_other))
+    towards_zero = below if value > 0 else above
+    if not towards_zero:
+        return value, value, value, float(value == 0)
+    p_value = 2 * special.ndtr(-abs(value) / towards_zero * NORMAL_QUANTILE)
+    return value, value - below, value + above, float(p_value)
+
+
+def holm(p_value: ArrayLike) -> Floats:
+    """Return the p-values (n,) corrected for their number (Holm 1979); NaN stays and counts not.
+
+    >>> holm([0.01, 0.04, 0.03, float("nan")]).round(2).tolist()
+    [0.03, 0.06, 0.06, nan]
+    """
+    given = np.asarray(p_value, dtype=np.float64)
+    corrected = np.full_like(given, np.nan)
+    known = np.flatnonzero(~np.isnan(given))
+    order = known[np.argsort(given[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(given[order] * factors), 1)
+    return corrected

@@ -2,7 +2,7 @@
 
 Totals of 0/1 events get the mid-P interval of Fay & Kim (2017) for weighted sums, with the beta
 distribution in place of the gamma: for equal weights this is the mid-P Clopper–Pearson interval. It
-has width even if no event was observed. `estimation.ratios` builds on the same distributions.
+has width even if no event was observed. `live.areas` builds on the same distributions.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.arguments import Floats
 
 #: Two-sided level of every interval.
 LEVEL = 0.95

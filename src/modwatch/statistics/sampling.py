@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import DesignError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from modwatch.statistics.arguments import Floats, Ints
 
 _CHUNK = 65_536
 

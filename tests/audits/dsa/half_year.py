@@ -14,9 +14,9 @@ from audit_making import Auditor, days_of, make_comments, make_plan
 from modwatch.audits.dsa import automated_means_csv, qualitative_csv
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.verify import read_evidence
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from modwatch.statistics.audit.results import computed
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dsa"
 

@@ -21,9 +21,9 @@ from modwatch.audits.report.page import page_context
 from modwatch.audits.report.tables import Table
 from modwatch.audits.verify import read_evidence
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import computed
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 Document = dict[str, Any]
 Earlier = Callable[[int], list[Document]]

@@ -6,7 +6,7 @@ import pytest
 from audit_making import Auditor
 
 from modwatch.audits.report.evidence_tables import of_plan
-from modwatch.statistics.audit.design import DesignOptions
+from modwatch.statistics.audit.sample_design import DesignOptions
 
 
 def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]:

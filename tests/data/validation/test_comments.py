@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from published import real_data
 
 from modwatch.data.validation import Thresholds, valid_rows
-from modwatch.statistics.drift.volume import Volume
+from modwatch.statistics.drift.seasons import Volume
 
 DAY = date(2026, 1, 5)
 

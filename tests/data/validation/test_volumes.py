@@ -10,9 +10,9 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT
 from modwatch.data.validation.volumes import seasonal_volumes
 from modwatch.monitoring.measurements.drift import drift_rows
-from modwatch.statistics.drift.drift import day_metrics
+from modwatch.statistics.drift.day_comparison import day_metrics
 from modwatch.statistics.drift.profile import Profile
-from modwatch.statistics.drift.volume import Volume
+from modwatch.statistics.drift.seasons import Volume
 
 DAY = date(2026, 3, 2)
 

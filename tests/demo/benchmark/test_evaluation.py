@@ -11,8 +11,8 @@ from modwatch.demo.benchmark.evaluation import (
     curve_rows,
     reviewed_rows,
 )
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
-from modwatch.statistics.inputs import Floats
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from modwatch.monitoring.measurements import calibration_groups, comment_groups
 from modwatch.monitoring.measurements.windows import Window
 from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
 from modwatch.pipeline import daily
+from modwatch.statistics.live.group_estimates import GAP, LABEL_METRICS, SCORE_METRICS
 from modwatch.statistics.live.group_falls import FallenGroup
-from modwatch.statistics.live.groups import GAP, LABEL_METRICS, SCORE_METRICS
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -29,7 +29,7 @@ from modwatch.monitoring.measurements.references import (
     references,
     trailing_days,
 )
-from modwatch.statistics.drift.drift import Finding, Reference, compare, day_metrics
+from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
 from modwatch.statistics.drift.profile import Profile
 
 MONDAY = datetime.date(2026, 1, 5)

@@ -21,8 +21,7 @@ from modwatch.data.lake.schemas import (
 )
 from modwatch.monitoring.measurements import tables
 from modwatch.routing import routed as routing_rows
-from modwatch.routing.design import design_routing
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.live.measure import measure_days
 
 DAY = datetime.date(2026, 1, 5)

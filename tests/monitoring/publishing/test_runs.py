@@ -25,7 +25,7 @@ from modwatch.monitoring.publishing.runs import (
     published_days,
     published_digests,
 )
-from modwatch.statistics.live.groups import compare_scores
+from modwatch.statistics.live.group_estimates import compare_scores
 
 DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
 TAGS = {"kind": "day", "day": DAY.isoformat()}

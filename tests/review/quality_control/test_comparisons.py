@@ -13,7 +13,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_g
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.amendments import undo
 from modwatch.review.queue.items import NewItem
-from modwatch.statistics.live.annotator_error import annotator_error_rate
+from modwatch.statistics.agreement import annotator_error_rate
 from review.labelling import label_all
 
 Make = Callable[..., NewItem]

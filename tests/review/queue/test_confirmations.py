@@ -21,7 +21,7 @@ from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.confirmations import settle_days
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
-from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
+from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from review.labelling import cancel, held, label, label_all, label_next
 
 Make = Callable[..., NewItem]

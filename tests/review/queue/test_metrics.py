@@ -9,7 +9,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import day_queue, days_since_routed
-from modwatch.statistics.drift.queue import Queue
+from modwatch.statistics.drift.day_comparison import Queue
 
 
 def test_an_empty_queue(engine: Engine) -> None:

@@ -14,12 +14,12 @@ from simulated_audits import draw_positives, simulate
 
 from modwatch.audits.verify import read_evidence
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator, Estimate
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.labels import AuditLabel, unlabelled
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.results import computed
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 
 REPETITIONS, AUDITS = 500, 200

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from simulated_audits import draw_positives, simulate
 
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
 
 REPETITIONS = 1_000

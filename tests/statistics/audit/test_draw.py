@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from modwatch.common.errors import AuditError, MetricInputError
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.draw import (
     Scored,
     ScoreHistogram,
@@ -28,6 +27,7 @@ from modwatch.statistics.audit.draw import (
     strata_of,
 )
 from modwatch.statistics.audit.plan import AuditPlan, planned_strata
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 
 TINY = 1e-45  # the smallest subnormal float32
 

@@ -10,8 +10,8 @@ from simulated_audits import draw_positives
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.metric_intervals import METRICS
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
 
 

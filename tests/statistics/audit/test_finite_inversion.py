@@ -9,7 +9,7 @@ from scipy import stats
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import AuditEstimator
 from modwatch.statistics.audit.finite_inversion import finite_inversion, hypergeometric_interval
-from modwatch.statistics.audit.intervals import IntervalOptions, interval
+from modwatch.statistics.audit.share_interval import IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts
 
 Sizes = tuple[int, ...]

@@ -8,11 +8,11 @@ from audit_making import make_comments, make_plan
 from simulated_audits import draw_positives, hostile, routed_labels
 
 from modwatch.audits.descriptions import describe_forecast, describe_plan
-from modwatch.statistics.audit.design import ScoreCounts, design
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.forecast import METRICS, forecast, sufficient
 from modwatch.statistics.audit.plan import planned_calibrations, planned_strata
 from modwatch.statistics.audit.recalibration import Calibration
+from modwatch.statistics.audit.sample_design import ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts
 
 

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from simulated_audits import draw_positives, simulate
 
 from modwatch.common.errors import ModwatchError
-from modwatch.statistics.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.inversion_interval import _below, inversion_interval, pattern
+from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from modwatch.statistics.audit.estimates import AuditEstimator
-from modwatch.statistics.audit.sample_size import required_labels
-from modwatch.statistics.audit.side_share import SideShare
+from modwatch.statistics.audit.share_interval import SideShare
 from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch.statistics.sample_size import required_labels
 
 TABLE_2 = {
     0.1: (865, 3458, 13830),

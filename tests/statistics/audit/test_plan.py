@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 from modwatch.statistics.audit.recalibration import Calibration
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 SHARES = st.floats(0, 1)
 OPTIONS = st.dictionaries(

@@ -26,10 +26,10 @@ from audit_making import (
 from modwatch.audits.verify import read_evidence
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw, labels_wanted
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS, Evidence, computed, estimator, to_json
+from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stages import second_stage, side_counts
 
 #: Intervals are not what is tested here.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from modwatch.statistics.collaboration import collaborative as c
-from modwatch.statistics.collaboration.classification import accuracy, auprc, auroc
-from modwatch.statistics.collaboration.strategies import STRATEGIES, review_scores
+from modwatch.statistics.collaboration.model_metrics import accuracy, auprc, auroc
+from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 

@@ -1,12 +1,20 @@
 """AUCs of identity mentions, against the published definition by pairs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.common.errors import MetricInputError
-from modwatch.statistics.divergence import bnsp_auc, bpsn_auc, calibration_gap, subgroup_auc
+from modwatch.common.errors import MetricInputError, SettingsError
+from modwatch.statistics.divergence import (
+    bnsp_auc,
+    bpsn_auc,
+    calibration_gap,
+    identity_mentions,
+    read_identity_terms,
+    subgroup_auc,
+)
 
 ROWS = st.lists(
     st.tuples(
@@ -51,3 +59,56 @@ def test_bad_mentions_are_named() -> None:
         subgroup_auc([0, 1], [0.1, 0.9], [0.5, 1])
     with pytest.raises(MetricInputError, match="inconsistent numbers"):
         bpsn_auc([0, 1], [0.1, 0.9], [True])
+
+
+TERMS = {"women": ["woman", "women"], "black": ["black people"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "mentioned"),
+    [
+        ("WOMEN", ["women"]),
+        ("a woman's place", ["women"]),
+        ("womenfolk, or nonwomen", []),
+        ("(black people)", ["black"]),
+        ("black, people", []),
+        ("women and Black People", ["black", "women"]),
+        ("", []),
+    ],
+)
+def test_terms_are_whole_words_in_any_case(text, mentioned):
+    found = identity_mentions([text], TERMS)
+    assert sorted(name for name, inside in found.items() if inside[0]) == mentioned
+
+
+def test_a_term_is_no_pattern():
+    assert not identity_mentions(["abc"], {"x": ["a.c"]})["x"].any()
+    assert identity_mentions(["a.c"], {"x": ["a.c"]})["x"].all()
+
+
+def test_a_missing_text_mentions_nothing():
+    found = identity_mentions(pd.Series(["women", None]), TERMS)
+    assert found["women"].tolist() == [True, False]
+
+
+def test_a_file_replaces_the_default(tmp_path):
+    path = tmp_path / "terms.toml"
+    path.write_text('[identities]\nfrauen = ["Frau", "Frauen"]\n')
+    assert read_identity_terms(path) == {"frauen": ["Frau", "Frauen"]}
+    path.write_text("[identities]\n")
+    assert read_identity_terms(path) == {}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "identities = 3", '[identities]\na = "b"', "[identities]\na = []", "[[", "\xff"]
+)
+def test_another_file_is_refused(tmp_path, content):
+    path = tmp_path / "terms.toml"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"terms\.toml"):
+        read_identity_terms(path)
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="MODWATCH_IDENTITY_TERMS"):
+        read_identity_terms(tmp_path / "none.toml")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.collaboration import classification, collaborative
+from modwatch.statistics.collaboration import collaborative, model_metrics
 from modwatch.statistics.collaboration.collaborative import review_scores
 from modwatch.statistics.drift.cbpe import expected_performance
-from modwatch.statistics.drift.drift import Finding
+from modwatch.statistics.drift.day_comparison import Finding
 
 NAMES = (
     "cbpe_accuracy",
@@ -33,10 +33,10 @@ def true_figures(label: np.ndarray, prob: np.ndarray, threshold: float = 0.5) ->
     score = review_scores(prob, "uncertainty")
     at = {"review_fraction": 0.1, "threshold": threshold}
     return [
-        classification.accuracy(label, prob, threshold=threshold),
-        classification.precision(label, prob, threshold=threshold),
-        classification.recall(label, prob, threshold=threshold),
-        classification.auroc(label, prob),
+        model_metrics.accuracy(label, prob, threshold=threshold),
+        model_metrics.precision(label, prob, threshold=threshold),
+        model_metrics.recall(label, prob, threshold=threshold),
+        model_metrics.auroc(label, prob),
         collaborative.oc_accuracy(label, prob, score, **at),
         collaborative.review_efficiency(label, prob, score, **at),
     ]

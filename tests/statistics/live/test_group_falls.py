@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from modwatch.statistics.live.group_estimates import GroupedDay, measure_groups
 from modwatch.statistics.live.group_falls import fallen_group
-from modwatch.statistics.live.groups import GroupedDay, measure_groups
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
 GROUPS = {"app": 0.2, "forum": 0.5, "news": 0.3}

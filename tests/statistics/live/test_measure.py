@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.collaboration import calibration, classification, collaborative
-from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.collaboration import collaborative, model_metrics
+from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.live.labelled_day import LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import COLUMNS, measure_days, reliability_estimates
@@ -29,15 +29,15 @@ def test_where_all_is_known_every_metric_is_the_plain_one(make_community):
     prob = prob.round(2)
     truth = measure_days([fully_labelled(label, prob)], review_fractions=[0.05])
     plain = {
-        "accuracy": classification.accuracy,
-        "auroc": classification.auroc,
-        "auprc": classification.auprc,
-        "recall_flagged": classification.recall,
-        "precision_flagged": classification.precision,
-        "brier": calibration.brier_score,
-        "ece": calibration.expected_calibration_error,
-        "calibration_auroc": calibration.calibration_auroc,
-        "calibration_auprc": calibration.calibration_auprc,
+        "accuracy": model_metrics.accuracy,
+        "auroc": model_metrics.auroc,
+        "auprc": model_metrics.auprc,
+        "recall_flagged": model_metrics.recall,
+        "precision_flagged": model_metrics.precision,
+        "brier": model_metrics.brier_score,
+        "ece": model_metrics.expected_calibration_error,
+        "calibration_auroc": model_metrics.calibration_auroc,
+        "calibration_auprc": model_metrics.calibration_auprc,
     }
     for name, metric in plain.items():
         assert cell(truth, name)["value"] == pytest.approx(metric(label, prob), abs=1e-12)
@@ -200,7 +200,7 @@ def test_totals_are_unbiased_over_draws(make_community, review, completion):
 def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_community):
     prob, label = make_community(np.random.default_rng(10), 400, 0.3)
     found = reliability_estimates([fully_labelled(label, prob)], n_bins=10)
-    plain = calibration.reliability_curve(label, prob, n_bins=10)
+    plain = model_metrics.reliability_curve(label, prob, n_bins=10)
     for name in ("lower", "upper", "mean_prob", "positive_rate", "count"):
         here, there = (table[name].to_numpy(float, na_value=-1) for table in (found, plain))
         assert here == pytest.approx(there, abs=1e-12)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from modwatch.statistics.collaboration import collaborative
 from modwatch.statistics.collaboration.ranking import slots
-from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.live.population import Population, Ranking, pool_domains, pool_ranks
 
 PROBS = st.lists(st.integers(0, 20), min_size=1, max_size=40).map(lambda k: np.array(k) / 20)

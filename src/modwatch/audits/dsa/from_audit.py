@@ -21,9 +21,9 @@ from modwatch.audits.dsa.vocabulary import (
 )
 from modwatch.audits.dsa.writing import interval_text, value_text
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.intervals import IntervalOptions
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 _NO_NOTICES = "the audited software does not process notices"
 _INVERSION = (

@@ -13,7 +13,7 @@ import numpy as np
 from modwatch.audits.report import formatting
 from modwatch.audits.report.metrics import Result, by_column, history, of_metric, title
 from modwatch.statistics.audit.finite_inversion import hypergeometric_interval
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 #: Maximum values of a column in a chart, the largest ones.
 MAX_VALUES = 12

@@ -8,7 +8,7 @@ import numpy as np
 
 from modwatch.audits.evidence import moment
 from modwatch.common.text import is_invisible
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 #: Estimates whose interval reaches this far to one side are shown without decimals.
 WIDE = 0.05

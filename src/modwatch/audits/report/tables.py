@@ -13,8 +13,8 @@ from modwatch.audits.report.metrics import (
     of_metric,
     title,
 )
-from modwatch.statistics.audit.intervals import IntervalOptions
-from modwatch.statistics.audit.sample_size import LABELS_AN_HOUR
+from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
 #: Maximum length of a column heading.
 _HEADING = 40

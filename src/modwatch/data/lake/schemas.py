@@ -340,7 +340,7 @@ RELIABILITY = pa.schema(
 
 #: The estimates of a window at the deployed setting, beside those that take every first label as
 #: true, and the band that allows for errors which everybody makes alike
-#: (`metrics.estimation.label_errors`). Numbers are null where insufficient.
+#: (`statistics.live.shared_errors`). Numbers are null where insufficient.
 LABEL_ERRORS = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
@@ -357,7 +357,7 @@ LABEL_ERRORS = pa.schema(
     ]
 )
 
-#: The challenger beside the champion over a window: `metrics.estimation.paired.compare_days`.
+#: The challenger beside the champion over a window: `statistics.live.paired.compare_days`.
 CHALLENGER = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
@@ -372,9 +372,10 @@ CHALLENGER = pa.schema(
 )
 
 #: One metric of a group of comments, beside all other comments: of `scope` day, known from scores
-#: and routing (`metrics.estimation.groups.SCORE_METRICS`); of `scope` window, estimated from the
-#: labels of the window that ends with the day (`LABEL_METRICS`). `attribute`: platform | language |
-#: identity. `difference`: from all other comments; `p_holm`: corrected for all rows of the scope.
+#: and routing (`statistics.live.group_estimates.SCORE_METRICS`); of `scope` window, estimated from
+#: the labels of the window that ends with the day (`LABEL_METRICS`). `attribute`: platform |
+#: language | identity. `difference`: from all other comments; `p_holm`: corrected for all rows of
+#: the scope.
 COMMENT_GROUPS = pa.schema(
     [
         *_required(pa.date32(), "dt"),

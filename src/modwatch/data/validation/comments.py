@@ -35,7 +35,7 @@ from modwatch.data.validation.rules import (
 )
 from modwatch.data.validation.thresholds import Thresholds
 from modwatch.statistics.drift.profile import Profile, pooled
-from modwatch.statistics.drift.volume import Volume, season
+from modwatch.statistics.drift.seasons import Volume, season
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 from modwatch.data.validation.result import Measure
 from modwatch.data.validation.thresholds import Thresholds
-from modwatch.statistics.drift.drift import Finding, Reference, compare, day_metrics
+from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
 from modwatch.statistics.drift.profile import Profile
 
 

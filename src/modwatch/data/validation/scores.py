@@ -26,7 +26,7 @@ from modwatch.data.validation.result import (
 from modwatch.data.validation.rules import score_day_rules, score_row_rules
 from modwatch.data.validation.schema import bools, columns_of, schema_faults
 from modwatch.data.validation.thresholds import Thresholds
-from modwatch.statistics.drift.drift import Reference
+from modwatch.statistics.drift.day_comparison import Reference
 from modwatch.statistics.drift.profile import Profile, pooled
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 from modwatch.common.errors import SettingsError
-from modwatch.statistics.drift.drift import MINIMUM_DAYS
+from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
 
 
 @dataclass(frozen=True, kw_only=True)

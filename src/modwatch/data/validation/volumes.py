@@ -3,7 +3,7 @@
 import datetime
 
 from modwatch.data.lake.delta import Lake
-from modwatch.statistics.drift.volume import WEEKS, Volume, year_before
+from modwatch.statistics.drift.seasons import WEEKS, Volume, year_before
 
 
 def seasonal_volumes(

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch import statistics as metrics
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.ranking import Sweep, reviews
-from modwatch.statistics.inputs import Floats
 
 #: The metrics of the tables, by the names of `paper.METRIC_TITLES`.
 TABLE_METRICS = {

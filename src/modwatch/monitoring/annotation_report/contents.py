@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
 from modwatch.statistics.disagreement import (
     Annotations,
     FlipRates,
@@ -29,9 +29,9 @@ from modwatch.statistics.divergence import (
     kappa_table,
     shown_together,
 )
-from modwatch.statistics.divergence.groups import MINIMUM_ANNOTATORS, check_minimum
-from modwatch.statistics.divergence.report import DIVERGENCE
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.divergence.annotator_groups import MINIMUM_ANNOTATORS, check_minimum
+from modwatch.statistics.divergence.group_divergence import DIVERGENCE
+from modwatch.statistics.estimate import SIGNIFICANT
 
 Floats = NDArray[np.float64]
 
@@ -211,7 +211,7 @@ def annotation_report(
     >>> report.items, report.rates.method, sorted(report.tables())
     (60, 'svd', ['flip_rates', 'metrics'])
     """
-    threshold = inputs.fraction("threshold", threshold)
+    threshold = arguments.fraction("threshold", threshold)
     check_minimum(minimum)
     _check_names(groups or {})
     prob = None if y_prob is None else np.asarray(y_prob, dtype=np.float64)

@@ -10,7 +10,7 @@ from modwatch.monitoring.annotation_report.contents import (
     Clusters,
     GroupingReport,
 )
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.estimate import SIGNIFICANT
 
 
 def report_figures(report: AnnotationReport) -> dict[str, Figure]:

@@ -18,8 +18,8 @@ from modwatch.monitoring.annotation_report.contents import (
 )
 from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.publishing.keys import metric_title
-from modwatch.statistics.divergence.agreement import MINIMUM_SHARED
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.divergence.group_agreement import MINIMUM_SHARED
+from modwatch.statistics.estimate import SIGNIFICANT
 
 #: Labels that are listed, and characters of a name in a table.
 _MOST_LABELS, _WIDEST = 10, 60

@@ -35,7 +35,7 @@ from modwatch.monitoring.incidents.news import News, news
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, most_severe
 from modwatch.monitoring.incidents.volume import without_seasons
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.statistics.drift.volume import Volume
+from modwatch.statistics.drift.seasons import Volume
 
 _ONE_DAY = datetime.timedelta(days=1)
 _ACTIVE = ("opened", "escalated")

@@ -20,7 +20,7 @@ from modwatch.monitoring.incidents.rules import (
     Severity,
     most_severe,
 )
-from modwatch.statistics.drift.changes import Level
+from modwatch.statistics.drift.change_points import Level
 
 Kind = Literal["opened", "escalated", "recovered", "withdrawn"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from modwatch.common.days import between
 from modwatch.monitoring.incidents.incidents import Incident, LevelChange, MetricValue
 from modwatch.monitoring.incidents.rules import LEVEL_CHANGES
-from modwatch.statistics.drift.changes import ChangePoint, Fall, follow_falls
+from modwatch.statistics.drift.change_points import ChangePoint, Fall, follow_falls
 
 _NOTHING = (math.nan, math.nan, math.nan)
 

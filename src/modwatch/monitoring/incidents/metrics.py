@@ -11,7 +11,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import Suite
 from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.incidents.incidents import MetricValue
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.estimate import SIGNIFICANT
 
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from modwatch.monitoring.incidents.incidents import MetricValue
-from modwatch.statistics.drift.volume import Volume, season
+from modwatch.statistics.drift.seasons import Volume, season
 
 _METRIC = "volume_ratio"
 

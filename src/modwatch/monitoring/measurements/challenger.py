@@ -17,7 +17,7 @@ from modwatch.data.lake.schemas import CHALLENGER
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import gold_answers
 from modwatch.monitoring.measurements.windows import Window
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.paired import ModelDays, Setting, compare_days
 

@@ -21,10 +21,10 @@ from modwatch.data.lake.schemas import COMMENT_GROUPS
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import gold_answers
 from modwatch.monitoring.measurements.windows import Window, windows
-from modwatch.routing.policy import RoutingPolicy
-from modwatch.statistics.divergence.identities import Terms, identity_mentions
+from modwatch.routing.design import RoutingPolicy
+from modwatch.statistics.divergence.mentions import Terms, identity_mentions
+from modwatch.statistics.live.group_estimates import Group, compare_scores, measure_groups
 from modwatch.statistics.live.group_falls import FallenGroup, fallen_group
-from modwatch.statistics.live.groups import Group, compare_scores, measure_groups
 
 Mask = NDArray[np.bool_]
 

@@ -13,11 +13,16 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT
 from modwatch.data.validation.profiles import read_profiles
 from modwatch.review.queue.metrics import day_queue
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.drift.cbpe import expected_performance
-from modwatch.statistics.drift.drift import Finding, Reference, compare, day_metrics
+from modwatch.statistics.drift.day_comparison import (
+    Finding,
+    Reference,
+    compare,
+    day_metrics,
+    queue_metrics,
+)
 from modwatch.statistics.drift.profile import Profile
-from modwatch.statistics.drift.queue import queue_metrics
 
 
 def day_findings(

@@ -29,7 +29,7 @@ from modwatch.monitoring.publishing.history import thresholds
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import days_url
 from modwatch.statistics.collaboration.what_if import what_if_table
-from modwatch.statistics.drift.drift import Reference
+from modwatch.statistics.drift.day_comparison import Reference
 from modwatch.statistics.drift.profile import BINS, pooled
 
 _SCORES = ["prob", "flagged", "model_variance"]

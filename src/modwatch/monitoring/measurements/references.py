@@ -21,7 +21,7 @@ from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.incidents.causes import Acceptances
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents, watched
 from modwatch.monitoring.incidents.rules import AlertRule
-from modwatch.statistics.drift.drift import MINIMUM_COMMENTS, MINIMUM_DAYS, Reference
+from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, MINIMUM_DAYS, Reference
 from modwatch.statistics.drift.profile import RANGES, Profile
 
 #: Weeks before a day whose same weekdays it is compared with, if `MINIMUM_DAYS` of them can be.

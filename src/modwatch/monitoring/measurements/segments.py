@@ -28,9 +28,9 @@ from modwatch.monitoring.measurements.comment_groups import (
     printable,
 )
 from modwatch.monitoring.measurements.references import ReferencePlan, trailing_days
-from modwatch.statistics.divergence.identities import Terms
+from modwatch.statistics.divergence.mentions import Terms
 from modwatch.statistics.drift.profile import LENGTH_BANDS, length_bands
-from modwatch.statistics.drift.segments import (
+from modwatch.statistics.drift.shift_segments import (
     COUNTS,
     NONE,
     OTHERS,

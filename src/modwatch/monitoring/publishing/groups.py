@@ -10,8 +10,8 @@ import pandas as pd
 
 from modwatch.common.mlflow_client import Rows
 from modwatch.monitoring.publishing.keys import MAX_KEYS, interval_keys
-from modwatch.statistics.live.groups import GAP
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.estimate import SIGNIFICANT
+from modwatch.statistics.live.group_estimates import GAP
 
 #: The experiment of all runs about groups.
 GROUP_EXPERIMENT = "modwatch-groups"

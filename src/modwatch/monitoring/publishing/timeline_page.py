@@ -2,7 +2,7 @@
 
 Static HTML with drawings that tell their numbers when the pointer rests on them: no script, nothing
 is loaded. A day's estimate is a dot with its interval. A line is drawn only where
-`modwatch.statistics.drift.changes` tells two levels from noise: before a fall, and now.
+`modwatch.statistics.drift.change_points` tells two levels from noise: before a fall, and now.
 """
 
 import math
@@ -17,7 +17,7 @@ from modwatch.common.html import render_html
 from modwatch.monitoring.publishing.history import PublishedDay
 from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, metric_title
 from modwatch.monitoring.publishing.status import is_bad
-from modwatch.statistics.drift.changes import Fall, follow_falls
+from modwatch.statistics.drift.change_points import Fall, follow_falls
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
 

@@ -21,14 +21,14 @@ from modwatch.common.errors import QueueError
 from modwatch.review.people.groups import counted_groups
 from modwatch.review.quality_control.comparisons import compared
 from modwatch.statistics.agreement import (
+    MINIMUM_PAIRS,
     cohen_kappa,
     krippendorff_alpha,
     observed_agreement,
     observed_disagreement,
 )
-from modwatch.statistics.divergence.groups import suppressed_groups
+from modwatch.statistics.divergence.annotator_groups import suppressed_groups
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.live.annotator_error import MINIMUM_PAIRS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from modwatch.common.errors import QueueError
 from modwatch.review.quality_control.comparisons import labels_of_comments
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import interval
-from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED, GivenLabels, true_labels
+from modwatch.statistics.true_labels import MINIMUM_CONFIRMED, GivenLabels, true_labels
 
 #: Queues and reasons with rates of their own; those with the most confirmed labels.
 MOST_GROUPS = 8

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from modwatch.review.database import at_once
 from modwatch.review.tables import decision, review_item
-from modwatch.statistics.drift.queue import Queue
+from modwatch.statistics.drift.day_comparison import Queue
 
 #: Leased now, as `statements` defines it.
 leased = and_(

@@ -34,12 +34,9 @@ Topics:
 """
 
 from modwatch.statistics.audit.allocation import equal, neyman, optimal, pilot, proportional
-from modwatch.statistics.audit.design import Design, DesignOptions, ScoreCounts, SideDesign
-from modwatch.statistics.audit.design import design as design_audit
 from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
-from modwatch.statistics.audit.intervals import IntervalOptions, interval
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
@@ -51,15 +48,23 @@ from modwatch.statistics.audit.recalibration import (
 )
 from modwatch.statistics.audit.results import Evidence
 from modwatch.statistics.audit.results import computed as compute_result
-from modwatch.statistics.audit.sample_size import (
+from modwatch.statistics.audit.sample_design import (
+    Design,
+    DesignOptions,
+    ScoreCounts,
+    SideDesign,
+    Strata,
+)
+from modwatch.statistics.audit.sample_design import design as design_audit
+from modwatch.statistics.audit.sample_design import strata as stratify
+from modwatch.statistics.audit.sensitivity import Corrected, corrected, rogan_gladen
+from modwatch.statistics.audit.share_interval import IntervalOptions, interval
+from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
+from modwatch.statistics.sample_size import (
     optimal_shares,
     required_labels,
     required_labels_stratified,
 )
-from modwatch.statistics.audit.sensitivity import Corrected, corrected, rogan_gladen
-from modwatch.statistics.audit.strata import Strata
-from modwatch.statistics.audit.strata import strata as stratify
-from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
 
 __all__ = [
     "METRICS",

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modwatch.common.errors import DesignError, MetricInputError
-from modwatch.statistics.audit.arguments import (
+from modwatch.statistics.arguments import (
+    Floats,
     Ints,
     budget,
     one_per_stratum,
@@ -23,7 +24,6 @@ from modwatch.statistics.audit.arguments import (
     strata_sizes,
     whole_numbers,
 )
-from modwatch.statistics.inputs import Floats
 from modwatch.statistics.sampling import allocate
 
 #: At most how many times the variance of a random sample `neyman` may have, however wrong the

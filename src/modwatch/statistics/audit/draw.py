@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import AuditError
-from modwatch.statistics import inputs
-from modwatch.statistics.audit.arguments import Ints
-from modwatch.statistics.audit.confirmations import MOST_LABELS
-from modwatch.statistics.audit.design import ScoreCounts
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Ints
+from modwatch.statistics.audit.confirmation_rules import MOST_LABELS
 from modwatch.statistics.audit.plan import AuditPlan
+from modwatch.statistics.audit.sample_design import ScoreCounts
 from modwatch.statistics.sampling import random_keys
 
 _DIGEST_BYTES = 32
@@ -55,8 +55,8 @@ class Scored:
     traits: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        inputs.probabilities(self.prob)
-        inputs.same_length(
+        arguments.probabilities(self.prob)
+        arguments.same_length(
             comment_id=self.comment_id, prob=self.prob, flagged=self.flagged, **self.traits
         )
 
@@ -157,7 +157,7 @@ class ScoreHistogram:
 
     def add(self, prob: NDArray[np.float32]) -> None:
         """Add the scores (n,) in [0, 1]; MetricInputError for others."""
-        score = inputs.probabilities(prob).astype(np.float32) + np.float32(0)  # no −0
+        score = arguments.probabilities(prob).astype(np.float32) + np.float32(0)  # no −0
         bits = score.view(np.uint32) >> self._DROPPED
         values, count = np.unique(bits, return_counts=True)
         self._count[values] += count

@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.metric_intervals import METHODS, METRICS, SIDES_OF, SIGNS
-from modwatch.statistics.audit.side_share import IntervalEstimate, SideShare
+from modwatch.statistics.audit.share_interval import IntervalEstimate, IntervalOptions, SideShare
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.inputs import Floats
 
 #: Metrics with an upper bound where there are too few positives for a value: few are good news.
 BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

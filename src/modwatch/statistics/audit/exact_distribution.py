@@ -10,9 +10,8 @@ import heapq
 import numpy as np
 from scipy import fft, special
 
-from modwatch.statistics.audit.arguments import Ints
+from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.inputs import Floats
 
 #: Steps of an observed estimate.
 _GRID = 512

@@ -17,12 +17,11 @@ import numpy as np
 from scipy import special, stats
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.arguments import Ints, whole_numbers
-from modwatch.statistics.audit.arguments import tails as valid_tails
+from modwatch.statistics.arguments import Floats, Ints, whole_numbers
+from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.exact_distribution import EstimateDistribution
 from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval, pattern
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.inputs import Floats
 
 #: From this share of labelled comments on, the exact distribution of the estimate is used.
 _MUCH = 0.1

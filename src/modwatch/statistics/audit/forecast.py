@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import DesignError
+from modwatch.statistics.arguments import Ints
 from modwatch.statistics.audit.allocation import neyman
-from modwatch.statistics.audit.arguments import Ints
-from modwatch.statistics.audit.confirmations import FALSE_NEGATIVE, FALSE_POSITIVE, MOST_LABELS
+from modwatch.statistics.audit.confirmation_rules import FALSE_NEGATIVE, FALSE_POSITIVE, MOST_LABELS
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
-from modwatch.statistics.audit.label_errors import ImputedEstimator, LabelErrors
+from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
-from modwatch.statistics.live.annotators import GivenLabels, true_labels
+from modwatch.statistics.true_labels import GivenLabels, true_labels
 
 #: Metrics that are forecast.
 METRICS = ("recall", "precision", "prevalence_unflagged")

@@ -13,10 +13,10 @@ and the score where there were few. The interval is valid as long as the score m
 import numpy as np
 from scipy import special, stats
 
-from modwatch.statistics import inputs
-from modwatch.statistics.audit.arguments import tails as valid_tails
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.inputs import Floats
 
 #: Share of the positives that the score may not detect.
 HIDDEN_SHARE = 0.3
@@ -70,7 +70,7 @@ def inversion_interval(
     [0.0102, 0.0354]
     """
     valid_tails(tails)
-    inputs.fraction("the hidden share", hidden_share)
+    arguments.fraction("the hidden share", hidden_share)
     certain = counts.unseen <= 0
     known = np.asarray(counts.positives[..., certain] @ counts.weight[certain])
     mass = float((counts.weight * counts.labels)[~certain].sum())

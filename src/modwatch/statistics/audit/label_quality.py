@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.statistics.agreement import cohen_kappa, krippendorff_alpha, observed_agreement
+from modwatch.statistics.agreement import (
+    annotator_error_rate,
+    cohen_kappa,
+    krippendorff_alpha,
+    observed_agreement,
+)
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.estimates import Estimate
-from modwatch.statistics.audit.label_errors import LabelErrors
+from modwatch.statistics.audit.imputation import LabelErrors
 from modwatch.statistics.audit.labels import AuditLabel, Key, blind_labels, in_order, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.sensitivity import corrected
-from modwatch.statistics.inputs import Floats
-from modwatch.statistics.live.annotator_error import annotator_error_rate
-from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED
+from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
 
 #: Assumed annotator error rates (false positives, false negatives) of the sensitivity analysis.
 ASSUMED_ERRORS = ((0.001, 0.02), (0.005, 0.05), (0.01, 0.1))

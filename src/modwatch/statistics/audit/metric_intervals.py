@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from modwatch.statistics.audit.side_share import IntervalEstimate, SideShare
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.audit.share_interval import IntervalEstimate, SideShare
 
 #: Comments: what is rounded to whole comments is not rounded further for this.
 _ROUNDING = 1e-6

@@ -17,11 +17,10 @@ from pydantic.dataclasses import dataclass
 
 from modwatch.common.errors import AuditError, DesignError
 from modwatch.statistics.audit.allocation import MINIMUM
-from modwatch.statistics.audit.confirmations import ConfirmationRule, planned_rules
-from modwatch.statistics.audit.design import Design, SideDesign
-from modwatch.statistics.audit.intervals import IntervalOptions
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
 from modwatch.statistics.audit.recalibration import Calibration
-from modwatch.statistics.audit.strata import Strata
+from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
+from modwatch.statistics.audit.share_interval import IntervalOptions
 
 #: Formats of the document; others are rejected. A plan of format 1 has its seed in itself, says
 #: nothing of texts or recalibrated scores, and does not demand four eyes. Up to format 2 a share of

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from modwatch.common.errors import DesignError, MetricInputError
-from modwatch.statistics import inputs
-from modwatch.statistics.audit.arguments import Ints, shares, whole_numbers
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats, Ints, shares, whole_numbers
 
 #: Source of a calibration that brings the mean to a prevalence that somebody expects.
 EXPECTED = "expected prevalence"
@@ -84,8 +83,8 @@ class KnownLabels:
 
     def __post_init__(self) -> None:
         shares("score", self.score)
-        inputs.labels(self.label)
-        inputs.same_length(score=self.score, label=self.label, weight=self.weight)
+        arguments.labels(self.label)
+        arguments.same_length(score=self.score, label=self.label, weight=self.weight)
         if not ((self.weight > 0) & np.isfinite(self.weight)).all():
             raise MetricInputError("weight must contain numbers above 0.")
 
@@ -101,7 +100,7 @@ def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None
     """
     values = shares("score", score)
     number = np.ones(values.size, np.int64) if counts is None else whole_numbers("counts", counts)
-    inputs.same_length(score=values, counts=number)
+    arguments.same_length(score=values, counts=number)
     return _intercept(_logit(values), number, 1.0, prevalence)
 
 
@@ -116,7 +115,7 @@ def shrunk(score: ArrayLike, counts: ArrayLike) -> Calibration:
     [0.019, 0.327]
     """
     values, number = shares("score", score), whole_numbers("counts", counts)
-    inputs.same_length(score=values, counts=number)
+    arguments.same_length(score=values, counts=number)
     if not number.any():
         raise DesignError("There are no comments to recalibrate.")
     mean = float(np.clip(np.average(values, weights=number), _NEAREST, 1 - _NEAREST))
@@ -140,7 +139,7 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
     [0.088, 0.318]
     """
     values, number = shares("score", score), whole_numbers("counts", counts)
-    inputs.same_length(score=values, counts=number)
+    arguments.same_length(score=values, counts=number)
     if not known.label.size:
         raise DesignError("There are no labels to recalibrate the scores by.")
     if not number.any():

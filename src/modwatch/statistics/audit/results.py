@@ -13,7 +13,7 @@ import numpy as np
 
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
-from modwatch.statistics.audit.label_errors import (
+from modwatch.statistics.audit.imputation import (
     SHARED,
     ImputedEstimator,
     LabelErrors,

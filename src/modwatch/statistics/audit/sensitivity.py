@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
-from modwatch.statistics.audit.arguments import whole_numbers
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats, whole_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +67,12 @@ def corrected(
     >>> round(corrected(0.8, 0.01, (100, 9900), errors=[(0.0, 0.0)], recall=0.44)[0].recall, 6)
     0.44
     """
-    inputs.fraction("precision", precision)
-    inputs.fraction("prevalence_unflagged", prevalence_unflagged)
+    arguments.fraction("precision", precision)
+    arguments.fraction("prevalence_unflagged", prevalence_unflagged)
     whole_numbers("comments", comments)
     tp, fn = comments[0] * precision, comments[1] * prevalence_unflagged
     odds = 1.0
-    if recall is not None and inputs.fraction("recall", recall) not in (0, 1) and tp * fn:
+    if recall is not None and arguments.fraction("recall", recall) not in (0, 1) and tp * fn:
         odds = recall / (1 - recall) * fn / tp
     rows = []
     for false_positive, false_negative in errors:

@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from modwatch.common.errors import DesignError
+from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.audit.allocation import neyman, proportional
-from modwatch.statistics.audit.arguments import Ints
 from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.inversion_interval import pattern
 from modwatch.statistics.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
-from modwatch.statistics.inputs import Floats
 
 #: The label of a comment, or draws (R,) of it.
 Label = int | Ints

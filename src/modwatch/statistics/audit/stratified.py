@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.arguments import Ints, shares, strata_sizes, whole_numbers
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.arguments import Floats, Ints, shares, strata_sizes, whole_numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.statistics import inputs
-from modwatch.statistics.collaboration.classification import wrong
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.collaboration.model_metrics import wrong
 from modwatch.statistics.collaboration.ranking import (
     Interpolation,
     Sweep,
@@ -29,8 +30,7 @@ from modwatch.statistics.collaboration.ranking import (
     reviews,
     share,
 )
-from modwatch.statistics.collaboration.strategies import review_scores
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.collaboration.review_strategies import review_scores
 
 #: Review fractions of section 6 of Kivlichan et al. (2021).
 REVIEW_FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
@@ -176,7 +176,7 @@ def collaboration_curve(
     ([0.5, 1.0], [<NA>, 1.0])
     """
     check_interpolation(interpolation)
-    alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
+    alphas = [arguments.fraction("review_fraction", alpha) for alpha in review_fractions]
     rows = _falling(_rows(y_true, y_prob, sample_weight, threshold, label_threshold))
     sweep = Sweep(rows.label, rows.prob)
     table = []
@@ -213,7 +213,7 @@ def _rows(
     label_threshold: float | None,
 ) -> _Rows:
     """Return the checked rows."""
-    y, p, w = inputs.rows(y_true, y_prob, sample_weight, label_threshold)
+    y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
     return _Rows(label=y, prob=p, weight=w, wrong=wrong(y, p, threshold))
 
 
@@ -225,9 +225,9 @@ def _falling(rows: _Rows) -> _Rows:
 
 def _reviewed(rows: _Rows, y_score: ArrayLike, review_fraction: float) -> Floats:
     """Return the reviewed part (n,) of each row."""
-    score = inputs.column("y_score", y_score)
-    inputs.same_length(y_true=rows.label, y_score=score)
-    alpha = inputs.fraction("review_fraction", review_fraction)
+    score = arguments.column("y_score", y_score)
+    arguments.same_length(y_true=rows.label, y_score=score)
+    alpha = arguments.fraction("review_fraction", review_fraction)
     (review,) = reviews(score, [alpha], rows.weight)
     return review.reviewed(score)
 

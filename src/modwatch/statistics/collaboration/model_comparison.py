@@ -9,13 +9,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
-from modwatch.statistics.collaboration.calibration import calibration_auprc
-from modwatch.statistics.collaboration.classification import accuracy, auprc
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import oc_auroc
-from modwatch.statistics.collaboration.strategies import review_scores
+from modwatch.statistics.collaboration.model_metrics import accuracy, auprc, calibration_auprc
+from modwatch.statistics.collaboration.review_strategies import review_scores
 
-Floats = NDArray[np.float64]
 Verdict = Literal["better", "not worse", "worse", "unclear"]
 
 #: Comments of a class that a group must have for its error rate to be compared.
@@ -92,7 +91,7 @@ def compare_models(
         raise MetricInputError(
             f"margin must be at least 0 and draws at least 1, got {margin} and {draws}"
         )
-    fraction = inputs.fraction("review_fraction", review_fraction)
+    fraction = arguments.fraction("review_fraction", review_fraction)
     metrics = [
         list(_metrics(y_true, model, fraction, strategy, toxic_share, groups))
         for model in (champion, challenger)
@@ -135,7 +134,7 @@ def _metrics(
     groups: Sequence[Collection[str]] | None,
 ) -> Iterator[_Metric]:
     """Yield the metrics of one model."""
-    y, p, _ = inputs.rows(y_true, model.prob, None, None)
+    y, p, _ = arguments.rows(y_true, model.prob, None, None)
     score = review_scores(p, strategy, toxic_share=toxic_share)
     yield _Metric(
         name="average_precision",

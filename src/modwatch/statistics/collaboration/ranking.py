@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.arguments import Floats
 
 Interpolation = Literal["davis-goadrich", "step"]
 

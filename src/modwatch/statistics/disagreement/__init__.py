@@ -20,6 +20,12 @@ disagree; of two different labels of one item by one annotator, one is a slip (G
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
 """
 
+from modwatch.statistics.disagreement.adjustment import (
+    ADJUSTED_METRICS,
+    adjusted,
+    adjusted_accuracy,
+    adjusted_metrics,
+)
 from modwatch.statistics.disagreement.annotations import Annotations, Retests, majority
 from modwatch.statistics.disagreement.choice import estimate_flip_rates
 from modwatch.statistics.disagreement.factorisation import svd_flip_rates
@@ -29,12 +35,6 @@ from modwatch.statistics.disagreement.flip_rates import (
     fixed_flip_rate,
     flip_rate,
     retest_flip_rates,
-)
-from modwatch.statistics.disagreement.metrics import (
-    ADJUSTED_METRICS,
-    adjusted,
-    adjusted_accuracy,
-    adjusted_metrics,
 )
 from modwatch.statistics.disagreement.primary import (
     primary_labels,

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations, Counts
 from modwatch.statistics.intervals import clopper_pearson
 
-Floats = NDArray[np.float64]
 Method = Literal["strata", "pooled", "annotator", "svd", "fixed"]
 
 #: Items with retests that a stratum requires, and strata that the paper recommends (section 6.3.1).
@@ -211,7 +211,7 @@ _RATES = ["self_disagreement", "flip_rate", "flip_rate_low", "flip_rate_high"]
 
 def _ranks(by: ArrayLike, items: int) -> Floats:
     """Return the rank (I,) in (0, 1] of each item by a property."""
-    values = inputs.column("by", by)
+    values = arguments.column("by", by)
     if values.size != items:
         raise MetricInputError(f"by has {values.size} values for {items} items; pass one each")
     return np.asarray(np.searchsorted(np.sort(values), values, side="right") / items)

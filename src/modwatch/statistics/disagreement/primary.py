@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations
 from modwatch.statistics.disagreement.flip_rates import FlipRates
-
-Floats = NDArray[np.float64]
 
 
 def primary_labels(label_share: ArrayLike, flip_rate: ArrayLike) -> Floats:

@@ -25,28 +25,28 @@ Comments that mention an identity (Borkan et al. 2019):
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
 """
 
-from modwatch.statistics.divergence.agreement import kappa_matrix, kappa_table, shared_items
-from modwatch.statistics.divergence.conformity import (
-    Conformity,
-    conformity_delta,
-    uncertainty_divergence,
-)
-from modwatch.statistics.divergence.groups import Groups, intersections
-from modwatch.statistics.divergence.identities import identity_mentions, read_identity_terms
-from modwatch.statistics.divergence.mentions import (
-    bnsp_auc,
-    bpsn_auc,
-    calibration_gap,
-    subgroup_auc,
-)
-from modwatch.statistics.divergence.profiles import (
+from modwatch.statistics.divergence.annotator_groups import Groups, intersections, shown_together
+from modwatch.statistics.divergence.annotator_profiles import (
     DemographicDivergence,
     Profiles,
     annotator_profiles,
     demographic_divergence,
 )
-from modwatch.statistics.divergence.release import shown_together
-from modwatch.statistics.divergence.report import group_report
+from modwatch.statistics.divergence.conformity import (
+    Conformity,
+    conformity_delta,
+    uncertainty_divergence,
+)
+from modwatch.statistics.divergence.group_agreement import kappa_matrix, kappa_table, shared_items
+from modwatch.statistics.divergence.group_divergence import group_report
+from modwatch.statistics.divergence.mentions import (
+    bnsp_auc,
+    bpsn_auc,
+    calibration_gap,
+    identity_mentions,
+    read_identity_terms,
+    subgroup_auc,
+)
 
 __all__ = [
     "Conformity",

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.disagreement.annotations import Annotations, Codes, majority
-from modwatch.statistics.disagreement.probabilities import distribution
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.disagreement.annotations import Annotations, Codes, distribution, majority
 from modwatch.statistics.intervals import LEVEL
 
-Floats = NDArray[np.float64]
 #: Added to each number of deltas.
 SMOOTHING = 0.5
 #: Random numbers of an interval.

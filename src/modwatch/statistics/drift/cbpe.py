@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
-from modwatch.statistics.collaboration.strategies import review_scores
-from modwatch.statistics.drift.drift import MINIMUM_COMMENTS, Finding
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, Finding
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
 #: Minimum number of flagged or reviewed comments, and of expected labels of a class.
@@ -56,12 +56,12 @@ def expected_performance(
     >>> [round(finding.value, 3) for finding in findings]
     [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
     """
-    p = inputs.probabilities(y_prob)
-    decided = p > inputs.fraction("threshold", threshold) if flagged is None else flagged
-    inputs.same_length(y_prob=p, flagged=decided)
+    p = arguments.probabilities(y_prob)
+    decided = p > arguments.fraction("threshold", threshold) if flagged is None else flagged
+    arguments.same_length(y_prob=p, flagged=decided)
     order = np.lexsort((decided, p))  # sums do not depend on the order of the rows
     p, flags = p[order], decided[order].astype(np.float64)
-    alpha = inputs.fraction("review_fraction", review_fraction)
+    alpha = arguments.fraction("review_fraction", review_fraction)
     score = review_scores(p, strategy, toxic_share=toxic_share)
     (review,) = reviews(score, [alpha], np.ones(p.size))
     reviewed = review.reviewed(score)

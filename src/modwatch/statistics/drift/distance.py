@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.intervals import NORMAL_QUANTILE as _Z
 
 #: Part of either population that PSI spreads evenly over the bins. A fixed part, not a fixed count:
@@ -202,8 +202,8 @@ def _variance(score: Floats, shares: Floats, size: float) -> float:
 
 def _shares(counts: ArrayLike, reference: ArrayLike) -> tuple[Floats, Floats, float, float]:
     """Return both histograms as shares (B,), and their sizes."""
-    day, before = inputs.column("counts", counts), inputs.column("reference", reference)
-    inputs.same_length(counts=day, reference=before)
+    day, before = arguments.column("counts", counts), arguments.column("reference", reference)
+    arguments.same_length(counts=day, reference=before)
     for name, column in (("counts", day), ("reference", before)):
         if not column.size or column.min() < 0 or column.sum() <= 0:
             raise MetricInputError(f"{name} must be counts ≥ 0, some above 0; leave empty days out")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
 
 Counts = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def histogram(scores: ArrayLike, upper: float) -> Counts:
     >>> histogram([0.0, 0.0005, 1.0], 1.0)[[0, -1]].tolist()
     [2, 1]
     """
-    parts = inputs.probabilities(inputs.column("scores", scores) / upper)
+    parts = arguments.probabilities(arguments.column("scores", scores) / upper)
     at = np.minimum((parts * BINS).astype(np.int64), BINS - 1)
     return np.bincount(at, minlength=BINS).astype(np.int64)
 
@@ -59,8 +59,8 @@ def weighted_rows(order: ArrayLike, weights: ArrayLike) -> NDArray[np.int64]:
     >>> weighted_rows([0.1, 0.9], [3, 1]).tolist()
     [0]
     """
-    given, weight = inputs.column("order", order), inputs.column("weights", weights)
-    inputs.same_length(order=given, weights=weight)
+    given, weight = arguments.column("order", order), arguments.column("weights", weights)
+    arguments.same_length(order=given, weights=weight)
     if not weight.size or weight.min() < 0 or not weight.any():
         raise MetricInputError("weights must be at least 0, some above 0; leave empty samples out")
     rows = np.argsort(given, kind="stable")

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.inputs import Floats
 from modwatch.statistics.intervals import convolved, interval, mid_p
-from modwatch.statistics.live.annotators import TrueLabels
-from modwatch.statistics.live.areas import Areas
+from modwatch.statistics.live.areas import Areas, Side, mean_credit
 from modwatch.statistics.live.population import Domain, Ranks
-from modwatch.statistics.live.ratios import Side, mean_credit
 from modwatch.statistics.live.sample import Sample
+from modwatch.statistics.true_labels import TrueLabels
 
 #: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from modwatch.statistics.drift.segments import LARGE
+from modwatch.statistics.drift.shift_segments import LARGE
+from modwatch.statistics.estimate import SIGNIFICANT, holm
 from modwatch.statistics.intervals import NORMAL_QUANTILE
-from modwatch.statistics.significance import SIGNIFICANT, holm
 
 _METRIC = "accuracy"
 
@@ -66,7 +66,7 @@ def fallen_group(
     its share of the comments, explains a quarter of the fall at least.
 
     Args:
-        before: rows of `metrics.estimation.groups.measure_groups` for the days before the fall.
+        before: rows of `group_estimates.measure_groups` for the days before the fall.
         after: the same since the fall.
         comments: all comments since the fall.
         fall: by how much the accuracy of all comments has fallen, in (0, 1].

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics import inputs
-
-Ints = NDArray[np.int64]
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Ints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +53,14 @@ class LabelledDay:
     confirmations: Confirmations | None = None
 
     def __post_init__(self) -> None:
-        inputs.probabilities(self.prob, name="prob")
-        size = inputs.same_length(
+        arguments.probabilities(self.prob, name="prob")
+        size = arguments.same_length(
             prob=self.prob, stratum=self.stratum, label=self.label, labelled=self.labelled
         )
         if self.flagged is not None:
-            inputs.same_length(prob=self.prob, flagged=self.flagged)
-        inputs.same_length(population=self.population, sample=self.sample)
-        inputs.labels(self.label[self.labelled], name="label")
+            arguments.same_length(prob=self.prob, flagged=self.flagged)
+        arguments.same_length(population=self.population, sample=self.sample)
+        arguments.labels(self.label[self.labelled], name="label")
         if int(self.population.sum()) != size:
             raise MetricInputError(
                 f"the design counts {int(self.population.sum())} comments, but {size} have scores; "
@@ -69,8 +68,8 @@ class LabelledDay:
             )
         self._check_strata()
         if self.confirmations is not None:
-            inputs.same_length(row=self.confirmations.row, label=self.confirmations.label)
-            inputs.labels(self.confirmations.label, name="label of a confirmation")
+            arguments.same_length(row=self.confirmations.row, label=self.confirmations.label)
+            arguments.labels(self.confirmations.label, name="label of a confirmation")
             if not self.labelled[self.confirmations.row].all():
                 raise MetricInputError("a comment without a first label has a confirmation")
 

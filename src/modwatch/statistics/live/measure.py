@@ -18,17 +18,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from modwatch.statistics import inputs
+from modwatch.statistics import arguments
+from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
-from modwatch.statistics.collaboration.strategies import CONFORMAL
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.collaboration.review_strategies import CONFORMAL
 from modwatch.statistics.intervals import interval, mid_p
-from modwatch.statistics.live.annotators import KnownAnswers, TrueLabels
+from modwatch.statistics.live.conformal import set_review_scores
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import Domain
-from modwatch.statistics.live.prediction_sets import set_review_scores
 from modwatch.statistics.live.sample import Sample
+from modwatch.statistics.true_labels import KnownAnswers, TrueLabels
 
 Ints = NDArray[np.integer]
 
@@ -112,8 +112,8 @@ def sample_estimates(
 
     `scores` are review scores (N,) of each day by further strategies, by ascending probability.
     """
-    alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
-    threshold = inputs.fraction("threshold", threshold)
+    alphas = [arguments.fraction("review_fraction", alpha) for alpha in review_fractions]
+    threshold = arguments.fraction("threshold", threshold)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
     reviews = {name: sample.reviewed(name, alphas, toxic_share) for name in strategies}

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.statistics.collaboration.calibration import bin_of
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.collaboration.model_metrics import bin_of
 from modwatch.statistics.collaboration.ranking import reviews, slots
-from modwatch.statistics.collaboration.strategies import review_scores
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.collaboration.review_strategies import review_scores
 
 Ints = NDArray[np.intp]
 

@@ -8,16 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
-from modwatch.statistics.inputs import Floats
+from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.intervals import PartialTotal
-from modwatch.statistics.live.annotators import (
-    MINIMUM_CONFIRMED,
-    RATE_BOUNDS,
-    GivenLabels,
-    KnownAnswers,
-    TrueLabels,
-    true_labels,
-)
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import (
     Domain,
@@ -27,8 +19,14 @@ from modwatch.statistics.live.population import (
     pool_domains,
     pool_ranks,
 )
-
-Ints = NDArray[np.int64]
+from modwatch.statistics.true_labels import (
+    MINIMUM_CONFIRMED,
+    RATE_BOUNDS,
+    GivenLabels,
+    KnownAnswers,
+    TrueLabels,
+    true_labels,
+)
 
 #: Part of a domain that may have no label near it; the interval then covers every possible value.
 TOLERATED = 0.05

@@ -12,7 +12,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
     unwatched_alert,
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
-from modwatch.statistics.drift.changes import Level
+from modwatch.statistics.drift.change_points import Level
 
 DAY = datetime.date(2026, 1, 5)
 RULES = {rule.name: rule for rule in load_rules()}

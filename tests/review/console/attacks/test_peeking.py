@@ -18,7 +18,7 @@ from sqlalchemy import Engine, text
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from modwatch.routing.confirmations import draw_confirmations
+from modwatch.routing.confirmation_design import draw_confirmations
 from review.labelling import label_next
 
 #: What tells the kind of an item apart from its number and its comment.

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modwatch.common import charts as style
-from modwatch.statistics.significance import SIGNIFICANT
+from modwatch.statistics.estimate import SIGNIFICANT
 
 _PANELS = {
     ("day", "mean_uncertainty"): "mean uncertainty p(1−p), day",

@@ -23,7 +23,7 @@ from modwatch.review.quality_control.overturned import (
     OverturnedLabels,
     overturned_labels,
 )
-from modwatch.statistics.live.annotators import MINIMUM_CONFIRMED
+from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
 
 router = APIRouter(include_in_schema=False)
 

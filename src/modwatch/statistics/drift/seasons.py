@@ -1,0 +1,105 @@
+"""Seasons of the volume: weekends before their weekday is known, and the same days a year before.
+
+A day is compared with the same weekdays as soon as there are three of them, and before that with
+the days before, most of which are no weekend. On many platforms fewer people write on weekends and
+at the turn of the year, which is no reason for an alert.
+"""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
+
+#: Volume of a weekend day over that of the days before, until one has been seen.
+WEEKEND_SHARE = 0.3
+
+#: A volume that is lower than this part of what is expected, or higher than its inverse, differs.
+DIFFERS = 1 / 3
+
+#: A lower volume than this part of the usual one a year before was a failure, not a season; so was
+#: its inverse.
+_FAILURE = 0.1
+
+#: Weeks in which the same weekday is looked for, as for the trailing reference.
+WEEKS = 5
+
+_SATURDAY = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """Rows that landed on a day."""
+
+    rows: int
+    #: Over the median of the day's trailing reference; None: not known.
+    ratio: float | None
+
+
+def season(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volume]) -> str:
+    """Return why a day's volume is none to act on, although it differs; "" if no season says so.
+
+    A volume of a third to three times the usual one does not differ. Seasons are:
+
+    - A weekend day whose weekday has fewer than three days to be compared with: unless it has less
+      than a third of the same weekdays seen so far or, if none was, of `WEEKEND_SHARE` of the days
+      before.
+    - The same weekday of the same week, or the same date, a year before differed in the same
+      direction, and the day is within a third and three times what that would make of it. A tenth
+      or ten times the usual volume a year before is taken for a failure. Feasts that move by weeks,
+      such as Easter, are not known.
+
+    Args:
+        day: the day.
+        today: its volume.
+        past: volumes of earlier days, as far as they are known: the five weeks before `day`, and
+            the week a year before.
+
+    >>> christmas = {datetime.date(2024, 12, 25): Volume(rows=290, ratio=0.29)}
+    >>> season(datetime.date(2025, 12, 25), Volume(rows=310, ratio=0.25), christmas)
+    '0.29 times the usual volume on 2024-12-25, too'
+    >>> season(datetime.date(2025, 12, 25), Volume(rows=80, ratio=0.08), christmas)
+    ''
+    """
+    if not today.ratio or DIFFERS <= today.ratio <= 1 / DIFFERS:
+        return ""
+    return _new_weekend(day, today.rows, today.ratio, past) or _year_before(day, today.ratio, past)
+
+
+def year_before(day: datetime.date) -> tuple[datetime.date, datetime.date]:
+    """Return the days of the year before that a day is compared with, the earlier one first.
+
+    They are the same date and the same weekday of the same week.
+
+    >>> [str(each) for each in year_before(datetime.date(2025, 12, 25))]
+    ['2024-12-25', '2024-12-26']
+    """
+    same_date = day.replace(year=day.year - 1, day=min(day.day, 28) if day.month == 2 else day.day)
+    return same_date, day - datetime.timedelta(weeks=52)
+
+
+def _new_weekend(
+    day: datetime.date, rows: int, ratio: float, past: Mapping[datetime.date, Volume]
+) -> str:
+    if day.weekday() < _SATURDAY or ratio > 1:
+        return ""
+    weeks = (day - datetime.timedelta(weeks=week) for week in range(1, WEEKS + 1))
+    seen = [past[each].rows for each in weeks if each in past]
+    if len(seen) >= MINIMUM_DAYS:
+        return ""
+    usual = rows / ratio
+    expected = min(median(seen), usual) if seen else WEEKEND_SHARE * usual
+    if rows < DIFFERS * expected:
+        return ""
+    return f"a weekend day of which {len(seen)} of {MINIMUM_DAYS} are known"
+
+
+def _year_before(day: datetime.date, ratio: float, past: Mapping[datetime.date, Volume]) -> str:
+    for each in year_before(day):
+        then = past[each].ratio if each in past else None
+        if not then or (then < 1) != (ratio < 1) or not _FAILURE < then < 1 / _FAILURE:
+            continue
+        if DIFFERS <= ratio / then <= 1 / DIFFERS:
+            return f"{then:.2f} times the usual volume on {each}, too"
+    return ""

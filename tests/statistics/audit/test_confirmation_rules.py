@@ -1,0 +1,89 @@
+"""Confirmations: what a plan has confirmed, what it costs, and who may not be left out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.common.errors import DesignError
+from modwatch.statistics.audit.confirmation_rules import (
+    FALSE_NEGATIVE,
+    FALSE_POSITIVE,
+    ConfirmationRule,
+    expected_confirmations,
+    planned_rules,
+)
+
+STRATA = st.lists(st.tuples(st.integers(0, 2000), st.floats(0, 1)), min_size=1, max_size=8)
+
+
+def spent(rules: dict[str, ConfirmationRule], sides: dict[str, list[tuple[int, float]]]) -> float:
+    return expected_confirmations(
+        rules, [(name, *each) for name, strata in sides.items() for each in strata]
+    )
+
+
+@given(STRATA, STRATA, st.floats(0.02, 1))
+def test_confirmations_cost_at_most_their_budget_and_a_little(
+    flagged: list[tuple[int, float]], unflagged: list[tuple[int, float]], share: float
+) -> None:
+    sides = {"flagged": flagged, "unflagged": unflagged}
+    labels = {name: [n for n, _ in strata] for name, strata in sides.items()}
+    score = {name: [s for _, s in strata] for name, strata in sides.items()}
+    rules = planned_rules(labels, score, share)
+    whole = sum(map(sum, labels.values()))
+    # Every label has a small probability, which is beside the budget, and shares are rounded.
+    assert spent(rules, sides) <= (share + 0.03) * whole + 1
+    for rule in rules.values():
+        assert min(rule.by_label) >= min(0.02, share) - 1e-4
+
+
+def test_labels_that_contradict_the_decision_are_confirmed_with_probability_one() -> None:
+    rules = planned_rules(
+        {"flagged": [100], "unflagged": [700, 200]},
+        {"flagged": [0.9], "unflagged": [0.001, 0.05]},
+        0.2,
+    )
+    assert (rules["unflagged"].positive, rules["flagged"].negative) == (1.0, 1.0)
+    assert rules["flagged"].positive > 0.5 > rules["unflagged"].negative
+
+
+def test_the_expected_number_is_that_of_simulated_annotators() -> None:
+    rng = np.random.default_rng(1)
+    rule = {"unflagged": ConfirmationRule(negative=0.1, positive=1.0)}
+    truth = rng.random(400_000) < 0.2
+    said = truth ^ (rng.random((2, truth.size)) < np.where(truth, FALSE_NEGATIVE, FALSE_POSITIVE))
+    confirmed = rng.random(truth.size) < np.where(said[0], 1.0, 0.1)
+    further = confirmed.sum() + (confirmed & (said[0] != said[1])).sum()
+    expected = expected_confirmations(rule, [("unflagged", truth.size, 0.2)])
+    assert further == pytest.approx(expected, rel=0.01)
+
+
+@given(st.integers(0, 2**64 - 1), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_confirmed_depends_on_the_lower_half_of_the_key_alone(
+    key: int, negative: float, positive: float
+) -> None:
+    rule = ConfirmationRule(negative=negative, positive=positive)
+    assert rule.confirmed(key) == rule.confirmed(key & 0xFFFFFFFF)
+    more = ConfirmationRule(negative=max(negative, positive), positive=positive)
+    assert {*rule.confirmed(key)} <= {*more.confirmed(key)}
+
+
+def test_the_share_of_confirmed_comments_is_that_of_the_rule() -> None:
+    keys = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
+    rule = ConfirmationRule(negative=0.03, positive=0.6)
+    found = [rule.confirmed(int(key)) for key in keys]
+    assert np.mean([0 in each for each in found]) == pytest.approx(0.03, abs=0.005)
+    assert np.mean([1 in each for each in found]) == pytest.approx(0.6, abs=0.015)
+
+
+def test_nobody_confirms_anything_at_a_share_of_zero() -> None:
+    assert planned_rules({"flagged": [9]}, {"flagged": [0.5]}, 0.0) == {}
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_an_impossible_share_is_refused(share: float) -> None:
+    with pytest.raises(DesignError, match=r"must be in \[0, 1\]"):
+        planned_rules({"flagged": [9]}, {"flagged": [0.5]}, share)
+    with pytest.raises((DesignError, ValueError)):
+        ConfirmationRule(negative=share, positive=0.5)

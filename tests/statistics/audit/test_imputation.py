@@ -1,0 +1,300 @@
+"""Estimates that allow for errors of the annotators: coverage, extremes, and bad input."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from audit_making import NOW, Comments, make_comments, make_plan
+
+from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
+from modwatch.statistics.audit.draw import DrawnComment, draw, labels_demanded
+from modwatch.statistics.audit.labels import AuditLabel, in_order
+from modwatch.statistics.audit.plan import SIDES, AuditPlan
+from modwatch.statistics.audit.results import Evidence, computed
+
+SEED = "5" * 64
+PEOPLE = ("ann", "bob", "cem")
+
+Say = Callable[[DrawnComment, str], int]
+
+
+def plan_of(comments: Comments, labels: int, share: float = 0.2, **changes: Any) -> AuditPlan:
+    """Return a plan of format 3."""
+    population = tuple(replace(day, texts="11") for day in make_plan(comments, labels).population)
+    plan = make_plan(comments, labels, seed="", population=population, confirmations={})
+    strata = {side: [plan.strata[n] for n in plan.of_side(side)] for side in SIDES}
+    strata = {side: each for side, each in strata.items() if each}
+    rules = planned_rules(
+        {side: [one.labels for one in each] for side, each in strata.items()},
+        {side: [one.score for one in each] for side, each in strata.items()},
+        share,
+    )
+    return replace(plan, **{"confirmations": rules, **changes})
+
+
+def drawn_by(plan: AuditPlan, comments: Comments) -> Sequence[DrawnComment]:
+    return draw(plan, comments.parts, [each.labels for each in plan.strata], SEED).comments
+
+
+def said(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], say: Say, people: Sequence[str] = PEOPLE
+) -> list[AuditLabel]:
+    """Return all labels that the plan demands, as far as there are people."""
+    made: list[AuditLabel] = []
+    for each in drawn:
+        mine: list[AuditLabel] = []
+        for number, name in enumerate(people):
+            if mine and labels_demanded(plan, each, mine) <= number:
+                break
+            mine.append(
+                AuditLabel(
+                    day=each.day, comment_id=each.comment_id, labeller=name, action="label",
+                    label=say(each, name), decided_at=NOW.replace(minute=number).isoformat(),
+                    decision="00",
+                )
+            )  # fmt: skip
+        made += mine
+    return made
+
+
+def erring(truth: Mapping[str, int], up: float, down: float, rng: np.random.Generator) -> Say:
+    def say(each: DrawnComment, _: str) -> int:
+        toxic = truth[each.comment_id]
+        return toxic ^ int(rng.random() < (down if toxic else up))
+
+    return say
+
+
+def result_of(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+) -> dict[str, Any]:
+    return computed(Evidence(plan=plan, samples=[drawn], population={}, labels=labels))
+
+
+def figure(result: Mapping[str, Any], metric: str, where: str = "figures") -> dict[str, Any]:
+    return next(each for each in result[where] if each["metric"] == metric)
+
+
+def holds(each: Mapping[str, Any], truth: float) -> bool:
+    low = 0.0 if each["low"] is None else each["low"]
+    high = 1.0 if each["high"] is None else each["high"]
+    return bool(low <= truth <= high)
+
+
+def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> None:
+    comments = make_comments(60_000, prevalence=0.02, seed=3)
+    plan = plan_of(comments, 1000)
+    rng = np.random.default_rng(4)
+    corrected = uncorrected = 0
+    prices = []
+    for number in range(20):
+        parts = replace(plan, audit=f"a{number}")
+        drawn = drawn_by(parts, comments)
+        labels = said(parts, drawn, erring(comments.truth, 0.02, 0.2, rng))
+        result = result_of(parts, drawn, labels)
+        corrected += holds(figure(result, "recall"), comments.recall)
+        first = [each for each in labels if each.labeller == PEOPLE[0]]
+        single = result_of(replace(parts, confirmations={}), drawn, first)
+        uncorrected += holds(figure(single, "recall"), comments.recall)
+        prices.append(len(labels) / len(drawn) - 1)
+    assert corrected >= 17  # 93 % of 20, less two standard errors
+    assert uncorrected <= 6
+    assert np.mean(prices) < 0.25
+    assert plan.format == 3
+
+
+def test_error_rates_are_found() -> None:
+    comments = make_comments(60_000, prevalence=0.04, seed=3)
+    plan = plan_of(comments, 4000)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(5))
+    errors = result_of(plan, drawn, said(plan, drawn, say))["label_errors"]
+    assert errors["enough"]
+    assert 0 < errors["overturned"] <= errors["third_labels"] <= errors["confirmed"]
+    assert errors["missing"] == 0
+    rates = errors["rates"]["unflagged"]
+    for name, true in (("false_positive", 0.02), ("false_negative", 0.2)):
+        assert rates[name]["low"] - 0.01 <= true <= rates[name]["high"] + 0.01
+
+
+def test_infallible_annotators_give_nearly_the_uncorrected_estimate() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 1500)
+    drawn = drawn_by(plan, comments)
+    result = result_of(
+        plan, drawn, said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    )
+    for metric in ("recall", "precision", "prevalence_unflagged"):
+        one, other = (figure(result, metric, where) for where in ("figures", "uncorrected"))
+        assert one["value"] == pytest.approx(other["value"], rel=0.15)
+        assert one["high"] - one["low"] <= 1.4 * (other["high"] - other["low"])
+
+
+def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> None:
+    comments = make_comments(4000, prevalence=0.05)
+    plan = plan_of(comments, 1200)
+    every = tuple(
+        replace(each, labels=each.population) if each.side == "flagged" else each
+        for each in plan.strata
+    )
+    plan = replace(plan, strata=every)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(6))
+    result = result_of(plan, drawn, said(plan, drawn, say))
+    whole = figure(result, "precision")
+    assert whole["all_labelled"]
+    assert whole["low"] < whole["high"]
+    plain = figure(result, "precision", "uncorrected")
+    assert plain["low"] == plain["high"]
+
+
+def test_without_confirmations_labels_count_as_true_and_the_result_is_as_before() -> None:
+    comments = make_comments(6000)
+    plan = plan_of(comments, 400, share=0.0)
+    drawn = drawn_by(plan, comments)
+    result = result_of(
+        plan, drawn, said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    )
+    assert (plan.format, plan.confirmations, result["format"]) == (3, {}, 2)
+    assert "label_errors" not in result
+
+
+def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 800)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(11))
+    result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:1]))
+    errors, recall = result["label_errors"], figure(result, "recall")
+    assert not errors["enough"]
+    assert errors["confirmed"] == 0
+    assert result["short_of_labels"] == errors["missing"] > 0
+    plain = figure(result, "recall", "uncorrected")
+    assert recall["high"] - recall["low"] > 1.1 * (plain["high"] - plain["low"])
+    assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.35
+    assert holds(recall, comments.recall)
+
+
+def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 800)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.1, np.random.default_rng(7))
+    result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:2]))
+    assert result["missing"]["disputed"] == result["label_errors"]["missing"] > 0
+    assert figure(result, "recall")["status"] == "ok"
+    assert figure(result, "recall")["low_if_random"] is None  # both labels count
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("wrong", [PEOPLE[:1], PEOPLE[1:]], ids=["first", "others"])
+def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(
+    side: str, wrong: Sequence[str]
+) -> None:
+    """Whoever labelled it first was wrong about everything, or both others were."""
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 800, share=0.5)
+    drawn = drawn_by(plan, comments)
+    numbers = {*plan.of_side(side)}
+
+    def say(each: DrawnComment, name: str) -> int:
+        return comments.truth[each.comment_id] ^ int(each.stratum in numbers and name in wrong)
+
+    result = result_of(plan, drawn, said(plan, drawn, say))
+    assert result["label_errors"]["overturned"] > 0
+    for each in result["figures"]:
+        assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
+        assert (each["low"], each["high"]) == (None, None)
+        assert "annotators contradict each other" in each["reason"]
+    assert result["shared_errors"] == []
+
+
+def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 800, share=0.5)
+    drawn = drawn_by(plan, comments)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
+        for each in result["figures"]:
+            assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
+            assert "annotators contradict each other" in each["reason"]
+
+
+def test_two_labels_by_one_person_are_refused() -> None:
+    comments = make_comments(6000)
+    plan = plan_of(comments, 400)
+    drawn = drawn_by(plan, comments)
+    labels = said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    with pytest.raises(AuditError, match="second by the same person"):
+        result_of(plan, drawn, [*labels, labels[0]])
+
+
+def test_shared_errors_widen_the_interval_and_never_narrow_it() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 1500)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(9))
+    result = result_of(plan, drawn, said(plan, drawn, say))
+    for row in result["shared_errors"]:
+        plain = figure(result, row["metric"])
+        assert row["low"] <= plain["low"] <= plain["high"] <= row["high"]
+
+
+@pytest.mark.parametrize("sides", ["lower", "upper"])
+def test_a_bound_on_one_side_has_one_end(sides: str) -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 1500)
+    plan = replace(plan, rule=replace(plan.rule, sides=sides))
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.1, np.random.default_rng(10))
+    recall = figure(result_of(plan, drawn, said(plan, drawn, say)), "recall")
+    assert (recall["high"] == 1) == (sides == "lower")
+    assert (recall["low"] == 0) == (sides == "upper")
+
+
+def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
+    comments = make_comments(30_000, prevalence=0.05)
+    plan = plan_of(comments, 800)
+    drawn = drawn_by(plan, comments)
+    labels = said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    lead = replace(labels[0], labeller="lee", action="adjudicate", label=1 - labels[0].label)
+    one, other = result_of(plan, drawn, labels), result_of(plan, drawn, [*labels, lead])
+    assert one["figures"] == other["figures"]
+    assert one["uncorrected"] != other["uncorrected"]
+
+
+def test_a_rule_of_two_mechanisms_is_refused() -> None:
+    comments = make_comments(6000)
+    plan = plan_of(comments, 400)
+    with pytest.raises(AuditError, match="no other rule for several labels"):
+        replace(plan, labels_an_item=3)
+    with pytest.raises(AuditError, match="only labels of flagged and unflagged"):
+        replace(plan, confirmations={"all": ConfirmationRule(negative=0.1, positive=1.0)})
+
+
+def test_a_plan_with_confirmations_is_read_as_it_was_written() -> None:
+    plan = plan_of(make_comments(6000), 400)
+    again = AuditPlan.from_json(plan.to_json())
+    assert (again, again.digest) == (plan, plan.digest)
+    assert "several_labels_share" not in plan.to_json()
+
+
+def test_agreement_of_confirmations_represents_all_labels() -> None:
+    comments = make_comments(60_000, prevalence=0.03, seed=3)
+    plan = plan_of(comments, 1500)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(4))
+    labels = said(plan, drawn, say)
+    result = result_of(plan, drawn, labels)
+    observed, kappa = result["agreement"]
+    # Of the labels that nobody would confirm, too: as often as two people with these rates agree.
+    toxic = np.mean([comments.truth[each.comment_id] for each in drawn])
+    expected = 1 - 2 * (toxic * 0.2 * 0.8 + (1 - toxic) * 0.02 * 0.98)
+    assert observed["low"] <= expected <= observed["high"]
+    among = [mine for mine in in_order(labels).values() if len(mine) > 1]
+    assert np.mean([mine[0].label == mine[1].label for mine in among]) < observed["low"]
+    assert (kappa["metric"], kappa["n"]) == ("cohen_kappa", len(among))

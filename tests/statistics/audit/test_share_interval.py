@@ -1,0 +1,189 @@
+"""Classic intervals against svy, the survey package, and all of them on any counts."""
+
+import itertools
+
+import numpy as np
+import polars
+import pytest
+import svy
+from audit_drawing import counts
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from modwatch.common.errors import DesignError
+from modwatch.statistics.audit.share_interval import (
+    METHODS,
+    SIDES,
+    IntervalOptions,
+    bootstrap,
+    interval,
+    korn_graubard,
+    logit,
+)
+from modwatch.statistics.audit.stratified import StratumCounts
+
+
+def sampled(population, labels, positives):
+    return StratumCounts.of(
+        population=population, labels=labels, positives=positives, score=[0.1] * len(population)
+    ).weighted()
+
+
+def told_by_svy(population, labels, positives, ci_method):
+    """Return what svy tells of the positives, given one row a label."""
+    rows = [
+        (number, N, N / n, int(place < k))
+        for number, (N, n, k) in enumerate(zip(population, labels, positives, strict=True))
+        for place in range(n)
+    ]
+    table = polars.DataFrame(rows, schema=["stratum", "size", "weight", "label"], orient="row")
+    sample = svy.Sample(table, svy.Design(stratum="stratum", wgt="weight", pop_size="size"))
+    (found,) = (
+        each
+        for each in sample.estimation.prop("label", ci_method=ci_method).estimates
+        if each.y_level == 1
+    )
+    return found
+
+
+SURVEYS = {
+    "rare": ([90_000, 9_000, 1_000], [100, 90, 80], [0, 4, 40]),
+    "one stratum": ([5_000], [200], [7]),
+    "finite strata": ([60, 50, 40], [30, 20, 39], [3, 12, 1]),
+    "one labelled whole": ([900, 300, 50], [30, 20, 50], [1, 4, 20]),
+    "frequent": ([1_000, 1_000], [50, 40], [49, 30]),
+    "eight strata": ([1_000] * 8, [12] * 8, [0, 0, 0, 1, 0, 2, 5, 9]),
+}
+
+
+class TestAgainstSvy:
+    """svy, too, takes labels less strata as degrees of freedom, and 1 − n/N to the first power.
+
+    Its `beta` is R's `svyciprop(method="beta")`. Its `korn-graubard`, of the American health
+    statistics, is the same but for an effective size cut at the number of labels, which a good
+    stratification exceeds; ours is not cut.
+    """
+
+    @pytest.mark.parametrize("survey", SURVEYS)
+    def test_estimate_error_and_degrees_of_freedom(self, survey):
+        ours, theirs = sampled(*SURVEYS[survey]), told_by_svy(*SURVEYS[survey], "logit")
+        assert float(ours.rate) == pytest.approx(theirs.est, rel=1e-12)
+        assert float(ours.variance) == pytest.approx(theirs.se**2, rel=1e-9)
+        assert ours.degrees_of_freedom == theirs.df
+
+    @pytest.mark.parametrize("survey", SURVEYS)
+    @pytest.mark.parametrize(("ours", "theirs"), [(korn_graubard, "beta"), (logit, "logit")])
+    def test_ends(self, survey, ours, theirs):
+        expected = told_by_svy(*SURVEYS[survey], theirs)
+        found = ours(sampled(*SURVEYS[survey]))
+        assert [float(end) for end in found] == pytest.approx([expected.lci, expected.uci])
+
+    def test_all_or_none_found_is_as_if_drawn_at_random(self):
+        """svy's `beta` has no interval there; its `korn-graubard` takes n* = n, as ours does."""
+        every = [900, 300], [100, 50], [100, 50]
+        expected = told_by_svy(*every, "korn-graubard")
+        ends = [float(end) for end in korn_graubard(sampled(*every))]
+        assert ends == pytest.approx([expected.lci, expected.uci])
+        low, high = korn_graubard(sampled(*every[:2], [0, 0]))
+        assert [1 - high, 1 - low] == pytest.approx(ends)
+
+    def test_where_no_stratum_varies_svy_tells_no_error_and_we_do(self):
+        survey = ([900, 100], [30, 20], [0, 20])
+        expected = told_by_svy(*survey, "korn-graubard")
+        assert expected.lci == pytest.approx(expected.uci)
+        for method in (korn_graubard, logit):
+            low, high = method(sampled(*survey))
+            assert low < 0.1 < high
+            assert high - low > 0.1
+
+
+def test_korn_graubard_of_a_random_sample_is_clopper_pearson_when_n_is_large():
+    made = sampled([10**9], [500], [10])
+    # t(n−1)/t(df) is 1 with one stratum; the variance divides by n−1, so n* is n−1.
+    expected = stats.beta.ppf([0.025, 0.975], [10 * 499 / 500, 10 * 499 / 500 + 1], [490, 489.02])
+    assert korn_graubard(made) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_bootstrap_varies_as_the_estimate_does():
+    """Half of the comments are labelled, so that the factor for finite strata tells."""
+    made = sampled([4_000, 400], [2_000, 200], [300, 90])
+    low, high = bootstrap(made)
+    error = float(np.sqrt(made.variance))
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)
+    assert bootstrap(made) == (low, high)
+    assert bootstrap(made, seed=1) != (low, high)
+
+
+RULES = [
+    IntervalOptions(method=method, level=level, sides=sides)
+    for method, level, sides in itertools.product(METHODS, (0.6, 0.95), SIDES)
+]
+
+
+@examples(60)
+@given(counts(most=20), st.sampled_from(RULES))
+def test_any_counts_have_an_interval_around_the_estimate(made, rule):
+    weighted = made.weighted()
+    low, high = interval(weighted, rule)
+    assert 0 <= low <= high <= 1
+    if (weighted.unseen > 0).all():
+        # The end that is not asked for is the furthest that the labels of few comments allow.
+        few = rule.method == "finite_inversion" and weighted.unseen.min() < 1
+        assert rule.sides != "lower" or few or high == pytest.approx(1)
+        assert rule.sides != "upper" or few or low == 0
+    if rule.method != "bootstrap":  # whose percentiles may leave the estimate out
+        assert low - 1e-9 <= weighted.rate <= high + 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sides", SIDES)
+def test_a_census_has_no_width(method, sides):
+    made = sampled([7, 5], [7, 5], [3, 5])
+    low, high = interval(made, IntervalOptions(method=method, sides=sides))
+    assert low == high == pytest.approx(8 / 12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bound_at_the_level_is_the_end_of_the_interval_at_twice_the_tail(method):
+    made = sampled([4_000, 400], [100, 90], [6, 40])
+    low, high = interval(made, IntervalOptions(method=method, level=0.9))
+    bound, _ = interval(made, IntervalOptions(method=method, level=0.95, sides="lower"))
+    _, above = interval(made, IntervalOptions(method=method, level=0.95, sides="upper"))
+    assert [float(bound), float(above)] == pytest.approx([float(low), float(high)])
+
+
+@pytest.mark.parametrize("method", ["inversion", "korn_graubard", "logit"])
+def test_repetitions_at_once_are_those_one_by_one(method):
+    population, labels = [9_000, 900, 90], [60, 50, 40]
+    found = np.array([[0, 0, 0], [1, 4, 20], [0, 0, 40], [60, 50, 40]])
+    rule = IntervalOptions(method=method)
+    low, high = interval(sampled(population, labels, found), rule)
+    assert low.shape == high.shape == (4,)
+    for number, each in enumerate(found):
+        alone = interval(sampled(population, labels, each), rule)
+        assert [low[number], high[number]] == pytest.approx(np.array(alone), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "wald"}, "Interval method must be one of .*got 'wald'"),
+        ({"sides": "left"}, "Sides of the interval must be one of .*got 'left'"),
+        ({"level": 0.5}, r"must be in \(0.5, 1\)"),
+        ({"level": 1.0}, r"must be in \(0.5, 1\)"),
+        ({"level": float("nan")}, r"must be in \(0.5, 1\)"),
+        ({"hidden_share": 1.0}, "Hidden share must be in .*got 1.0"),
+        ({"hidden_share": -0.1}, "Hidden share must be in .*got -0.1"),
+    ],
+)
+def test_impossible_rules_are_refused(changes, message):
+    with pytest.raises(DesignError, match=message):
+        IntervalOptions(**changes)
+
+
+@pytest.mark.parametrize("method", [korn_graubard, logit, bootstrap])
+def test_impossible_tails_are_refused(method):
+    with pytest.raises(DesignError, match="Tails"):
+        method(sampled([9_000], [60], [6]), (0.5, 0.025))

@@ -1,0 +1,229 @@
+"""Groups: who belongs, and who must not be found out."""
+
+import time
+from itertools import chain, combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.disagreement import Annotations
+from modwatch.statistics.divergence import Groups, annotator_groups, intersections, shown_together
+
+
+def annotations(people: int) -> Annotations:
+    return Annotations.of(
+        item=np.zeros(people, int), annotator=np.arange(people), label=np.arange(people) % 2
+    )
+
+
+def named(**sizes: int) -> dict[int, str]:
+    names = [name for name, size in sizes.items() for _ in range(size)]
+    return dict(enumerate(names))
+
+
+def test_small_groups_are_suppressed_with_the_reason() -> None:
+    groups = Groups.of(annotations(20), named(big=10, small=4, tiny=2))
+    assert groups.names == ("big",)
+    assert groups.suppressed == {
+        "small": "fewer than 5 annotators",
+        "tiny": "fewer than 5 annotators",
+    }
+    assert groups.without == 4
+    assert groups.sizes().tolist() == [10]
+
+
+def test_one_suppressed_group_does_not_follow_from_the_others() -> None:
+    groups = Groups.of(annotations(20), named(big=9, middle=7, small=4))
+    assert groups.names == ("big",)
+    assert groups.suppressed["middle"] == "few people would follow from it"
+
+
+def test_a_person_in_two_groups_is_an_error() -> None:
+    twice = pd.Series(["a", "b", "a"], index=[0, 0, 1])
+    with pytest.raises(MetricInputError, match="1 annotators have two groups"):
+        Groups.of(annotations(2), twice, minimum=1)
+    same = pd.Series(["a", "a", "a"], index=[0, 0, 1])
+    assert Groups.of(annotations(2), same, minimum=1).sizes().tolist() == [2]
+
+
+def test_groups_of_people_who_labelled_nothing_do_not_count() -> None:
+    groups = Groups.of(annotations(6), named(here=6) | {99: "away"})
+    assert groups.names == ("here",)
+    assert groups.suppressed == {}
+
+
+def test_no_group_is_large_enough() -> None:
+    with pytest.raises(MetricInputError, match="no group has 5 annotators"):
+        Groups.of(annotations(4), named(a=2, b=2))
+
+
+def test_intersections_need_every_attribute() -> None:
+    people = pd.DataFrame(
+        {"gender": ["woman", "man", None], "age": [30, 40, 50]}, index=list("abc")
+    )
+    found = intersections(people, ["gender", "age"])
+    assert found.iloc[:2].tolist() == ["woman × 30", "man × 40"]
+    assert found.isna().tolist() == [False, False, True]
+    with pytest.raises(MetricInputError, match=r"no column \['race'\]"):
+        intersections(people, ["race"])
+
+
+def test_several_small_groups_do_not_follow_from_the_others_either() -> None:
+    sizes = {"large": 9, "middle": 6, "one": 1, "other": 1}
+    group = dict(enumerate(name for name, size in sizes.items() for _ in range(size)))
+    annotations = Annotations.of(
+        item=[0] * len(group), annotator=list(group), label=[0, 1] * 8 + [1]
+    )
+    found = Groups.of(annotations, group, minimum=5)
+    assert found.names == ("large",)
+    assert len(group) - found.sizes().sum() >= 5
+    more = {**group, **dict.fromkeys(range(100, 104))}
+    annotations = Annotations.of(
+        item=[0] * len(more), annotator=list(more), label=[0, 1] * 10 + [1]
+    )
+    assert Groups.of(annotations, more, minimum=5).names == ("large", "middle")
+
+
+MINIMUM = 4
+
+
+def annotations_of(people: int) -> Annotations:
+    return Annotations.of(
+        item=[0] * people, annotator=range(people), label=np.arange(people) % 2, classes=(0, 1)
+    )
+
+
+def grouped(given: Annotations, names: "list[str | None]") -> Groups:
+    known = {person: name for person, name in enumerate(names) if name is not None}
+    try:
+        return Groups.of(given, known, minimum=MINIMUM)
+    except MetricInputError:
+        none = Groups.of(given, dict.fromkeys(range(len(names)), "all"), minimum=1)
+        return Groups(names=(), code=np.full_like(none.code, -1), suppressed={}, without=0)
+
+
+def fewest_derivable(groupings: list[Groups]) -> float:
+    """Return the fewest people of whom a combination of the shown figures tells; by all subsets."""
+    codes = np.array([each.code for each in groupings])
+    cells, people = np.unique(codes, axis=1, return_counts=True)
+    shown = [np.ones(len(people))]
+    for code, groups in zip(cells, groupings, strict=True):
+        shown += [(code == number).astype(float) for number in range(len(groups.names))]
+    matrix = np.array(shown)
+    rank = np.linalg.matrix_rank(matrix)
+    least = float("inf")
+    small = [cell for cell in range(len(people)) if people[cell] < MINIMUM]
+    subsets = chain.from_iterable(combinations(small, size) for size in range(1, MINIMUM))
+    for subset in map(list, subsets):
+        outside = np.delete(matrix, subset, axis=1)
+        # Fewer dimensions outside: some combination is 0 there, and so tells of these alone.
+        if np.linalg.matrix_rank(outside) < rank:
+            least = min(least, people[subset].sum())
+    return least
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_about_few_people_follows_from_two_groupings(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    number = int(rng.integers(12, 60))
+    given = annotations_of(number)
+    first = rng.choice(["a", "b", "c", "d"], number, p=[0.5, 0.3, 0.15, 0.05]).tolist()
+    if seed % 2:  # the second is finer than the first
+        second = [
+            f"{name}{each}" for name, each in zip(first, rng.integers(0, 3, number), strict=True)
+        ]
+    else:
+        second = rng.choice(["x", "y", "z", None], number, p=[0.4, 0.3, 0.2, 0.1]).tolist()
+    groupings = [grouped(given, first), grouped(given, second)]
+    found = shown_together(groupings, given, minimum=MINIMUM)
+    assert fewest_derivable(found) >= MINIMUM
+    for before, after in zip(groupings, found, strict=True):
+        assert set(after.names) <= set(before.names)
+        sizes = dict(zip(before.names, before.sizes().tolist(), strict=True))
+        assert after.sizes().tolist() == [sizes[name] for name in after.names]
+        assert set(after.suppressed) >= set(before.suppressed)
+
+
+def three_groupings(seed: int) -> "tuple[Annotations, list[Groups]]":
+    """Return three groupings of a small crowd; the third is the first two together, or another."""
+    rng = np.random.default_rng(seed)
+    number = int(rng.integers(12, 45))
+    given = annotations_of(number)
+    first = rng.choice(["a", "b", "c"], number, p=rng.dirichlet([2, 2, 2])).tolist()
+    second = rng.choice(["x", "y", None], number, p=[0.5, 0.4, 0.1]).tolist()
+    third = rng.choice(["1", "2", "3"], number, p=rng.dirichlet([2, 2, 2])).tolist()
+    if seed % 3 == 0:
+        third = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    return given, [grouped(given, each) for each in (first, second, third)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> None:
+    given, groupings = three_groupings(seed)
+    found = shown_together(groupings, given, minimum=MINIMUM)
+    assert fewest_derivable(found) >= MINIMUM
+    if fewest_derivable(groupings) >= MINIMUM:
+        assert [each.names for each in found] == [each.names for each in groupings]
+
+
+def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
+    """Otherwise groupings could be looked at in pairs."""
+    told = []
+    for seed in range(40):
+        given, groupings = three_groupings(seed)
+        for pair in combinations(range(3), 2):
+            both = shown_together([groupings[n] for n in pair], given, minimum=MINIMUM)
+            for n, each in zip(pair, both, strict=True):
+                groupings[n] = each
+        told += [fewest_derivable(groupings)]
+    assert min(told) == 1
+
+
+def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for steps in (1_000, 1):
+        monkeypatch.setattr(annotator_groups, "_MOST_STEPS", steps)
+        shown = []
+        for seed in range(40):
+            given, groupings = three_groupings(seed)
+            shown.append(shown_together(groupings, given, minimum=MINIMUM))
+        assert min(map(fewest_derivable, shown)) >= MINIMUM
+        found.append(sum(len(each.names) for groupings in shown for each in groupings))
+    assert found[1] < found[0]
+
+
+def test_thousands_of_people_in_groups_of_three_kinds_take_seconds() -> None:
+    given = annotations_of(3_000)
+    rng = np.random.default_rng(0)
+    kinds = [
+        rng.choice(number, 3_000, p=rng.dirichlet(np.ones(number))).astype(str)
+        for number in (5, 20, 20)
+    ]
+    kinds.append(np.char.add(np.char.add(kinds[0], " "), kinds[1]))
+    groupings = [grouped(given, each.tolist()) for each in kinds]
+    began = time.monotonic()
+    shown_together(groupings, given, minimum=MINIMUM)
+    assert time.monotonic() - began < 20  # 1 s
+
+
+def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone() -> None:
+    """Otherwise the test above would show nothing."""
+    given = annotations_of(30)
+    gender = ["woman" if person < 15 else "man" for person in range(30)]
+    age = [f"{name} {'20s' if n % 15 < 13 else '30s'}" for n, name in enumerate(gender)]
+    alone = [grouped(given, gender), grouped(given, age)]
+    assert fewest_derivable(alone) == 2
+    assert fewest_derivable(shown_together(alone, given, minimum=MINIMUM)) >= MINIMUM
+
+
+def test_groupings_that_tell_of_many_people_only_stay_as_they_are() -> None:
+    given = annotations_of(400)
+    rng = np.random.default_rng(0)
+    one = grouped(given, rng.choice(["a", "b", "c"], 400).tolist())
+    other = grouped(given, rng.choice(["x", "y", "z"], 400).tolist())
+    found = shown_together([one, other], given, minimum=MINIMUM)
+    assert [each.names for each in found] == [one.names, other.names]

@@ -1,0 +1,277 @@
+"""The table of groups: against direct computation, and its guarantees by simulation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from divergent_crowd import crowd
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.disagreement import Annotations
+from modwatch.statistics.divergence import (
+    Groups,
+    conformity_delta,
+    group_report,
+    uncertainty_divergence,
+)
+from modwatch.statistics.divergence.group_divergence import DIVERGENCE
+from modwatch.statistics.estimate import holm
+
+
+def test_values_are_those_of_the_groups_annotations() -> None:
+    made = crowd(0, people=30, bias=0.2)
+    annotations, prob = made.annotations, made.prob
+    table = group_report(annotations, prob, made.groups, draws=9).set_index(["group", "metric"])
+    conformity = conformity_delta(annotations, prob)
+    everybody = made.groups.code >= 0
+    for number, name in enumerate(made.groups.names):
+        mine = annotations.first & (made.groups.code[annotations.annotator] == number)
+        decision = prob[annotations.item[mine]] > 0.5
+        label = annotations.label[mine]
+        deltas = made.groups.code[conformity.annotator] == number
+        wanted = {
+            "agreement": (decision == label).mean(),
+            "f1": f1_score(label, decision),
+            "mean_delta": conformity.delta[deltas].mean(),
+            "uncertainty_divergence": uncertainty_divergence(
+                conformity.signs(everybody[conformity.annotator]), conformity.signs(deltas)
+            ),
+        }
+        for metric, value in wanted.items():
+            assert table.loc[(name, metric), "value"] == pytest.approx(value, abs=1e-5)
+        assert table.loc[(name, "f1"), "annotations"] == mine.sum()
+        assert table.loc[(name, "f1"), "annotators"] == 30
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    """Of labels that are their annotator's first of the item; p-values are permutations' too."""
+    made = crowd(3, people=12)
+    shuffled = np.random.default_rng(0).permutation(np.flatnonzero(made.annotations.first))
+    assert shuffled.size < made.annotations.first.size
+    other = Annotations.of(
+        item=made.annotations.items[made.annotations.item[shuffled]],
+        annotator=made.annotations.annotators[made.annotations.annotator[shuffled]],
+        label=made.annotations.label[shuffled],
+    )
+    assert not np.array_equal(other.annotators, made.annotations.annotators)
+    names = dict(zip(made.annotations.annotators, made.groups.code, strict=True))
+    groups = Groups.of(other, {a: f"group {g}" for a, g in names.items() if g >= 0}, minimum=1)
+    prob = dict(zip(made.annotations.items, made.prob, strict=True))
+    again = np.array([prob[each] for each in other.items])
+    one = group_report(made.annotations, made.prob, made.groups, draws=99)
+    two = group_report(other, again, groups, draws=99)
+    assert one["p_value"].nunique() > 6
+    pd.testing.assert_frame_equal(one, two, rtol=1e-9)
+
+
+def several(seed: int, people: int = 40) -> tuple[Annotations, np.ndarray, Groups]:
+    """Return labels of three classes by two groups, who differ in care, with probabilities."""
+    prob = np.random.default_rng(0).dirichlet([0.5, 0.5, 0.5], 100)
+    rng = np.random.default_rng(seed)
+    item, person = np.divmod(np.arange(100 * people), people)
+    care = rng.uniform(0.3, 0.7, people)
+    drawn = (rng.random((item.size, 1)) > prob[item].cumsum(axis=1)).sum(axis=1)
+    label = np.where(rng.random(item.size) < care[person], drawn, rng.integers(0, 3, item.size))
+    annotations = Annotations.of(item=item, annotator=person, label=label)
+    return annotations, prob, Groups.of(annotations, {a: "xy"[a % 2] for a in range(people)})
+
+
+def test_three_classes_have_scikit_learns_macro_f1() -> None:
+    annotations, prob, groups = several(0)
+    table = group_report(annotations, prob, groups, draws=9).set_index(["group", "metric"])
+    conformity = conformity_delta(annotations, prob)
+    for number, name in enumerate("xy"):
+        mine = groups.code[annotations.annotator] == number
+        decision, label = prob.argmax(axis=1)[annotations.item[mine]], annotations.label[mine]
+        deltas = groups.code[conformity.annotator] == number
+        wanted = {
+            "agreement": (decision == label).mean(),
+            "f1": f1_score(label, decision, average="macro"),
+            "mean_delta": conformity.delta[deltas].mean(),
+        }
+        for metric, value in wanted.items():
+            row = table.loc[(name, metric)]
+            assert row["value"] == pytest.approx(value, abs=1e-6)
+            assert row["low"] < value < row["high"]
+
+
+@pytest.mark.simulation
+def test_intervals_of_three_classes_cover_the_figure_of_all_such_people() -> None:
+    truth = group_report(*several(99, people=8_000), draws=1).set_index(["group", "metric"])
+    hits = []
+    for seed in range(100):
+        table = group_report(*several(seed), draws=1).set_index(["group", "metric"])
+        for metric in ("agreement", "f1"):
+            row, of_all = table.loc[("x", metric)], truth.loc[("x", metric)]
+            hits.append(row["low"] <= of_all["value"] <= row["high"])
+            hits.append(row["difference_low"] <= of_all["difference"] <= row["difference_high"])
+    assert 0.9 <= np.mean(hits) <= 0.99
+
+
+def test_two_classes_are_two_of_three() -> None:
+    """Of a class that nobody gives or predicts, the figures of the others know nothing."""
+    made = crowd(4, people=30, bias=0.1)
+    two = made.annotations
+    three = replace(two, classes=(0, 1, 2))
+    prob = np.stack([1 - made.prob, made.prob, np.zeros_like(made.prob)], axis=1)
+    table, other = (
+        group_report(of, p, made.groups, draws=99).set_index(["metric", "group"])
+        for of, p in ((two, made.prob), (three, prob))
+    )
+    columns = ["value", "low", "high", "difference", "difference_low", "difference_high"]
+    pd.testing.assert_frame_equal(
+        table.loc["agreement", columns], other.loc["agreement", columns], check_exact=True
+    )
+    assert np.allclose(table.loc["mean_delta", columns] * 2 / 3, other.loc["mean_delta", columns])
+    value = table.loc[DIVERGENCE, "value"].to_numpy()
+    assert np.array_equal(value, other.loc[DIVERGENCE, "value"])
+    turned = Annotations.of(
+        item=two.item, annotator=two.annotator, label=1 - two.label, classes=(0, 1)
+    )
+    harmless = group_report(turned, 1 - made.prob, made.groups, draws=1)
+    harmless = harmless[harmless["metric"] == "f1"].set_index("group")["value"]
+    assert np.allclose((table.loc["f1", "value"] + harmless) / 2, other.loc["f1", "value"])
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("people", [20, 100])
+def test_intervals_cover_the_figure_of_all_such_people(people: int) -> None:
+    """`benchmarks/group_coverage.py` draws more."""
+    large = crowd(99, people=8_000, bias=0.1)
+    truth = group_report(large.annotations, large.prob, large.groups, draws=1)
+    truth = truth.set_index(["metric", "group"])
+    hits: dict[str, list[bool]] = {}
+    for seed in range(120):
+        made = crowd(seed, people=people, bias=0.1)
+        table = group_report(made.annotations, made.prob, made.groups, draws=1)
+        table = table.set_index(["metric", "group"])
+        own = (table["low"] <= truth["value"]) & (truth["value"] <= table["high"])
+        gap = truth["difference"].between(table["difference_low"], table["difference_high"])
+        for metric in ("agreement", "f1", DIVERGENCE):
+            hits.setdefault(metric, []).extend(own[metric])
+        hits.setdefault("difference", []).extend(gap["agreement"])
+    for metric, held in hits.items():
+        assert 0.91 <= np.mean(held) <= 0.99, metric
+
+
+@pytest.mark.simulation
+def test_a_bias_of_five_points_is_found_and_none_is_not() -> None:
+    found = {0.0: 0, 0.063: 0}  # 6.3 % of the labels that agree are 5 points of agreement
+    gaps = []
+    for bias in found:
+        for seed in range(60):
+            made = crowd(seed, people=100, bias=bias)
+            table = group_report(made.annotations, made.prob, made.groups, draws=200, seed=seed)
+            row = table[(table["group"] == "group 2") & (table["metric"] == "agreement")].iloc[0]
+            found[bias] += row["p_value"] < 0.05
+            gaps.append(row["difference"])
+    assert np.mean(gaps[60:]) == pytest.approx(-0.05, abs=0.01)
+    assert found[0.0] <= 8  # 3 expected
+    assert found[0.063] >= 48
+
+
+def test_small_groups_are_shrunk_more() -> None:
+    rng = np.random.default_rng(0)
+    sizes = {f"g{n}": 40 for n in range(6)} | {"few": 5}
+    names = [name for name, size in sizes.items() for _ in range(size)]
+    person = np.repeat(np.arange(len(names)), 30)
+    item = rng.integers(0, 200, person.size)
+    share = np.repeat([0.5 if name == "few" else 0.8 for name in names], 30)
+    label = (rng.random(person.size) < share).astype(int)
+    annotations = Annotations.of(item=item, annotator=person, label=label)
+    groups = Groups.of(annotations, dict(enumerate(names)))
+    table = group_report(annotations, np.full(len(annotations.items), 0.9), groups, draws=9)
+    rows = table[table["metric"] == "agreement"].set_index("group")
+    overall = rows["value"].drop("few").mean()
+    assert rows.loc["few", "value"] < rows.loc["few", "shrunk"] < overall
+    moved = (rows["shrunk"] - rows["value"]).abs()
+    assert moved.idxmax() == "few"
+
+
+def test_holm_is_statsmodels_textbook() -> None:
+    """Sorted p-values times the number that is left, never decreasing, at most 1."""
+    p = np.array([0.01, 0.04, 0.03, np.nan, 0.5])
+    assert holm(p) == pytest.approx([0.04, 0.09, 0.09, np.nan, 0.5], nan_ok=True)
+    assert (holm(p)[[0, 1, 2, 4]] >= stats.false_discovery_control(p[[0, 1, 2, 4]])).all()
+
+
+def test_suppressed_groups_have_a_reason_and_no_figures() -> None:
+    made = crowd(0, people=10)
+    names = {a: ("rare" if a < 2 else f"group {a % 2}") for a in range(30)}
+    table = group_report(made.annotations, made.prob, Groups.of(made.annotations, names), draws=9)
+    rare = table[table["group"] == "rare"]
+    assert rare["reason"].tolist() == ["fewer than 5 annotators"]
+    assert rare.drop(columns=["group", "reason"]).isna().all().all()
+
+
+def test_equal_labels() -> None:
+    annotations = Annotations.of(
+        item=np.tile([0, 1], 10), annotator=np.repeat(np.arange(10), 2), label=[0] * 20,
+        classes=(0, 1),
+    )  # fmt: skip
+    groups = Groups.of(annotations, {a: "x" if a < 5 else "y" for a in range(10)})
+    table = group_report(annotations, [0.1, 0.2], groups, draws=9).set_index(["group", "metric"])
+    value, low, high = table.loc[("x", "agreement"), ["value", "low", "high"]]
+    assert (value, high) == (1.0, 1.0)
+    assert 0.3 < low < 0.6, "five people who are alike do not make sure that others are"
+    less = table.loc[("x", "agreement"), ["difference", "difference_low", "difference_high"]]
+    assert less.iloc[1] < less.iloc[0] == 0 < less.iloc[2]
+    assert np.isnan(table.loc[("x", "f1"), "value"])
+    assert "undefined" in table.loc[("x", "f1"), "reason"]
+
+
+def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
+    """A twentieth of all people decide otherwise than the model; most groups of ten have none."""
+    held, alike = 0, 0
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        label = np.repeat(rng.random(20) < 0.05, 10).astype(int)
+        annotations = Annotations.of(
+            item=np.tile(np.arange(10), 20), annotator=np.repeat(np.arange(20), 10), label=label,
+            classes=(0, 1),
+        )  # fmt: skip
+        groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(20)})
+        row = group_report(annotations, np.full(10, 0.1), groups, draws=1).iloc[0]
+        held += row["low"] <= 0.95 <= row["high"]
+        alike += row["value"] == 1
+    assert alike > 100
+    assert held >= 186  # 93 %
+
+
+def test_without_a_majority_there_is_no_divergence() -> None:
+    annotations = Annotations.of(
+        item=np.repeat(np.arange(4), 10), annotator=np.tile(np.arange(10), 4),
+        label=np.tile([0] * 5 + [1] * 5, 4),
+    )  # fmt: skip
+    groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(10)})
+    table = group_report(annotations, np.full(4, 0.3), groups, draws=9).set_index("metric")
+    for metric in ("mean_delta", DIVERGENCE):
+        assert table.loc[metric, ["value", "low", "high", "p_value"]].isna().all(axis=None)
+        assert (table.loc[metric, "reason"].str.contains("undefined")).all()
+
+
+def test_groups_of_other_annotators_are_refused() -> None:
+    made, other = crowd(0, people=10), crowd(0, people=11)
+    with pytest.raises(MetricInputError, match="groups are of 34 annotators, and annotations of 3"):
+        group_report(made.annotations, made.prob, other.groups)
+
+
+def test_one_of_many_groups_can_be_found() -> None:
+    """Corrected for 160 rows, the least p-value of 1,000 permutations would be 0.16."""
+    rng = np.random.default_rng(0)
+    people, items = 200, 30
+    label = rng.random((items, people)) < 0.5
+    label[:, :5] = False
+    annotations = Annotations.of(
+        item=np.arange(items).repeat(people),
+        annotator=np.tile(np.arange(people), items),
+        label=label.ravel().astype(int),
+    )
+    groups = Groups.of(annotations, {person: f"{person // 5:02}" for person in range(people)})
+    table = group_report(annotations, np.full(items, 0.9), groups)
+    agreement = table[table["metric"] == "agreement"].set_index("group")["p_holm"]
+    assert agreement["00"] < 0.05
+    assert (agreement.drop("00") > 0.05).all()

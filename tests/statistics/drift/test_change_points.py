@@ -1,0 +1,290 @@
+"""Changes of level: closed forms, faults and recoveries, bad input, rate of false alarms."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.drift.change_points import (
+    MINIMUM_BEFORE,
+    SPREAD,
+    THRESHOLD,
+    ChangePoint,
+    change_point,
+    follow_falls,
+)
+from modwatch.statistics.intervals import NORMAL_QUANTILE
+
+
+def series(*parts: tuple[float, int], margin: float = 0.04):
+    """Return value, low and high of days at one level after another."""
+    value = np.repeat([level for level, _ in parts], [days for _, days in parts]).astype(float)
+    return value, np.maximum(value - margin, 0), np.minimum(value + margin, 1)
+
+
+def active(columns, **options) -> str:
+    return "".join(".x"[fall is not None] for fall in follow_falls(*columns, **options))
+
+
+def test_the_evidence_is_the_difference_in_standard_errors() -> None:
+    columns = series((0.9, 10), (0.7, 4))
+    found = change_point(*columns)
+    assert found is not None
+    value, low, high = (2 * np.arcsin(np.sqrt(column)) for column in columns)
+    variance = ((high - low) / 2 / NORMAL_QUANTILE) ** 2 + SPREAD**2
+    expected = (value[0] - value[-1]) / np.sqrt(variance[0] / 10 + variance[-1] / 4)
+    assert found.evidence == pytest.approx(expected)
+    assert (found.day, found.day_low, found.day_high) == (10, 10, 10)
+    assert (found.before.value, found.after.value) == pytest.approx((0.9, 0.7))
+    change, bottom, top = found.change
+    assert change == pytest.approx(-0.2)
+    assert bottom < change < top < 0
+
+
+def test_a_rise_is_the_fall_of_the_complement() -> None:
+    value, low, high = series((0.9, 10), (0.7, 4))
+    fall, rise = (
+        change_point(value, low, high),
+        change_point(1 - value, 1 - high, 1 - low, direction="rise"),
+    )
+    assert fall is not None
+    assert rise is not None
+    assert rise.evidence == pytest.approx(fall.evidence)
+    assert rise.day == fall.day
+    assert change_point(1 - value, 1 - high, 1 - low) is None
+
+
+def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None:
+    columns = [np.insert(column, [10] * 3, np.nan) for column in series((0.9, 10), (0.7, 4))]
+    found, whole = change_point(*columns), change_point(*series((0.9, 10), (0.7, 4)))
+    assert isinstance(found, ChangePoint)
+    assert isinstance(whole, ChangePoint)
+    assert (found.day, found.day_low, found.day_high) == (13, 10, 13)
+    assert found.evidence == pytest.approx(whole.evidence)
+    assert len(follow_falls(*columns)) == 17
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        series(),
+        series((0.9, 1)),
+        series((0.9, MINIMUM_BEFORE)),
+        series((1.0, 20)),
+        series((0.0, 20)),
+        series((0.9, 20), margin=0),
+        [np.full(20, np.nan)] * 3,
+    ],
+    ids=["empty", "one", "too few", "ones", "zeros", "width 0", "nothing"],
+)
+def test_without_a_change_none_is_detected(columns) -> None:
+    found = change_point(*columns)
+    assert found is None or found.evidence < 1e-6
+    assert "x" not in active(columns)
+
+
+def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
+    for columns in (series((1.0, 10), (0.8, 1)), series((1.0, 10), (0.8, 1), margin=0)):
+        found = change_point(*columns)
+        assert found is not None
+        assert found.day == 10
+        assert THRESHOLD < found.evidence < np.inf
+        assert found.before.value == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (([0.9], [0.8], [0.95, 1]), "same length"),
+        (([0.9], [0.92], [0.95]), "between low and high"),
+        (([1.1], [0.8], [1.2]), r"value should lie in \[0, 1\]"),
+        (([0.9], [-0.1], [1]), r"low should lie in \[0, 1\]"),
+        (([0.9], [0.8], [np.inf]), r"high should lie in \[0, 1\]"),
+        (([[0.9]], [0.8], [0.95]), "1d array"),
+        (("text", [0.8], [0.95]), "numeric"),
+        ((0.9, 0.8, 0.95), "1d array"),
+    ],
+)
+def test_bad_input_is_named(columns, said: str) -> None:
+    for function in (change_point, follow_falls):
+        with pytest.raises(MetricInputError, match=said):
+            function(*columns)
+
+
+def test_a_fall_lasts_as_long_as_the_level_is_low() -> None:
+    """Also when most days are bad ones."""
+    columns = series((0.95, 10), (0.75, 200))
+    assert active(columns) == "." * 10 + "x" * 200
+    last = follow_falls(*columns)[-1]
+    assert last is not None
+    assert last.first.day == 10
+    assert last.first.before.value == pytest.approx(0.95)
+    assert last.change[0] == pytest.approx(-0.2)
+
+
+def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
+    columns = series((0.95, 10), (0.65, 10), (0.85, 20), (0.95, 20), margin=0.03)
+    shown = active(columns)
+    assert shown.startswith("." * 10 + "x" * 30)
+    assert shown.endswith("." * 10)
+    falls = follow_falls(*columns)
+    halfway = falls[39]
+    assert halfway is not None
+    assert (halfway.first.day, halfway.level_since) == (10, 20)
+    assert halfway.change[0] == pytest.approx(-0.1)
+
+
+def test_what_is_said_of_a_day_depends_on_it_and_earlier_days_alone() -> None:
+    columns = series((0.95, 12), (0.7, 12), (0.95, 12))
+    whole = follow_falls(*columns)
+    for stop in range(1, 37):
+        assert follow_falls(*(column[:stop] for column in columns)) == whole[:stop]
+
+
+def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> None:
+    value, low, high = series((0.95, 12), (0.7, 3))
+    value[11], low[11], high[11] = 0.72, 0.68, 0.76
+    moved = follow_falls(value, low, high)[-1]
+    assert moved is not None
+    assert moved.first.day == 11
+    weak = series((0.95, 12), (0.9, 2))
+    assert active(weak).endswith("..")
+    assert active(weak, reported=12).endswith("x")
+    assert active(weak, reported=3) == active(weak)
+
+
+def test_a_report_changes_nothing_that_was_said_of_earlier_days() -> None:
+    rng = np.random.default_rng(8)
+    columns = draw(rng, np.r_[np.full(20, 0.9), np.full(20, 0.86)])
+    plain = follow_falls(*columns)
+    for reported, reported_on in itertools.product((7, 15, 20), (12, 22, 30)):
+        held = follow_falls(*columns, reported=reported, reported_on=reported_on)
+        assert held[:reported_on] == plain[:reported_on]
+
+
+def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
+    columns = series((0.9, 12), (0.86, 6), (0.95, 1), (0.6, 4), margin=0.06)
+    weak = follow_falls(*columns, reported=12, reported_on=16)
+    assert weak[17] is not None
+    assert weak[17].first.day == 12
+    found = weak[-1]
+    assert found is not None
+    assert found.first.day == 19
+    assert found.first.before.value > 0.88
+
+
+def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
+    found = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03))[-1]
+    assert found is not None
+    assert (found.first.day, found.level_since) == (12, 22)
+
+
+def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
+    columns = series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03)
+    falls = follow_falls(*columns)
+    assert all(fall is None or fall.further is None for fall in falls[:22])
+    last = falls[-1]
+    assert last is not None
+    assert last.further is not None
+    assert last.further.day == 22
+    assert (last.further.before.value, last.further.after.value) == pytest.approx((0.8, 0.6))
+    assert last.now == last.further.after
+    better = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 10), (0.8, 8), margin=0.03))[-1]
+    assert better is not None
+    assert better.further is None
+
+
+def test_a_day_that_is_low_by_chance_does_not_date_a_fall() -> None:
+    """Its wide interval says that it is low, and no less of it than that of a high day."""
+    value, low, high = series((0.9, 20), (0.8, 3))
+    value[17:19], low[17:19], high[17:19] = 0.86, 0.78, 0.9
+    found = change_point(value, low, high)
+    assert found is not None
+    assert found.day == 20
+    assert found.day_low <= 18
+
+
+def test_a_day_with_few_labels_dates_less() -> None:
+    columns = series((0.9, 20), (0.82, 1), (0.74, 4), margin=0.06)
+    few = np.where(np.arange(25) == 20, 2, 100)
+    alike, fewer = change_point(*columns), change_point(*columns, n=few)
+    assert alike is not None
+    assert fewer is not None
+    assert fewer.day_high - fewer.day_low >= alike.day_high - alike.day_low
+    assert fewer.evidence == alike.evidence
+    for bad in ([0] * 25, [1] * 24):
+        with pytest.raises(MetricInputError, match=r"^n should"):
+            change_point(*columns, n=bad)
+
+
+def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
+    """Return estimates of days with that accuracy."""
+    right = rng.binomial(labels, accuracy)
+    low, high = (beta.ppf(q, right + 0.5, labels - right + 0.5) for q in (0.025, 0.975))
+    return right / labels, np.minimum(low, right / labels), np.maximum(high, right / labels)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("share", [0.985, 0.965, 0.9, 0.76])
+@pytest.mark.parametrize("days", [4, 30])
+def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> None:
+    """By chance the two levels hold it in 95 %; weights from a day's own interval did in 73 %."""
+    rng = np.random.default_rng(days)
+    path = np.r_[np.full(days, share), np.full(6, share - 0.5)]
+    found = [change_point(*draw(rng, path)) for _ in range(300)]
+    held = [run.before.low <= share <= run.before.high for run in found if run and run.day == days]
+    mean = np.mean([run.before.value for run in found if run])
+    assert len(held) > 280
+    assert np.mean(held) > 0.91
+    assert abs(mean - share) < 0.004
+
+
+@pytest.mark.simulation
+def test_false_alarms_are_rare() -> None:
+    """One series, 400 runs of 60 days: less than half an alarm a quarter."""
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for _, level in itertools.product(range(200), (0.96, 0.85)):
+        shown = "." + active(draw(rng, np.full(60, level)))
+        alarms += shown.count(".x")
+    assert alarms / (400 * 60 / 90) < 0.5
+
+
+@pytest.mark.simulation
+def test_a_fall_of_twenty_points_is_dated_on_the_day_after() -> None:
+    rng = np.random.default_rng(4)
+    path = np.r_[np.full(30, 0.96), np.full(15, 0.76)]
+    found = [follow_falls(*draw(rng, path)) for _ in range(200)]
+    days = np.array([run[31].first.day if run[31] else -1 for run in found])
+    assert (np.abs(days - 30) <= 1).mean() > 0.9
+    assert np.mean([all(run[32:]) for run in found]) > 0.98
+    covered = [run[-1].first.day_low <= 30 <= run[-1].first.day_high for run in found if run[-1]]
+    assert np.mean(covered) > 0.9
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("before", [3, 4, 5, 6])
+def test_a_fall_of_twenty_points_in_the_first_week_is_seen_and_dated_at_once(before: int) -> None:
+    """Its levels hold the truth somewhat less often than later: the day may be one off."""
+    rng = np.random.default_rng(before)
+    path = np.r_[np.full(before, 0.96), np.full(10, 0.76)]
+    found = [follow_falls(*draw(rng, path)) for _ in range(100)]
+    days = np.array([run[before + 1].first.day if run[before + 1] else -1 for run in found])
+    last = [run[-1].first for run in found if run[-1]]
+    assert (np.abs(days - before) <= 1).mean() > 0.9
+    assert np.mean([each.day_low <= before <= each.day_high for each in last]) > 0.9
+    assert np.mean([each.before.low <= 0.96 <= each.before.high for each in last]) > 0.83
+    assert abs(np.mean([each.after.value for each in last]) - 0.76) < 0.01
+
+
+def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day() -> None:
+    """The change is on the seventh day, seen on the eighth: days too early for evidence count."""
+    value = [0.966, 0.952, 0.957, 0.955, 0.972, 0.973, 0.888, 0.777]
+    low = [0.931, 0.913, 0.922, 0.916, 0.941, 0.937, 0.832, 0.691]
+    high = [0.978, 0.969, 0.972, 0.968, 0.973, 0.982, 0.923, 0.844]
+    found = change_point(value, low, high)
+    assert found is not None
+    assert (found.day, found.day_low, found.day_high) == (6, 6, 7)
+    assert found.before.value == pytest.approx(0.964, abs=0.002)

@@ -1,0 +1,426 @@
+"""True labels behind the labels of people who err: closed forms, properties, calibration."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from reviewed_days import community, labelled_by_people, reviewed_day
+from scipy.special import expit, logit
+
+from modwatch.common.errors import MetricInputError
+from modwatch.statistics.live.estimator import Estimator
+from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
+from modwatch.statistics.live.measure import measure_days, reliability_estimates
+from modwatch.statistics.live.sample import Sample
+from modwatch.statistics.true_labels import GivenLabels, KnownAnswers, TrueLabels, true_labels
+
+
+def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
+    """Return what a team said of comments, and the true labels of these."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(shift, 1.5, size)
+    truth = rng.random(size) < expit(score)
+    wrong = rng.random((size, 3)) < np.where(truth, errors[1], errors[0])[:, None]
+    said = truth[:, None] ^ wrong
+    second = rng.random(size) < np.where(said[:, 0], 3 * confirmed, confirmed / 3)
+    asked = np.column_stack([np.ones(size, bool), second, second & (said[:, 0] != said[:, 1])])
+    given, toxic = (each.sum(axis=1).astype(np.int64) for each in (asked, asked & said))
+    group = (rng.random(size) < 0.2).astype(np.int64)
+    return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
+
+
+def sure(label):
+    """Return true labels that are known."""
+    prob = np.array([[0.0, 1.0]])
+    rates = np.zeros((1, 1))
+    return TrueLabels(
+        cell=np.asarray(label, np.int64),
+        group=np.zeros(len(label), np.int64),
+        prior=np.full((1, 2), 0.5),
+        prob=prob,
+        false_positive=rates,
+        false_negative=rates,
+        effective_draws=1.0,
+    )
+
+
+def partly_labelled(seed=0, **more):
+    rng = np.random.default_rng(seed)
+    prob = rng.beta(0.5, 2, 2000)
+    stratum = np.where(prob > 0.5, 0, np.where(rng.random(2000) < 0.3, 1, -1))
+    population = np.array([(prob > 0.5).sum(), (prob <= 0.5).sum()])
+    return LabelledDay(
+        prob=prob,
+        stratum=stratum,
+        label=(rng.random(2000) < prob).astype(int),
+        labelled=stratum >= 0,
+        population=population,
+        sample=np.array([population[0], (stratum == 1).sum()]),
+        **more,
+    )
+
+
+def test_known_true_labels_give_the_plain_estimates():
+    sample = Sample([partly_labelled()])
+    options = {"threshold": 0.5, "seed": 0}
+    plain = Estimator(sample, **options).of_the_model()
+    certain = Estimator(sample, labels=sure(sample.label), **options).of_the_model()
+    for one, other in zip(plain, certain, strict=True):
+        assert other.value == pytest.approx(one.value, abs=1e-12)
+        assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=2e-3)
+        assert (other.n, other.status) == (one.n, one.status)
+
+
+ENDS = ["value", "low", "high"]
+
+
+def window(prevalence, seed=1):
+    """Return four days of 5,000 comments, a tenth of them labelled without errors."""
+    rng = np.random.default_rng(seed)
+    return [reviewed_day(rng, *community(rng, 5000, prevalence)) for _ in range(4)]
+
+
+def beside_the_plain(days, other):
+    """Return the estimates of `days` and of `other`, row by row; the same ones are insufficient.
+
+    Every metric, at the deployed review fraction and at others.
+    """
+    options = {"review_fractions": [0.05, 0.1, 0.2]}
+    plain, found = measure_days(days, **options), measure_days(other, **options)
+    found = found[found["metric"].isin(set(plain["metric"]))].reset_index(drop=True)
+    names = ["metric", "strategy", "alpha", "status", "reason", "n"]
+    assert found[names].equals(plain[names])
+    return plain[plain["status"] == "ok"], found[found["status"] == "ok"]
+
+
+@pytest.mark.parametrize("prevalence", [0.05, 0.2])
+def test_without_errors_confirmations_leave_the_plain_estimates(prevalence):
+    """Values within 2 % of the width of the interval, its ends within 0.005."""
+    days, rng = window(prevalence), np.random.default_rng(2)
+    confirmed = [labelled_by_people(rng, day, 0.13, rates=(0.0, 0.0)) for day in days]
+    plain, found = beside_the_plain(days, confirmed)
+    assert {"oc_accuracy", "oc_auroc", "oc_auprc", "calibration_auroc"} <= set(plain["metric"])
+    width = np.maximum((plain["high"] - plain["low"]).to_numpy(float), 0.05)
+    away = (found["value"] - plain["value"]).to_numpy(float)
+    assert (np.abs(away) <= 0.02 * width).all()
+    for end in ("low", "high"):
+        assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
+
+
+@pytest.mark.parametrize("prevalence", [0.05, 0.2])
+def test_three_equal_labels_of_everything_give_the_estimates_of_a_single_phase(prevalence):
+    days = window(prevalence)
+    confirmed = []
+    for day in days:
+        rows = np.repeat(np.flatnonzero(day.labelled), 2)
+        further = Confirmations(row=rows, label=day.label[rows])
+        confirmed.append(replace(day, confirmations=further))
+    plain, found = beside_the_plain(days, confirmed)
+    value = plain["value"].to_numpy(float)
+    assert found["value"].to_numpy(float) == pytest.approx(value, abs=1e-6)
+    for end in ("low", "high"):
+        # The chance in how draws are joined remains.
+        assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.003)
+
+
+def test_three_equal_labels_of_everything_are_the_truth():
+    rng = np.random.default_rng(3)
+    prob = rng.beta(0.5, 2, 3000)
+    truth = (rng.random(3000) < prob).astype(np.int64)
+    ones = np.ones(3000, np.int64)
+    labels = GivenLabels(prob=prob, group=0 * ones, given=3 * ones, toxic=3 * truth)
+    assert true_labels(labels).mean == pytest.approx(truth, abs=1e-3)
+
+
+@pytest.mark.simulation
+def test_the_posterior_holds_the_truth_as_often_as_it_says():
+    errors = []
+    for seed in range(60):
+        labels, truth = team(seed)
+        found = true_labels(labels, seed=seed)
+        for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):
+            effect = part.astype(float)
+            drawn = found.deviations(effect, np.ones(effect.size), np.random.default_rng(seed))
+            errors.append((truth[part].sum() - found.mean[part].sum()) / drawn.std())
+    errors = np.array(errors)
+    assert abs(errors.mean()) < 0.35
+    assert 0.8 < errors.std() < 1.2
+    assert (np.abs(errors) < 1.96).mean() > 0.88
+
+
+def test_few_confirmations_leave_the_rates_far_apart():
+    labels, _ = team(1, confirmed=0.0)
+    assert labels.given.max() == 1
+    found = true_labels(labels)
+    low, high = np.quantile(found.false_negative[:, 0], [0.05, 0.95])
+    assert low < 0.15
+    assert high > 0.4
+    confirmed = true_labels(team(1)[0])
+    effect, weight = np.ones(4000), np.ones(4000)
+    wide, narrow = (
+        each.deviations(effect, weight, np.random.default_rng(0)).std()
+        for each in (found, confirmed)
+    )
+    assert wide > 3 * narrow
+
+
+def test_known_answers_tell_the_rates_where_confirmations_do_not():
+    labels, truth = team(1, confirmed=0.0)
+    known = KnownAnswers(toxic=500, toxic_wrong=100, other=2000, other_wrong=40)
+    found = true_labels(labels, known)
+    assert found.false_negative.mean() == pytest.approx(0.2, abs=0.07)
+    assert found.mean.sum() == pytest.approx(truth.sum(), rel=0.2)
+
+
+def test_a_toxic_label_more_makes_toxic_likelier():
+    found = true_labels(labels := team(5)[0])
+    near = np.abs(logit(labels.prob) + 1) < 0.05
+    means = {
+        (given, toxic): found.mean[near & (labels.given == given) & (labels.toxic == toxic)]
+        for given, toxic in ((1, 0), (1, 1), (2, 0), (2, 2), (3, 1), (3, 2))
+    }
+    order = [
+        means[key].mean() for key in ((2, 0), (1, 0), (3, 1), (3, 2), (2, 2)) if means[key].size
+    ]
+    assert order == sorted(order)
+    assert ((found.mean >= 0) & (found.mean <= 1)).all()
+
+
+@examples(20)
+@given(st.permutations(range(40)))
+def test_the_order_of_the_comments_does_not_matter(order):
+    labels, _ = team(2, size=40)
+    moved = GivenLabels(**{name: getattr(labels, name)[list(order)] for name in vars(labels)})
+    assert true_labels(moved).mean.tolist() == true_labels(labels).mean[list(order)].tolist()
+
+
+@examples(5)
+@given(st.integers(0, 2**32 - 1))
+def test_the_order_of_the_rows_changes_no_estimate(seed):
+    day = labelled_by_people(np.random.default_rng(1), partly_labelled(), 0.3, rates=(0.05, 0.2))
+    order = np.random.default_rng(seed).permutation(day.prob.size)
+    further = day.confirmations
+    moved = replace(
+        day,
+        **{name: getattr(day, name)[order] for name in ("prob", "stratum", "label", "labelled")},
+        confirmations=Confirmations(row=np.argsort(order)[further.row], label=further.label),
+    )
+    one, other = (measure_days([each], review_fractions=[0.1]) for each in (day, moved))
+    assert one["reason"].tolist() == other["reason"].tolist()
+    for end in ("value", "low", "high"):
+        assert other[end].to_numpy(float, na_value=-1) == pytest.approx(
+            one[end].to_numpy(float, na_value=-1), abs=1e-9
+        )
+
+
+@examples(5)
+@given(
+    seed=st.integers(0, 1000),
+    errors=st.tuples(st.floats(0.02, 0.2), st.floats(0.02, 0.2)),
+    shift=st.floats(-1, 1),
+)
+def test_the_rates_change_places_when_the_classes_do(seed, errors, shift):
+    """Up to the priors, which differ: by less than a standard deviation of the posterior."""
+    labels, _ = team(seed, errors=errors, shift=shift)
+    mirrored = replace(labels, prob=1 - labels.prob, toxic=labels.given - labels.toxic)
+    found, other = true_labels(labels), true_labels(mirrored)
+    for mine, theirs in (
+        (found.false_positive, other.false_negative),
+        (found.false_negative, other.false_positive),
+    ):
+        assert theirs.mean() == pytest.approx(mine.mean(), abs=mine.mean(axis=1).std())
+    share = np.full(labels.prob.size, 1 / labels.prob.size)
+    error = found.deviations(share, np.ones(share.size), np.random.default_rng(0)).std()
+    assert 1 - other.mean.mean() == pytest.approx(found.mean.mean(), abs=error)
+
+
+@pytest.mark.parametrize(("errors", "shift"), [((0.2, 0.2), 0.0), ((0.1, 0.4), 1.0)])
+def test_frequent_toxic_comments_are_not_taken_for_false_positives(errors, shift):
+    """Where most comments are toxic, a second mode says that nearly all labels are wrong."""
+    labels, truth = team(3, errors=errors, shift=shift)
+    found = true_labels(labels)
+    assert found.mean.mean() == pytest.approx(truth.mean(), abs=0.05)
+    assert found.false_positive.mean() == pytest.approx(errors[0], abs=0.05)
+    assert found.false_negative.mean() == pytest.approx(errors[1], abs=0.05)
+
+
+def test_constant_and_extreme_scores_are_estimated():
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000) < 0.3
+    said = np.where(truth[:, None], rng.random((2000, 2)) >= 0.1, rng.random((2000, 2)) < 0.02)
+    for prob in (np.full(2000, 0.5), np.where(rng.random(2000) < 0.5, 0.0, 1.0)):
+        labels = GivenLabels(
+            prob=prob,
+            group=np.zeros(2000, np.int64),
+            given=np.full(2000, 2),
+            toxic=said.sum(axis=1).astype(np.int64),
+        )
+        assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.03)
+
+
+def test_shared_errors_move_the_prevalence_by_the_formula_of_rogan_and_gladen():
+    found = true_labels(team(7)[0])
+    assert found.with_shared_errors(false_positive=0, false_negative=0).mean == pytest.approx(
+        found.mean, abs=1e-9
+    )
+    shared = found.with_shared_errors(false_positive=0.5, false_negative=0.5)
+    up, down = (
+        np.minimum(rate.mean(axis=1), 0.5)[:, None]
+        for rate in (found.false_positive, found.false_negative)
+    )
+    assert shared.prior == pytest.approx(np.clip((found.prior - up) / (1 - up - down), 0, 1))
+    fewer = found.with_shared_errors(false_positive=0.5, false_negative=0)
+    more = found.with_shared_errors(false_positive=0, false_negative=0.5)
+    assert fewer.mean.sum() < found.mean.sum() < more.mean.sum()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
+def test_impossible_shares_of_shared_errors_are_refused(share):
+    with pytest.raises(MetricInputError, match="shared"):
+        true_labels(team(7, size=50)[0]).with_shared_errors(false_positive=share, false_negative=0)
+
+
+@pytest.mark.parametrize("change", [{"given": 0}, {"toxic": -1}, {"toxic": 2}])
+def test_impossible_labels_are_refused(change):
+    values = {"prob": 0.5, "group": 0, "given": 1, "toxic": 0, **change}
+    with pytest.raises(MetricInputError, match="label"):
+        GivenLabels(**{name: np.array([value]) for name, value in values.items()})
+
+
+@pytest.mark.parametrize("change", [{"toxic_wrong": 2}, {"other_wrong": -1}])
+def test_impossible_answers_are_refused(change):
+    with pytest.raises(MetricInputError, match="wrong"):
+        KnownAnswers(**{"toxic": 1, "other": 1, **change})
+
+
+def test_confirmations_of_unlabelled_comments_are_refused():
+    day = partly_labelled()
+    row = np.flatnonzero(~day.labelled)[:1]
+    with pytest.raises(MetricInputError, match="first label"):
+        replace(day, confirmations=Confirmations(row=row, label=np.array([1])))
+    with pytest.raises(MetricInputError):
+        replace(day, confirmations=Confirmations(row=np.array([0, 1]), label=np.array([1])))
+
+
+def test_people_who_may_err_make_every_interval_wider():
+    day = partly_labelled()
+    people = replace(day, confirmations=Confirmations.none())
+    plain, unsure = (measure_days([each], review_fractions=[0.1]) for each in (day, people))
+    for table in (plain, unsure):
+        table["width"] = table["high"] - table["low"]
+    both = plain.merge(unsure, on=["metric", "strategy", "alpha"], suffixes=("", "_unsure"))
+    both = both[both["status"].eq("ok") & both["status_unsure"].eq("ok")]
+    assert (both["width_unsure"] >= both["width"] - 0.01).all()
+    assert (both["width_unsure"] > both["width"]).mean() > 0.7
+    rates = set(unsure["metric"]) - set(plain["metric"])
+    assert rates == {"annotator_false_positive_rate", "annotator_false_negative_rate"}
+
+
+def test_confirmed_and_overturned_labels_are_counted():
+    day = partly_labelled()
+    first = np.flatnonzero(day.labelled & (day.label == 1))[:40]
+    contradicted = np.concatenate([first[:10], first[:10]])
+    day = replace(
+        day,
+        confirmations=Confirmations(
+            row=np.concatenate([first[10:], contradicted]), label=np.repeat([1, 0], [30, 20])
+        ),
+    )
+    row = measure_days([day]).set_index("metric").loc["overturned"]
+    assert (row["n"], row["value"]) == (40, 0.25)
+
+
+def test_all_overturned_toxic_labels_leave_hardly_any_toxic_comment():
+    day = partly_labelled()
+    first = np.flatnonzero(day.labelled & (day.label == 1))
+    rows = np.concatenate([first, first])
+    overturned = replace(day, confirmations=Confirmations(row=rows, label=np.zeros(rows.size, int)))
+    found = measure_days([overturned]).set_index("metric").loc["prevalence"]
+    assert found["value"] < 0.02
+    assert found["high"] < 0.1
+
+
+def test_the_reliability_diagram_allows_for_errors():
+    day = partly_labelled()
+    plain = reliability_estimates([day])
+    people = reliability_estimates([replace(day, confirmations=Confirmations.none())])
+    wide = (people["high"] - people["low"]) - (plain["high"] - plain["low"])
+    assert wide.iloc[1:6].mean() > 0
+
+
+def test_research_labels_are_the_truth():
+    table = measure_days([fully_labelled([1, 0, 1], [0.9, 0.6, 0.2])])
+    assert "annotator_false_positive_rate" not in set(table["metric"])
+
+
+@pytest.mark.parametrize(("stratum", "name"), [(0, "top"), (1, "random slice")])
+def test_a_stratum_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(stratum, name):
+    """Whoever labelled it first was wrong about everything, and two others say so."""
+    day = partly_labelled()
+    rows = np.flatnonzero(day.labelled & (day.stratum == stratum))
+    wrong = day.label.copy()
+    wrong[rows] = 1 - wrong[rows]
+    further = Confirmations(row=np.repeat(rows, 2), label=np.repeat(day.label[rows], 2))
+    table = measure_days([replace(day, label=wrong, confirmations=further)]).set_index("metric")
+    assert table.loc["overturned", "value"] == 1
+    refused = table.loc[["accuracy", "oc_accuracy", "review_efficiency", "auroc", "ece"]]
+    assert (refused["status"] == "insufficient").all()
+    assert set(refused["reason"]) == {f"confirmations contradict the first labels of the {name}"}
+
+
+@pytest.mark.parametrize("errors", [(0.02, 0.2), (0.2, 0.4)])
+def test_people_who_err_as_people_do_are_never_said_to_contradict_each_other(errors):
+    """Not even where only toxic labels are confirmed, most of which are wrong."""
+    day = partly_labelled()
+    rows = np.flatnonzero(day.labelled)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        truth = day.label[rows]
+        wrong = rng.random((rows.size, 3)) < np.where(truth == 1, errors[1], errors[0])[:, None]
+        said = truth[:, None] ^ wrong
+        label = day.label.copy()
+        label[rows] = said[:, 0]
+        second = said[:, 0] == 1
+        third = second & (said[:, 1] == 0)
+        further = Confirmations(
+            row=np.concatenate([rows[second], rows[third]]),
+            label=np.concatenate([said[second, 1], said[third, 2]]),
+        )
+        assert not Sample([replace(day, label=label, confirmations=further)]).contradicted
+
+
+@pytest.mark.parametrize("given", [2, 3, 4])
+def test_labels_that_are_all_alike_contradict_nothing(given):
+    day = partly_labelled()
+    rows = np.repeat(np.flatnonzero(day.labelled), given - 1)
+    further = Confirmations(row=rows, label=day.label[rows])
+    assert not Sample([replace(day, confirmations=further)]).contradicted
+
+
+@pytest.mark.simulation
+def test_small_teams_get_intervals_that_hold_the_truth():
+    """Two people give no third label; of one, nothing is confirmed, and rates may be anything."""
+    options = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
+    metrics = ["accuracy", "prevalence", "oc_accuracy", "review_efficiency"]
+    windows, held, widths = 12, {1: 0, 2: 0}, {1: [], 2: []}
+    for seed in range(windows):
+        rng = np.random.default_rng(100 + seed)
+        days = [community(rng, 4000, (0.05, 0.2)[seed % 2]) for _ in range(3)]
+        reviewed = [reviewed_day(rng, *day) for day in days]
+        whole = [fully_labelled(label, prob) for prob, label in days]
+        truth = measure_days(whole, **options).set_index("metric").loc[metrics, "value"]
+        for people in held:
+            said = [
+                labelled_by_people(rng, day, 0.13, rates=(0.02, 0.2), people=people)
+                for day in reviewed
+            ]
+            found = measure_days(said, **options).set_index("metric").loc[metrics]
+            held[people] += ((found["low"] <= truth) & (truth <= found["high"])).to_numpy(bool)
+            widths[people].append((found["high"] - found["low"]).to_numpy(float))
+    assert min(held[1]) >= windows - 1
+    assert min(held[2]) >= windows - 2
+    one, two = (np.mean(widths[people], axis=0) for people in (1, 2))
+    assert (one > 1.1 * two).all()
