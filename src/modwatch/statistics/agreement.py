@@ -84,11 +84,7 @@ def annotator_error_rate(
 
 
 def error_of(disagreement: Floats) -> Floats:
-    """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½.
-
-    >>> error_of(np.array([0.0, 0.18, 0.7])).round(6).tolist()
-    [0.0, 0.1, 0.5]
-    """
+    """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½."""
     return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
 
 
@@ -313,13 +309,7 @@ def _weighted_fraction(event: NDArray[np.bool_], share: Floats, minimum: int) ->
 def _linearised_error(
     table: Floats, first: NDArray[np.integer], second: NDArray[np.integer], share: Floats
 ) -> float:
-    """Return the standard error of κ of weighted pairs, by linearisation.
-
-    Args:
-        table: (K, K) pairs, weighted.
-        first, second: (n,) row and column of each pair.
-        share: (n,) weights that sum to 1.
-    """
+    """Return the standard error of κ of weighted pairs, by linearisation."""
     shares = table / table.sum()
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     observed, expected = float(np.trace(shares)), float(rows @ columns)
@@ -354,10 +344,7 @@ def _label_counts(units: Floats, labels: Floats) -> Floats:
 
 
 def _alphas(times: Floats, profiles: Floats) -> Floats:
-    """Return α (R,) of R samples that contain each profile (P, K) of labels `times` (R, P) times.
-
-    A sample with a single label counts as chance: 0.
-    """
+    """Return α (R,) of R samples with each profile (P, K) of labels `times` (R, P) times."""
     size = profiles.sum(axis=1)
     differing = (size**2 - (profiles**2).sum(axis=1)) / (size - 1)  # (P,) n·D_o of each profile
     labels = times @ profiles  # (R, K)

@@ -25,9 +25,6 @@ def column(name: str, values: ArrayLike) -> Floats:
     """Return `values` as a float64 array (n,) of finite numbers.
 
     Raises MetricInputError, naming the argument, for anything else.
-
-    >>> column("y_score", [1, 2]).tolist()
-    [1.0, 2.0]
     """
     try:
         array = _numbers(np.asarray(values))
@@ -73,11 +70,7 @@ def labels(values: ArrayLike, threshold: float | None = None, *, name: str = "y_
 
 
 def probabilities(values: ArrayLike, *, name: str = "y_prob") -> Floats:
-    """Return probabilities (n,) in [0, 1].
-
-    >>> probabilities([0.25]).tolist()
-    [0.25]
-    """
+    """Return probabilities (n,) in [0, 1]."""
     array = column(name, values)
     if array.size and (array.min() < 0 or array.max() > 1):
         raise MetricInputError(
@@ -87,11 +80,7 @@ def probabilities(values: ArrayLike, *, name: str = "y_prob") -> Floats:
 
 
 def weights(values: ArrayLike | None, size: int, *, name: str = "sample_weight") -> Floats:
-    """Return weights (n,), each 0 or in [1e-100, 1e100]; all 1 when `values` is None.
-
-    >>> weights(None, 2).tolist()
-    [1.0, 1.0]
-    """
+    """Return weights (n,), each 0 or in [1e-100, 1e100]; all 1 when `values` is None."""
     if values is None:
         return np.ones(size)
     array = column(name, values)
@@ -108,11 +97,7 @@ def weights(values: ArrayLike | None, size: int, *, name: str = "sample_weight")
 
 
 def fraction(name: str, value: float) -> float:
-    """Return `value` as a float in [0, 1].
-
-    >>> fraction("review_fraction", 1)
-    1.0
-    """
+    """Return `value` as a float in [0, 1]."""
     if not 0 <= value <= 1:  # NaN fails too
         raise MetricInputError(f"{name} must be in [0, 1], got {value}")
     return float(value)
@@ -137,11 +122,7 @@ def rows(
     sample_weight: ArrayLike | None,
     label_threshold: float | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return checked labels, probabilities and weights, each (n,).
-
-    >>> [array.tolist() for array in rows([1], [0.5], None)]
-    [[1.0], [0.5], [1.0]]
-    """
+    """Return checked labels, probabilities and weights, each (n,)."""
     y, p = labels(y_true, label_threshold), probabilities(y_prob)
     w = weights(sample_weight, y.size)
     same_length(y_true=y, y_prob=p, sample_weight=w)
@@ -149,11 +130,7 @@ def rows(
 
 
 def whole_numbers(name: str, values: ArrayLike) -> Ints:
-    """Return whole numbers ≥ 0 of any shape; MetricInputError names the argument otherwise.
-
-    >>> whole_numbers("labels", [2.0, 3]).tolist()
-    [2, 3]
-    """
+    """Return whole numbers ≥ 0 of any shape; MetricInputError names the argument otherwise."""
     try:
         array = np.asarray(values)
     except ValueError as exc:
@@ -165,11 +142,7 @@ def whole_numbers(name: str, values: ArrayLike) -> Ints:
 
 
 def shares(name: str, values: ArrayLike) -> Floats:
-    """Return numbers (n,) in [0, 1]; MetricInputError names the argument otherwise.
-
-    >>> shares("rate", [0.5]).tolist()
-    [0.5]
-    """
+    """Return numbers (n,) in [0, 1]; MetricInputError names the argument otherwise."""
     array = column(name, values)
     if array.size and (array.min() < 0 or array.max() > 1):
         raise MetricInputError(f"{name} must contain values in [0, 1]; pass shares")
@@ -177,11 +150,7 @@ def shares(name: str, values: ArrayLike) -> Floats:
 
 
 def strata_sizes(population: ArrayLike) -> Ints:
-    """Return the comments N_h ≥ 1 (H,) of at least one stratum; DesignError for an empty one.
-
-    >>> strata_sizes([100, 10]).tolist()
-    [100, 10]
-    """
+    """Return the comments N_h ≥ 1 (H,) of at least one stratum; DesignError for an empty one."""
     sizes = whole_numbers("population", population)
     if sizes.ndim != 1 or not sizes.size:
         raise DesignError("population must be a list with the number of comments of each stratum")
@@ -191,10 +160,7 @@ def strata_sizes(population: ArrayLike) -> Ints:
 
 
 def one_per_stratum(strata: int, **columns: NDArray[Any]) -> None:
-    """Raise MetricInputError unless each column is (strata,).
-
-    >>> one_per_stratum(2, rate=np.array([0.1, 0.2]))
-    """
+    """Raise MetricInputError unless each column is (strata,)."""
     for name, column in columns.items():
         if column.shape != (strata,):
             raise MetricInputError(
@@ -203,22 +169,14 @@ def one_per_stratum(strata: int, **columns: NDArray[Any]) -> None:
 
 
 def budget(labels: int) -> int:
-    """Return a whole number of labels; DesignError for anything else.
-
-    >>> budget(300)
-    300
-    """
+    """Return a whole number of labels; DesignError for anything else."""
     if labels != labels // 1:  # NaN fails too
         raise DesignError(f"Number of labels must be whole, got {labels}.")
     return int(labels)
 
 
 def tails(beyond: tuple[float, float]) -> tuple[float, float]:
-    """Return the probabilities beyond the ends of an interval, each in [0, 0.5).
-
-    >>> tails((0.025, 0.0))
-    (0.025, 0.0)
-    """
+    """Return the probabilities beyond the ends of an interval, each in [0, 0.5)."""
     if not all(0 <= tail < 0.5 for tail in beyond):
         raise DesignError(f"Tails of the interval must be in [0, 0.5), got {beyond}.")
     return beyond

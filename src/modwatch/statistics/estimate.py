@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.intervals import NORMAL_QUANTILE
+from modwatch.statistics.intervals import NORMAL_QUANTILE, difference_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,14 @@ class Estimate:
         low, high = min(low, value), max(high, value)
         return cls(value=value, low=low, high=high, n=n, status="ok", reason="", **fields)
 
+    @property
+    def known(self) -> tuple[float, float, float]:
+        """Value, low and high of an estimate that is not insufficient."""
+        assert self.value is not None  # noqa: S101
+        assert self.low is not None  # noqa: S101
+        assert self.high is not None  # noqa: S101
+        return self.value, self.low, self.high
+
     @classmethod
     def insufficient(cls, reason: str, *, n: int, **fields: Any) -> Self:
         """Return an estimate without a value.
@@ -77,23 +85,16 @@ def difference(one: Estimate, other: Estimate) -> tuple[float, float, float, flo
     """
     if one.value is None or other.value is None:
         return None
-    below_one, above_one = one.value - (one.low or 0.0), (one.high or 0.0) - one.value
-    below_other, above_other = other.value - (other.low or 0.0), (other.high or 0.0) - other.value
-    value = one.value - other.value
-    below, above = float(np.hypot(below_one, above_other)), float(np.hypot(above_one, below_other))
-    towards_zero = below if value > 0 else above
+    value, low, high = difference_interval(one.known, other.known)
+    towards_zero = value - low if value > 0 else high - value
     if not towards_zero:
         return value, value, value, float(value == 0)
     p_value = 2 * special.ndtr(-abs(value) / towards_zero * NORMAL_QUANTILE)
-    return value, value - below, value + above, float(p_value)
+    return value, low, high, float(p_value)
 
 
 def holm(p_value: ArrayLike) -> Floats:
-    """Return the p-values (n,) corrected for their number (Holm 1979); NaN stays and counts not.
-
-    >>> holm([0.01, 0.04, 0.03, float("nan")]).round(2).tolist()
-    [0.03, 0.06, 0.06, nan]
-    """
+    """Return the p-values (n,) corrected for their number (Holm 1979); NaN stays and counts not."""
     given = np.asarray(p_value, dtype=np.float64)
     corrected = np.full_like(given, np.nan)
     known = np.flatnonzero(~np.isnan(given))

@@ -5,6 +5,7 @@ distribution in place of the gamma: for equal weights this is the mid-P Clopper�
 has width even if no event was observed. `live.areas` builds on the same distributions.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -56,23 +57,13 @@ class PartialTotal:
 
     @property
     def value(self) -> float:
-        """Estimated total.
-
-        >>> half = np.array([0.5, 0.5])
-        >>> PartialTotal(seen=1, span=4, event=np.array([1.0, 0.0]), share=half, error=half).value
-        3.0
-        """
+        """Estimated total."""
         estimated = self.span * float(np.dot(self.share, self.event))
         return self.seen + estimated + self.supposed * self.unknown
 
     @property
     def variance(self) -> float:
-        """Variance of the total.
-
-        >>> half = np.array([0.5, 0.5])
-        >>> PartialTotal(seen=0, span=4, event=half, share=half, error=half).variance
-        0.5
-        """
+        """Variance of the total."""
         rate = float(np.dot(self.share, self.event))
         return (self.spread * self.span) ** 2 * self._variance(self.event) * max(1 - rate, 0.0)
 
@@ -169,11 +160,7 @@ def _beta_points(rate: float, variance: float) -> Floats:
 
 
 def mid_p(events: float, trials: float) -> tuple[float, float]:
-    """Return the 95 % mid-P Clopper–Pearson interval of a proportion; counts may be fractional.
-
-    >>> [round(bound, 3) for bound in mid_p(0, 10)]
-    [0.0, 0.258]
-    """
+    """Return the 95 % mid-P Clopper–Pearson interval of a proportion; counts may be fractional."""
     return interval(share_confidence(events, trials))
 
 
@@ -202,27 +189,55 @@ def convolved(confidence: Floats, deviation: Floats, generator: np.random.Genera
 
 
 def interval(confidence: Floats) -> tuple[float, float]:
-    """Return the central 95 % interval of a confidence distribution given as a sample.
-
-    >>> [round(bound, 6) for bound in interval(np.arange(41.0))]
-    [1.0, 39.0]
-    """
+    """Return the central 95 % interval of a confidence distribution given as a sample."""
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(confidence, [tail, 1 - tail])
     return float(low), float(high)
 
 
+def wilson(part: int, whole: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927); it contains part/whole."""
+    value, square = part / whole, NORMAL_QUANTILE**2
+    centre = (part + square / 2) / (whole + square)
+    half = NORMAL_QUANTILE * math.sqrt(whole * value * (1 - value) + square / 4) / (whole + square)
+    low, high = min(max(centre - half, 0.0), value), max(min(centre + half, 1.0), value)
+    # At the ends the bound is exact, but for rounding.
+    return 0.0 if part == 0 else low, 1.0 if part == whole else high
+
+
+def difference_interval(
+    one: tuple[float, float, float], other: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Return the difference of two independent estimates (value, low, high), and its interval.
+
+    By the method of variance estimates recovery (Zou & Donner 2008, *Construction of confidence
+    limits about effect measures*), which keeps the asymmetry of both intervals; of shares with
+    Wilson's interval this is method 10 of Newcombe (1998).
+
+    >>> [round(end, 3) for end in difference_interval((0.9, 0.86, 0.93), (0.7, 0.62, 0.77))]
+    [0.2, 0.119, 0.285]
+    """
+    value = one[0] - other[0]
+    below = math.hypot(one[0] - one[1], other[2] - other[0])
+    above = math.hypot(one[2] - one[0], other[0] - other[1])
+    return value, value - below, value + above
+
+
 def clopper_pearson(
-    events: ArrayLike, trials: ArrayLike, *, level: float = LEVEL
+    events: ArrayLike, trials: ArrayLike, tails: tuple[float, float] = (0.025, 0.025)
 ) -> tuple[Floats, Floats]:
-    """Return the exact intervals (n,) of binomial proportions; [0, 1] without trials.
+    """Return the exact intervals (…) of binomial proportions; [0, 1] without trials.
+
+    `tails` are the probabilities beyond the lower and the upper end; for a tail of 0 the end is 0
+    or 1. Counts may be fractional, such as an effective sample size.
 
     >>> low, high = clopper_pearson([0, 2], [10, 4])
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.068], [0.308, 0.932])
     """
     events, trials = np.asarray(events, np.float64), np.asarray(trials, np.float64)
-    tail, others = (1 - level) / 2, trials - events
-    low = special.betaincinv(np.maximum(events, 1), others + 1, tail)
-    high = special.betaincinv(events + 1, np.maximum(others, 1), 1 - tail)
-    return np.where(events > 0, low, 0.0), np.where(others > 0, high, 1.0)
+    others = trials - events
+    some, more = (events > 0) & (tails[0] > 0), (others > 0) & (tails[1] > 0)
+    low = special.betaincinv(np.where(some, events, 1), others + 1, tails[0])
+    high = special.betaincinv(events + 1, np.where(more, others, 1), 1 - tails[1])
+    return np.where(some, low, 0.0), np.where(more, high, 1.0)

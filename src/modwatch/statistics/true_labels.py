@@ -364,10 +364,7 @@ def _bins(score: Floats) -> Ints:
 
 
 def _spline(at: Floats, score: Floats) -> Floats:
-    """Return the basis (b, 4) of a natural cubic spline with knots at quantiles of `score`.
-
-    Hastie, Tibshirani & Friedman (2009), Eq. 5.4 and 5.5.
-    """
+    """Return the basis (b, 4) of a natural cubic spline with knots at quantiles of `score`."""
     knots = np.unique(np.quantile(score, _KNOTS))
     if knots.size < len(_KNOTS):  # scores with ties
         knots = np.linspace(score.min() - 0.1, score.max() + 0.1, len(_KNOTS))

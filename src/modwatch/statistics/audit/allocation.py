@@ -120,9 +120,6 @@ def pilot_spread(pilot: ArrayLike, positives: ArrayLike) -> Floats:
     """Return the standard deviation (H,) in a pilot, one positive and one negative added.
 
     Wei et al., section 4.4 (pseudo-counts).
-
-    >>> pilot_spread([50], [0]).round(4).tolist()
-    [0.1373]
     """
     positive, drawn = whole_numbers("positives", positives), whole_numbers("pilot", pilot)
     _at_most(positive, drawn, "positives than labels in the pilot")

@@ -60,9 +60,6 @@ class ConfirmationRule:
         """Return which first labels of the comment with a random number are confirmed.
 
         The lower half of `key` decides; its upper half decided about the draw.
-
-        >>> ConfirmationRule(negative=0.0, positive=1.0).confirmed(7)
-        (1,)
         """
         number = (key & 0xFFFFFFFF) / 2**32
         return tuple(label for label, share in enumerate(self.by_label) if number < share)
@@ -106,10 +103,6 @@ def expected_confirmations(
     """Return the expected number of second and third labels.
 
     `sides` are side, labels and mean score of each stratum.
-
-    >>> rule = {"flagged": ConfirmationRule(negative=1.0, positive=0.0)}
-    >>> round(expected_confirmations(rule, [("flagged", 100, 1.0)]))
-    19
     """
     total = 0.0
     for side, labels, score in sides:

@@ -205,10 +205,7 @@ class AuditEstimator:
     def _interval(
         self, metric: str, *, rises: int | None = None, falls: int | None = None
     ) -> IntervalEstimate:
-        """Return the metric, the comments without a label taken for what lowers or raises it.
-
-        `rises` and `falls` are their labels on the sides with which the metric rises and falls.
-        """
+        """Return the metric, the comments without a label taken for what lowers or raises it."""
         found = METHODS[metric](
             *(
                 self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
@@ -272,11 +269,7 @@ class _Labelled(NamedTuple):
 
 
 def _insufficient(metric: str, sides: list[_Labelled]) -> tuple[str, int | None, str | None]:
-    """Return why the metric cannot be estimated, about how many labels would suffice, and the side.
-
-    ("", None, None) when it can. The reasons are part of result.json, which `verify` recomputes:
-    other words would reject the results of earlier versions.
-    """
+    """Return why there is no estimate, about how many labels would do, and the side."""
     for side in sides:
         if not side.comments:
             if len(sides) == 1 or (metric == "recall" and side.name == "flagged"):

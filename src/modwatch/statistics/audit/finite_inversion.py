@@ -14,7 +14,7 @@ Three parts, added by the method of variance estimates recovery (Zou & Donner 20
 from dataclasses import replace
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats, Ints, whole_numbers
@@ -22,6 +22,7 @@ from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.exact_distribution import EstimateDistribution
 from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval, pattern
 from modwatch.statistics.audit.stratified import WeightedCounts
+from modwatch.statistics.intervals import clopper_pearson
 
 #: From this share of labelled comments on, the exact distribution of the estimate is used.
 _MUCH = 0.1
@@ -72,7 +73,7 @@ def hypergeometric_interval(
     positive, given, of = one
     ends, some = np.empty((2, of.size)), of < _ENDLESS
     ends[:, some] = _exact(positive[some], given[some], of[some], tails)
-    ends[:, ~some] = _clopper_pearson(positive[~some], given[~some], tails)
+    ends[:, ~some] = clopper_pearson(positive[~some], given[~some], tails)
     low, high = ends[:, where.ravel()]
     return low.reshape(seen.shape), high.reshape(seen.shape)
 
@@ -95,13 +96,6 @@ def _most(seen: Ints, labels: Ints, population: Ints, tail: Floats) -> Ints:
         likely = stats.hypergeom.cdf(seen, population, middle, labels) >= tail * (1 - 1e-9)
         low, high = np.where(likely, middle, low), np.where(likely, high, middle - 1)
     return np.asarray(low)
-
-
-def _clopper_pearson(seen: Ints, labels: Ints, tails: tuple[float, float]) -> Floats:
-    low = special.betaincinv(np.maximum(seen, 1), labels - seen + 1, tails[0])
-    high = special.betaincinv(seen + 1, np.maximum(labels - seen, 1), 1 - tails[1])
-    low = np.where((seen > 0) & (tails[0] > 0), low, 0.0)
-    return np.stack([low, np.where((seen < labels) & (tails[1] > 0), high, 1.0)])
 
 
 def finite_inversion(

@@ -216,10 +216,7 @@ class ImputedEstimator:
         return low if below else 0.0, high if above else 1.0
 
     def _quantiles(self, ends: IntervalEstimate, at: Floats) -> Floats:
-        """Return quantiles (k,) of the mixture of the confidence distributions of the draws.
-
-        Each is normal on both sides of its value, with its own width on either.
-        """
+        """Return quantiles (k,) of the mixture of the confidence distributions of the draws."""
         width = -special.ndtri(self.draws.options.tails[0])
         below = np.maximum(ends.value - ends.low, _NARROW) / width
         above = np.maximum(ends.high - ends.value, _NARROW) / width

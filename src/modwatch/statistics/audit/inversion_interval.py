@@ -116,10 +116,7 @@ def _upper(counts: WeightedCounts, tail: float, hidden_share: float, found: Floa
 
 
 def _rates(share: Floats, visible: Floats, most: Floats, found: Floats) -> Floats:
-    """Return the rates (…, C) at a share, `most` (…) of all positives being spread evenly.
-
-    Of the positives of these cells that is `most` × (share + found) / share, at most all.
-    """
+    """Return the rates (…, C) at a share, `most` (…) of all positives being spread evenly."""
     hidden = np.minimum(most * (1 + found / share), 1)[..., None]
     return np.asarray(share[..., None] * ((1 - hidden) * visible + hidden))
 
@@ -172,10 +169,7 @@ def _below(counts: WeightedCounts, rates: Floats) -> Floats:
 def _one_by_one(
     counts: WeightedCounts, rates: Floats, heavy: np.ndarray
 ) -> tuple[int, Floats, Floats]:
-    """Return the heavy cells merged into one: labels, rate and weight of a positive.
-
-    The finite population counts as n/(1−f) labels, each of weight w(1−f).
-    """
+    """Return the heavy cells merged into one: labels, rate and weight of a positive."""
     labels = counts.labels[heavy]
     expected = labels * rates[..., heavy]
     total = np.maximum(expected.sum(-1), 1e-300)

@@ -110,9 +110,6 @@ def shrunk(score: ArrayLike, counts: ArrayLike) -> Calibration:
     Their mean is kept and their logits are drawn together, by a slope of 0.7: whoever believes a
     score entirely looks too little where it expects nothing, which narrows intervals too much where
     it misses positives. DesignError without comments.
-
-    >>> shrunk([0.01, 0.5], [95, 5]).probability([0.01, 0.5]).round(3).tolist()
-    [0.019, 0.327]
     """
     values, number = shares("score", score), whole_numbers("counts", counts)
     arguments.same_length(score=values, counts=number)

@@ -1,8 +1,7 @@
-"""Confidence intervals of a share from a stratified sample.
+"""The share of positives on one side of the decision, with its interval.
 
-`finite_inversion` is the default. `inversion` was that of earlier versions: their plans name it,
-and their results are recomputed with it. The others are those of survey software: they estimate the
-rate of a stratum from its own labels alone.
+`finite_inversion` is the default method, `inversion` the same without the finite population. The
+others are those of survey software: they estimate the rate of a stratum from its own labels alone.
 """
 
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.finite_inversion import finite_inversion
 from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval
 from modwatch.statistics.audit.stratified import WeightedCounts
+from modwatch.statistics.intervals import clopper_pearson
 
 METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit", "bootstrap")
 SIDES = ("both", "lower", "upper")
@@ -114,19 +114,12 @@ def korn_graubard(
         variance > 0, rate * (1 - rate) / np.where(variance > 0, variance, 1), labels
     )
     ends = []
-    for tail, lower in zip(tails, (True, False), strict=True):
-        if tail <= 0:
-            ends.append(np.full(rate.shape, 0.0 if lower else 1.0))
-            continue
-        plain, true = stats.t.ppf(1 - tail, max(labels - 1, 1)), stats.t.ppf(1 - tail, freedom)
-        trials = effective * float(plain / true) ** 2
-        positives = rate * trials
-        if lower:
-            end = special.betaincinv(np.maximum(positives, 1e-12), trials - positives + 1, tail)
-            ends.append(np.where(positives > 0, end, 0.0))
-        else:
-            end = special.betaincinv(positives + 1, np.maximum(trials - positives, 1e-12), 1 - tail)
-            ends.append(np.where(positives < trials, end, 1.0))
+    for number, tail in enumerate(tails):
+        trials = effective
+        if tail > 0:
+            plain, true = stats.t.ppf(1 - tail, max(labels - 1, 1)), stats.t.ppf(1 - tail, freedom)
+            trials = effective * float(plain / true) ** 2
+        ends.append(clopper_pearson(rate * trials, trials, tails)[number])
     return ends[0], ends[1]
 
 

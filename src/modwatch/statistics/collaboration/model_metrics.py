@@ -129,20 +129,12 @@ def auprc(
 
 
 def flagged(prob: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Return the decisions (n,): whether prob > threshold.
-
-    >>> flagged(np.array([0.5, 0.6]), 0.5).tolist()
-    [False, True]
-    """
+    """Return the decisions (n,): whether prob > threshold."""
     return prob > arguments.fraction("threshold", threshold)
 
 
 def wrong(label: Floats, prob: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Return whether each decision (n,) differs from its label, 0 or 1.
-
-    >>> wrong(np.array([1.0, 0.0]), np.array([0.5, 0.5]), 0.5).tolist()
-    [True, False]
-    """
+    """Return whether each decision (n,) differs from its label, 0 or 1."""
     differs: NDArray[np.bool_] = flagged(prob, threshold) != (label == 1)
     return differs
 
@@ -265,11 +257,7 @@ def reliability_curve(
 
 
 def bin_of(values: Floats, n_bins: int) -> NDArray[np.intp]:
-    """Return the index (n,) of the equal bin of [0, 1], closed above, that contains each value.
-
-    >>> bin_of(np.array([0.0, 0.5, 0.51, 1.0]), 2).tolist()
-    [0, 0, 1, 1]
-    """
+    """Return the index (n,) of the equal bin of [0, 1], closed above, that contains each value."""
     if n_bins < 1:
         raise MetricInputError(f"n_bins must be at least 1, got {n_bins}")
     edges = np.linspace(0, 1, n_bins + 1)

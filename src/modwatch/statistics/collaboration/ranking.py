@@ -48,9 +48,6 @@ class Review:
         """Return the reviewed part (n,) in [0, 1] of each row.
 
         The share at the boundary is the expectation over random tie-breaking.
-
-        >>> Review(boundary=2.0, share=0.5).reviewed(np.array([1.0, 2.0, 3.0])).tolist()
-        [0.0, 0.5, 1.0]
         """
         part = (review_score > self.boundary).astype(np.float64)
         if self.share > 0:
@@ -59,11 +56,7 @@ class Review:
 
 
 def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> list[Review]:
-    """Return the review at each α, from one sort of the scores (n,).
-
-    >>> reviews(np.array([3.0, 2.0, 2.0]), [2 / 3], np.ones(3))
-    [Review(boundary=2.0, share=0.5)]
-    """
+    """Return the review at each α, from one sort of the scores (n,)."""
     whole = bool((weight == np.rint(weight)).all())
     order = np.argsort(review_score, kind="stable")[::-1]  # stable: merges sorted runs in O(n)
     mass, lowered = weight[order], review_score[order]
@@ -144,14 +137,7 @@ class Curve:
 
 
 class Sweep:
-    """All thresholds of one score at once.
-
-    >>> sweep = Sweep(np.array([1.0, 0.0, 1.0]), np.array([0.9, 0.5, 0.1]))
-    >>> sweep.curve(np.ones(3), np.zeros(3)).auroc()
-    0.5
-    >>> sweep.curve(np.ones(3), np.ones(3)).auroc()
-    1.0
-    """
+    """All thresholds of one score at once."""
 
     def __init__(self, label: Floats, score: Floats) -> None:
         order = np.argsort(-score, kind="stable")
@@ -198,9 +184,6 @@ def dot(left: Floats, right: Floats) -> float:
 
     `np.dot` splits the sum among as many threads as there are cores; on a busy machine these wait
     for each other.
-
-    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
     """
     return float(np.einsum("i,i->", left, right))
 
@@ -209,20 +192,13 @@ def mean(value: Floats, weight: Floats) -> float | None:
     """Return the weighted mean of values (n,) in [0, 1]; None without weight.
 
     Never outside [0, 1], and exact if all values are 0 or all are 1.
-
-    >>> mean(np.array([1.0, 0.0]), np.array([1.0, 3.0])), mean(np.zeros(1), np.zeros(1))
-    (0.25, None)
     """
     part = dot(weight, value)
     return share(part, part + dot(weight, 1 - value))
 
 
 def share(part: float, whole: float) -> float | None:
-    """Return part/whole clipped to [0, 1] against rounding; None if the whole is 0.
-
-    >>> share(1, 2), share(0, 0)
-    (0.5, None)
-    """
+    """Return part/whole clipped to [0, 1] against rounding; None if the whole is 0."""
     return min(max(part / whole, 0.0), 1.0) if whole > 0 else None
 
 

@@ -235,10 +235,7 @@ def _of_high_rates(annotations: Annotations, rates: FlipRates) -> Floats:
 
 
 def _ends(adjusted: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and the upper end (n,) of metrics by low and by high flip rates.
-
-    Of the latter NaN where they bound nothing: that end is 0 or 1.
-    """
+    """Return the lower and the upper end (n,) of metrics by low and by high flip rates."""
     open_ended = np.where(low <= adjusted, 1.0, 0.0)
     other = np.where(np.isnan(high) & ~np.isnan(low), open_ended, high)
     return np.fmin(low, other), np.fmax(low, other)
@@ -306,10 +303,7 @@ def _of_class(items: _Items) -> Scores:
 
 
 def _areas(items: _Items, reviewed: Floats) -> Iterable[float | None]:
-    """Return the areas under the ROC curve and (in steps) the precision-recall curve.
-
-    The reviewed part ranks above all others if positive, and below all others if negative.
-    """
+    """Return the areas under the ROC curve and (in steps) the precision-recall curve."""
     starts = np.flatnonzero(np.diff(items.prob, prepend=np.inf))
     true = np.add.reduceat(items.positive * (1 - reviewed), starts)
     false = np.add.reduceat(items.negative * (1 - reviewed), starts)

@@ -242,7 +242,7 @@ def _rates(
     of_item = stratum_of(spread, strata, widest)
     size = np.bincount(of_item[item], minlength=strata).astype(np.float64)
     hits = np.bincount(of_item[item], wrong.astype(np.float64), strata)
-    low, high = clopper_pearson(hits, size, level=0.9)
+    low, high = clopper_pearson(hits, size, (0.05, 0.05))
     rate = np.divide(hits, size, out=np.zeros(strata), where=size > 0)
     if (rate >= widest).any():
         raise MetricInputError(

@@ -262,12 +262,7 @@ def groups_differ(group: NDArray[Any], differ: NDArray[np.bool_]) -> bool:
 
 
 def variation(rates: FlipRates) -> float:
-    """Return by how much the rows' disagreement with themselves varies: χ² less its expectation.
-
-    >>> table = pd.DataFrame({"retests": [100, 100], "self_disagreement": [0.1, 0.3]})
-    >>> round(variation(FlipRates(method="strata", reason="", table=table, row=np.arange(2))), 2)
-    11.5
-    """
+    """Return by how much the rows' disagreement with themselves varies: χ² less its expectation."""
     size = rates.table["retests"].to_numpy(np.float64)
     known = size > 0
     size, r = size[known], rates.table["self_disagreement"].to_numpy(np.float64)[known]
@@ -280,10 +275,7 @@ def variation(rates: FlipRates) -> float:
 def _table(
     group: NDArray[Any], differ: NDArray[np.bool_], groups: int, classes: int
 ) -> pd.DataFrame:
-    """Return retests, disagreement and flip rate of each group; NaN where there is no retest.
-
-    The percentiles of r are those of Clopper and Pearson, one-sided 5 % each.
-    """
+    """Return retests, disagreement and flip rate of each group; NaN where there is no retest."""
     size = np.bincount(group, minlength=groups).astype(np.float64)
     hits = np.bincount(group, differ.astype(np.float64), groups)
     most = 1 - 1 / classes
@@ -295,7 +287,7 @@ def _table(
             f"stratum {worst}: {int(hits[worst])} of {int(size[worst])} labels given again differ, "
             "as often as by chance; a flip rate cannot be computed"
         )
-    low, high = clopper_pearson(hits, size, level=0.9)
+    low, high = clopper_pearson(hits, size, (0.05, 0.05))
     bounds = {"": r, "_low": low, "_high": np.minimum(high, most)}
     rates = {
         f"flip_rate{name}": np.where(known, flip_rate(np.nan_to_num(each), classes=classes), np.nan)

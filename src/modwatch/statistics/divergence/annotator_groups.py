@@ -83,11 +83,7 @@ class Groups:
 
 
 def unlike(people: int) -> float:
-    """Return how many of all people may be unlike `people` who are all alike, as a share (95 %).
-
-    >>> round(unlike(5), 2), round(unlike(100), 2)
-    (0.45, 0.03)
-    """
+    """Return how many of all people may be unlike `people` who are all alike, as a share (95 %)."""
     return mid_p(0, people)[1]
 
 
@@ -273,11 +269,7 @@ def _about_few(basis: Floats, people: NDArray[np.int64], minimum: int) -> Floats
 
 
 def _contracted(part: _Open) -> tuple[_Open, NDArray[np.intp], NDArray[np.int64]]:
-    """Return a part whose combinations are 0 where too many would be told of, kinds, their people.
-
-    Cells of a kind (C,) are 0 in the same combinations, because their columns are proportional. No
-    kind has as many people as the budget.
-    """
+    """Return a part without combinations about too many people, the kinds, and their people."""
     basis = part.basis
     while True:
         kind = _kinds(basis)
@@ -314,10 +306,7 @@ def _outside(
 
 
 def _determining(basis: Floats, cells: NDArray[np.intp]) -> tuple[list[np.intp], Floats | None]:
-    """Return cells that determine the combinations, the first ones if possible.
-
-    If they do not, also a combination that is 0 in all of `cells`.
-    """
+    """Return cells that determine the combinations, the first ones if possible."""
     used: list[np.intp] = []
     while len(basis):
         some = basis[:, cells].any(axis=0)

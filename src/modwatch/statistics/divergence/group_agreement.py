@@ -101,10 +101,7 @@ def kappa_table(
 
 
 def _met(annotations: Annotations, groups: Groups) -> list[Floats]:
-    """Return how often a label of each annotator met one of another annotator, for each group.
-
-    (A, K, K) each, by the own label and that of the other.
-    """
+    """Return how often a label of each annotator met one of another annotator, for each group."""
     classes, size = annotations.n_classes, len(annotations.annotators)
     rows = annotations.first
     cell = annotations.annotator[rows].astype(np.int64) * classes + annotations.label[rows]

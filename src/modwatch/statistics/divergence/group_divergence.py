@@ -40,10 +40,7 @@ class _Ratio:
     high: float = 1.0
 
     def value(self, sums: Floats) -> Floats:
-        """Return the metric of sums (…, S): the mean over the classes in which it is defined.
-
-        NaN where it is undefined in all.
-        """
+        """Return the metric of sums (…, S): the mean over the classes in which it is defined."""
         above, below = self.above(sums), self.below(sums)
         ratio = np.divide(above, below, out=np.zeros_like(below), where=below > 0)
         classes = (below > 0).sum(axis=-1)
@@ -51,11 +48,7 @@ class _Ratio:
         return np.asarray(np.divide(ratio.sum(axis=-1), classes, out=out, where=classes > 0))
 
     def error(self, sums: Floats) -> float:
-        """Return the standard error of the metric of annotators (A, S), linearised.
-
-        If all are alike it is not 0: others may not be, as many as `unlike` says, and their metric
-        may be anything. NaN with fewer than two annotators.
-        """
+        """Return the standard error of the metric of annotators (A, S), linearised."""
         if len(sums) < 2:
             return float("nan")
         above, below = self.above(sums), self.below(sums)

@@ -82,10 +82,7 @@ def _mean(
     part: Floats | None = None,
     unsure: Floats | None = None,
 ) -> Finding:
-    """Return the mean of the expected outcome (n,) over the part (n,) of the comments.
-
-    `unsure` (n,) is how much a label affects a comment's outcome: 0 where it is reviewed.
-    """
+    """Return the mean of the expected outcome (n,) over the part (n,) of the comments."""
     part = np.ones(p.size) if part is None else part
     size = float(part.sum())
     if reason := _lacks(p, size, "comments in its denominator"):

@@ -104,12 +104,7 @@ class ChangePoint:
 
     @property
     def change(self) -> tuple[float, float, float]:
-        """After − before, in [−1, 1], with its approximate 95 % interval.
-
-        >>> found = change_point([0.96] * 9 + [0.7], [0.92] * 9 + [0.63], [0.98] * 9 + [0.76])
-        >>> [round(number, 2) for number in found.change]
-        [-0.26, -0.33, -0.19]
-        """
+        """After − before, in [−1, 1], with its approximate 95 % interval."""
         value = self.after.value - self.before.value
         margin = NORMAL_QUANTILE * self.error
         return value, max(value - margin, -1.0), min(value + margin, 1.0)
@@ -275,11 +270,7 @@ class _Series:
     def change_point(
         self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_EARLY
     ) -> ChangePoint | None:
-        """Return the most likely change among the positions `start` ≤ … < `stop`.
-
-        Evidence counts where `minimum` days with an estimate precede. The change may have been
-        earlier: it is dated among all days but the first.
-        """
+        """Return the most likely change among the positions `start` ≤ … < `stop`."""
         first, last = self.seen[start], self.seen[stop]
         evidence = _SIGNS[direction] * self._evidence(start, stop, minimum)
         if not evidence.max(initial=0) > 0:
@@ -381,10 +372,7 @@ class _Series:
         return further.day, fall.further_from
 
     def _stands(self, start: int, stop: int) -> bool:
-        """Return whether a fall is still detected without the days after the level moved again.
-
-        If not, the days before were low by chance, and the fall is that of the later days.
-        """
+        """Return whether a fall is still detected without the days after the level moved again."""
         return self._detected(start, stop, "fall") is not None
 
     def _detected(

@@ -225,9 +225,6 @@ def quantile_bins(reference: Counts) -> NDArray[np.int64]:
 
     A fine bin goes where its middle rank lies. So a value that holds most of the mass stays apart
     from what is below and above it, also when there is nothing there in the reference.
-
-    >>> quantile_bins(np.array([0, 10, 0])).tolist()
-    [0, 5, 9]
     """
     through = np.cumsum(reference)
     rank = (through - reference / 2) / max(int(through[-1]), 1)
@@ -239,10 +236,6 @@ def day_metrics(today: Profile, trailing: Sequence[Profile]) -> Iterator[Finding
 
     Shares have Wilson's interval; those of an empty day are insufficient. The volume of an empty
     day is 0, which is a value.
-
-    >>> week = [Profile(comments=size) for size in (90, 100, 5000)]
-    >>> next(day_metrics(Profile(comments=50), week)).value
-    0.5
     """
     yield volume_ratio(today, trailing)
     yield _share("flagged_share", "flagged", today.flagged, today.scored)

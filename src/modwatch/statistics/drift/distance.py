@@ -19,6 +19,7 @@ from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.intervals import NORMAL_QUANTILE as _Z
+from modwatch.statistics.intervals import difference_interval, wilson
 
 #: Part of either population that PSI spreads evenly over the bins. A fixed part, not a fixed count:
 #: with half a count in each empty bin, PSI of populations that do not overlap grows with ln n.
@@ -132,36 +133,21 @@ def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Eff
 
 
 def share(part: int, whole: int) -> Effect:
-    """Return part/whole in [0, 1] with the score interval of Wilson (1927); `whole` above 0.
-
-    >>> share(0, 100).low, round(share(0, 100).high, 3)
-    (0.0, 0.037)
-    """
+    """Return part/whole in [0, 1] with the score interval of Wilson (1927); `whole` above 0."""
     if not 0 <= part <= whole or whole == 0:
         raise MetricInputError(f"{part} of {whole} is no share; count the part within the whole")
-    value, square = part / whole, _Z**2
-    centre = (part + square / 2) / (whole + square)
-    half = _Z * math.sqrt(whole * value * (1 - value) + square / 4) / (whole + square)
-    # At the ends the bound is exact; rounding must not carry it past the value.
-    low, high = min(max(centre - half, 0.0), value), max(min(centre + half, 1.0), value)
-    return Effect(value=value, low=0.0 if part == 0 else low, high=1.0 if part == whole else high)
+    low, high = wilson(part, whole)
+    return Effect(value=part / whole, low=low, high=high)
 
 
 def share_change(part: int, whole: int, reference_part: int, reference_whole: int) -> Effect:
     """Return by how much a share lies above the reference's, in [−1, 1].
 
     Interval: Newcombe (1998), method 10.
-
-    >>> round(share_change(30, 100, 100, 1000).value, 9)
-    0.2
     """
     day, before = share(part, whole), share(reference_part, reference_whole)
-    value = day.value - before.value
-    return _signed(
-        value,
-        value - math.hypot(day.value - day.low, before.high - before.value),
-        value + math.hypot(day.high - day.value, before.value - before.low),
-    )
+    sides = ((each.value, each.low, each.high) for each in (day, before))
+    return _signed(*difference_interval(*sides))
 
 
 def _signed(value: float, low: float, high: float) -> Effect:

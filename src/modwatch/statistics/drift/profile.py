@@ -28,9 +28,6 @@ def histogram(scores: ArrayLike, upper: float) -> Counts:
     """Return how many scores (n,) lie in each of `BINS` equal bins of [0, `upper`], last closed.
 
     Raises MetricInputError for scores outside, or NaN.
-
-    >>> histogram([0.0, 0.0005, 1.0], 1.0)[[0, -1]].tolist()
-    [2, 1]
     """
     parts = arguments.probabilities(arguments.column("scores", scores) / upper)
     at = np.minimum((parts * BINS).astype(np.int64), BINS - 1)
@@ -127,11 +124,7 @@ class Profile:
 
 
 def pooled(days: Sequence[Profile]) -> Profile:
-    """Return the days as one; its model version is that of all its scores, None when they differ.
-
-    >>> pooled([Profile(comments=2), Profile(comments=3)]).comments
-    5
-    """
+    """Return the days as one; its model version is None when those of the scores differ."""
     versions = {day.model_version for day in days if day.scored}
     return Profile(
         comments=sum(day.comments for day in days),

@@ -189,11 +189,7 @@ def _ranked(table: pd.DataFrame, change: float, measure: Measure) -> list[Segmen
 
 
 def leading(segments: Sequence[Segment]) -> Segment | None:
-    """Return the segment to name first; None: the change is spread over all of them.
-
-    >>> leading([]) is None
-    True
-    """
+    """Return the segment to name first; None: the change is spread over all of them."""
     first = next(iter(segments), None)
     large = first is not None and (first.explained or 0.0) >= LARGE
     return first if first is not None and large and first.stands_out else None
@@ -323,10 +319,7 @@ def _with_transient_test(table: pd.DataFrame, group: pd.DataFrame, total: Floats
 
 
 def _correlation(size: Floats, mass: Floats, usual: float, alone: float) -> tuple[Floats, Floats]:
-    """Return for each value (S,) the correlation ρ within all others, in [0, 1], and its degrees.
-
-    The degrees of freedom are Satterthwaite's: large values tell more. 0: there are no others.
-    """
+    """Return for each value (S,) the correlation within all others, and its degrees of freedom."""
     pairs = size * (size - 1)
     excess = (mass - size * usual) ** 2 / alone - size
     others = pairs.sum() - pairs

@@ -149,10 +149,7 @@ class Areas:
         deviations: Deviations | None = None,
         evident: Floats | None = None,
     ) -> None:
-        """`positive` are probabilities if labels are uncertain; `deviations` their errors.
-
-        `evident` (m,) is the part of `positive` that a label shows.
-        """
+        """`positive` are probabilities if labels are uncertain; `deviations` their errors."""
         self._sample = sample
         self._evident = evident
         self._positive = positive

@@ -372,10 +372,7 @@ class Estimator:
         return _Outcome(value=value, slope=slope, evident=evident)
 
     def _deviations(self, outcome: _Outcome, effect: Floats) -> Floats:
-        """Return a sample of a statistic's error from uncertain labels.
-
-        `effect` (m,) is the statistic's derivative in the outcome of each row.
-        """
+        """Return a sample of a statistic's error from uncertain labels."""
         assert self._labels is not None  # noqa: S101
         generator = np.random.default_rng(self._seed)
         return self._labels.deviations(effect * outcome.slope, self._sample.weight, generator)
@@ -434,10 +431,11 @@ class Estimator:
 
 def _of_a_sample(estimate: MetricEstimate, size: float) -> MetricEstimate:
     """Return the estimate with an interval at least as wide as that of a share among `size`."""
-    if estimate.value is None or estimate.low is None or estimate.high is None:
+    if estimate.value is None:
         return estimate
-    low, high = mid_p(estimate.value * size, size)
-    return replace(estimate, low=min(estimate.low, low), high=max(estimate.high, high))
+    value, *ends = estimate.known
+    low, high = mid_p(value * size, size)
+    return replace(estimate, low=min(ends[0], low), high=max(ends[1], high))
 
 
 def _mass_below(value: Floats, mass: Floats, bound: Floats) -> Floats:

@@ -256,10 +256,7 @@ def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _gap(rows: Sequence[Mapping[str, Any]]) -> Estimate:
-    """Return the largest less the smallest value of two estimates or more.
-
-    The interval is that of all pairwise differences together (Bonferroni).
-    """
+    """Return the largest less the smallest value of two estimates or more."""
     if len(rows) < 2:
         return Estimate.insufficient("fewer than two groups have a coverage", n=0)
     pairs = list(combinations(rows, 2))
@@ -287,11 +284,7 @@ def _absolute(one: Estimate, other: Estimate) -> tuple[float, float]:
 
 
 def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> LabelledDay:
-    """Return the members of all days as one day with a design of its own.
-
-    A group may have no label on a day, or in a stratum: the strata of all days are taken together,
-    and those without any label join the nearest one that has some.
-    """
+    """Return the members of all days as one day with a design of its own."""
     columns = [
         (
             *(day.labelled.prob, day.labelled.label, day.labelled.labelled),
@@ -343,11 +336,11 @@ def _rows_of(labels: TrueLabels | None, chosen: NDArray[np.bool_]) -> TrueLabels
 
 def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:
     """Return the mean probability, which is known, less the prevalence."""
-    if prevalence.value is None or prevalence.low is None or prevalence.high is None:
+    if prevalence.value is None:
         return prevalence
+    value, low, high = prevalence.known
     mean = float(day.prob.mean(dtype=np.float64))
-    ends = mean - prevalence.high, mean - prevalence.low
-    return Estimate.of(mean - prevalence.value, ends, n=prevalence.n, limits=(-1.0, 1.0))
+    return Estimate.of(mean - value, (mean - high, mean - low), n=prevalence.n, limits=(-1.0, 1.0))
 
 
 def _row(

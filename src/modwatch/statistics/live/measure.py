@@ -130,10 +130,7 @@ def _conformal(
     labels: TrueLabels | None,
     groups: Sequence[Ints] | None,
 ) -> dict[str, Iterable[Floats]]:
-    """Return the review scores by prediction sets; none without two groups.
-
-    With one group they put no two comments in another order than the uncertainty does.
-    """
+    """Return the review scores by prediction sets; none without two groups."""
     if groups is None or max((int(each.max(initial=0)) for each in groups), default=0) == 0:
         return {}
     toxic = sample.label if labels is None else labels.mean
@@ -222,12 +219,13 @@ def _observed(estimator: Estimator, prob: float, domain: Domain) -> dict[str, ob
         "weight": domain.mass,
     }
     rate = estimator.positive_rate(domain) if known["count"] else None
-    if rate is None or rate.value is None or rate.low is None or rate.high is None:
+    if rate is None or rate.value is None:
         return known | {"status": "insufficient"}
-    least, most = mid_p(rate.value * rate.effective_n, rate.effective_n)
+    value, low, high = rate.known
+    least, most = mid_p(value * rate.effective_n, rate.effective_n)
     return known | {
-        "positive_rate": rate.value,
-        "low": min(rate.low, least),
-        "high": max(rate.high, most),
+        "positive_rate": value,
+        "low": min(low, least),
+        "high": max(high, most),
         "status": "ok",
     }

@@ -170,10 +170,7 @@ class _Pair:
         return Domain(part=part[self._rows], top=top, rest=float(part.sum()) - top)
 
     def estimator(self, *parts: Domain) -> Estimator:
-        """Return the estimates of a sample in which these domains have true labels of their own.
-
-        That two models decide differently tells of a comment what its scores do not.
-        """
+        """Return the estimates of a sample in which these domains have true labels of their own."""
         part = np.zeros(self._rows.size, np.int64)
         for number, domain in enumerate(parts, start=1):
             part[domain.part > 0] = number
@@ -258,11 +255,7 @@ _Gain = tuple[float, float, float]
 
 
 def _of_shares(pair: _Pair) -> dict[str, _Gain | None]:
-    """Return the differences of accuracy, OC-Acc and Review Efficiency.
-
-    A wrong decision is 1 − y where the model flags and y where it does not, so that each of them is
-    linear in the label y.
-    """
+    """Return the differences of accuracy, OC-Acc and Review Efficiency."""
     flags = [model.flagged.astype(np.float64) for model in (pair.champion, pair.challenger)]
     everything = np.ones(flags[0].size)
     old, new = pair.reviewed
@@ -287,11 +280,7 @@ def _of_shares(pair: _Pair) -> dict[str, _Gain | None]:
 
 
 def _linear(pair: _Pair, constant: float, slope: Floats) -> _Gain | None:
-    """Return constant + Σ slope·y over all comments, where the slope (N,) is known.
-
-    None if it may be nearly anything: where no label stands for the comments of a sign, their rate
-    of toxic ones may be.
-    """
+    """Return constant + Σ slope·y over all comments, where the slope (N,) is known."""
     most = float(np.abs(slope).max())
     slope = np.where(np.abs(slope) > _ROUNDING * most, slope, 0.0)
     signs = {1: np.maximum(slope, 0.0), -1: np.maximum(-slope, 0.0)}

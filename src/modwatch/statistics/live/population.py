@@ -31,11 +31,7 @@ class Domain:
 
     @property
     def mass(self) -> float:
-        """Mass in the population.
-
-        >>> Domain(part=np.ones(1), top=1, rest=2).mass
-        3
-        """
+        """Mass in the population."""
         return self.top + self.rest
 
 
@@ -61,10 +57,7 @@ class Population:
         rows: Ints,
         flagged: NDArray[np.bool_] | None = None,
     ) -> None:
-        """`rows` (m,) are positions of labelled comments; `flagged` (N,) decisions that are given.
-
-        Rows are found among the sorted comments by their positions.
-        """
+        """`rows` (m,) are positions of labelled comments; `flagged` (N,) given decisions."""
         order = np.argsort(prob, kind="stable")
         #: (N,) ascending; in the given precision, since a day may have millions.
         self.prob = np.asarray(prob)[order]

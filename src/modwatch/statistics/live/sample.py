@@ -344,11 +344,7 @@ def _calibration(cell: Ints, weight: Floats, known: Floats) -> Floats:
 
 
 def _cells(days: Sequence[LabelledDay]) -> tuple[list[Floats], dict[str, str]]:
-    """Return the number of comments represented by each day's strata, and the first one without.
-
-    In a window, a stratum of the rest without labels is merged with the same stratum of the nearest
-    day that has some, provided that its own day has any label in the rest.
-    """
+    """Return the number of comments represented by each day's strata, and the first one without."""
     counts = [day.count for day in days]
     cells = [day.population.astype(np.float64) for day in days]
     lacking = {"top": "", "rest": ""}
