@@ -23,27 +23,29 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from modwatch.common.ledger.chain import GENESIS, commitment
 from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.log import export, verification
-from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, content_of, row_hash
+from modwatch.review.log.decision_log import COVERED, content_of, row_hash
 from modwatch.review.migrate import upgrade
 
 MODERATORS = 64
 
-_COLUMNS = (*COVERED, "format", "previous_hash", "hash")
+_COLUMNS = (*COVERED, "note", "note_salt", "previous_hash", "hash")
 
 _DAY = dt.date(2026, 1, 1)
 _TEXTS = json.dumps(["word " * 60, None])
+_SALT = bytes(16)
 _BEGIN = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
 
 _ITEMS = """
-INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, inclusion_probability, rank,
-    review_score, prob, uncertainty, model_version, status, version)
-SELECT date '2026-01-01', 'c' || n, 'review', repeat('word ', 60), 'uncertainty', 0, 1, n, 0.2, 0.3,
-    0.21, '1', 'decided', 2
+INSERT INTO review_item (dt, comment_id, kind, text, text_salt, reason, stratum,
+    inclusion_probability, rank, review_score, prob, uncertainty, model_version, status, version)
+SELECT date '2026-01-01', 'c' || n, 'review', repeat('word ', 60), decode(repeat('00', 16), 'hex'),
+    'uncertainty', 0, 1, n, 0.2, 0.3, 0.21, '1', 'decided', 2
 FROM generate_series(1, :n) AS n
 """
 
@@ -95,6 +97,7 @@ def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterato
     for number in range(n):
         moderator_id = team[number % len(team)]
         length, last = ends[moderator_id]
+        note = 'meant as a joke, "perhaps"; see the thread' if number % 10 == 0 else None
         row = {
             "position": length + 1,
             "item_id": number + 1,
@@ -108,15 +111,16 @@ def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterato
             "policy_version": "2026-11",
             "policy_code": "harassment.insult" if number % 2 else None,
             "reason": None,
-            "note": 'meant as a joke, "perhaps"; see the thread' if number % 10 == 0 else None,
+            "note": note,
+            "note_salt": None if note is None else _SALT,
+            "note_commitment": None if note is None else commitment(_SALT, note),
             "seconds": 2.0 + number % 977 / 97,
             "idempotency_key": f"{number:032x}",
             "refers_to": None,
             "decided_at": _BEGIN + dt.timedelta(milliseconds=137 * number),
-            "text_digest": hashlib.sha256(_TEXTS.encode()).digest(),
+            "text_commitment": commitment(_SALT, _TEXTS),
             "outcome": "decided",
             "transaction_id": "1000",
-            "format": CURRENT,
             "previous_hash": last,
         }
         row["hash"] = row_hash(row)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from installation import Installation
+    from modwatch.common.ledger.chain import Head
     from modwatch.installation.resources import Resources
     from modwatch.review.embedded import EmbeddedServer
 
@@ -268,15 +269,13 @@ def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of estimates and intervals, which an unlucky draw would fail.
     """
-    from modwatch.review.log.chains import EVENTS, witness_of
-    from modwatch.review.log.ends import recorded_ends
+    from modwatch.review.log.verification import EVENTS, recorded_heads
 
-    def witness(connection: "Connection") -> str:
-        ends = recorded_ends(connection)
-        return witness_of({chain: end for chain, end in ends.items() if chain != EVENTS})
+    def heads(connection: "Connection") -> dict[int, "Head"]:
+        return {chain: end for chain, end in recorded_heads(connection).items() if chain != EVENTS}
 
     monkeypatch.setattr("modwatch.audits.register.random_number", lambda: 64 * "0")
-    monkeypatch.setattr("modwatch.audits.register.recorded_witness", witness)
+    monkeypatch.setattr("modwatch.audits.register.recorded_heads", heads)
 
 
 @pytest.fixture

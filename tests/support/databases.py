@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, insert, make_url, text
 
+from modwatch.common.ledger.chain import GENESIS
 from modwatch.review.database import connect
-from modwatch.review.log.hashing import GENESIS
 from modwatch.review.tables import event_chain, metadata
 
 

@@ -21,7 +21,7 @@ from modwatch.audits.descriptions import describe_days
 from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
-from modwatch.audits.identities import MACHINE, conflict, folded
+from modwatch.audits.identities import MACHINE, conflict
 from modwatch.audits.labelling import Labelling, refuse_incomplete, refuse_labels_of_approver
 from modwatch.audits.levels import Level
 from modwatch.audits.publication import Publication, published_files
@@ -41,6 +41,7 @@ from modwatch.audits.witnesses import WITNESSED, Witnesses
 from modwatch.common.days import between
 from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
 from modwatch.common.installed import version
+from modwatch.common.ledger.signatures import folded
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.lanes import Lanes
 from modwatch.statistics.audit.draw import draw

@@ -1,24 +1,15 @@
 """Who may take which step of an audit: names compared as people read them."""
 
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 
 from modwatch.audits.evidence import Event, first_of
+from modwatch.common.ledger.signatures import folded
 
 #: Actor of the steps that no person takes.
 MACHINE = "modwatch"
 
 #: The steps that a person may be refused, as they are told of.
 _STEPS = {"approved": "approve it", "signed_off": "sign it off"}
-
-
-def folded(name: str) -> str:
-    """Return a name as it is compared: without case, width or space around it.
-
-    >>> folded(" LAB1 ") == folded("lab1")
-    True
-    """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def is_person(name: str) -> bool:

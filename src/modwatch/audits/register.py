@@ -19,9 +19,10 @@ from sqlalchemy import Connection, Engine, func, select
 from modwatch.audits.evidence import START, Event
 from modwatch.audits.seeds import LOG, NUMBER
 from modwatch.common.errors import AuditError
+from modwatch.common.ledger.chain import witness_of
 from modwatch.review import tables
 from modwatch.review.events import record_event
-from modwatch.review.log.ends import recorded_witness, was_witnessed
+from modwatch.review.log.verification import recorded_heads, was_witnessed
 from modwatch.statistics.audit.plan import AuditPlan
 
 #: Name of the file.
@@ -209,7 +210,7 @@ def approval_facts(database: Engine, plan: AuditPlan) -> dict[str, str]:
         connection.execute(select(func.pg_advisory_xact_lock(name)))
         kept = _approval(connection, plan)
         if kept is None:
-            witness_ = recorded_witness(connection)
+            witness_ = witness_of(recorded_heads(connection))
             log, number = hashlib.sha256(witness_.encode()).hexdigest(), random_number()
             kept = {LOG: log, NUMBER: number}
             record_event(

@@ -44,6 +44,7 @@ from modwatch.audits.files import (
 )
 from modwatch.audits.seeds import seed_of
 from modwatch.common.errors import AuditError, ModwatchError
+from modwatch.common.ledger.signatures import folded
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.labels import (
     AuditLabel,
@@ -300,7 +301,7 @@ def _contents(
         yield from identities.conflicts(chain, four_eyes=plan.four_eyes, labellers=people)
     else:
         signed = first_of(chain, "signed_off")
-        if signed and identities.folded(signed.actor) in map(identities.folded, people):
+        if signed and folded(signed.actor) in map(folded, people):
             yield "the result was signed by a labeller"
 
 

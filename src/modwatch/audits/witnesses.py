@@ -9,11 +9,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment, read, written
-from modwatch.audits.identities import folded
 from modwatch.audits.levels import Level
-from modwatch.audits.signatures import Signers, signed_by
-from modwatch.common import timestamps
 from modwatch.common.errors import AuditError, TimestampError
+from modwatch.common.ledger import timestamps
+from modwatch.common.ledger.signatures import Signers, folded, signed_by
 
 #: The steps that are signed and timestamped.
 WITNESSED = ("approved", "signed_off")

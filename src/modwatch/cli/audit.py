@@ -190,7 +190,7 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _sign(options: argparse.Namespace) -> None:
-    from modwatch.audits.signatures import read_key
+    from modwatch.common.ledger.signatures import read_key
 
     key = read_key(options.key, _passphrase(options))
     with _opened(options) as audit:
@@ -198,7 +198,7 @@ def _sign(options: argparse.Namespace) -> None:
 
 
 def _key(options: argparse.Namespace) -> None:
-    from modwatch.audits.signatures import make_key
+    from modwatch.common.ledger.signatures import make_key
 
     public = make_key(options.key, _passphrase(options))
     print(f"The private key is in {options.key}: keep it yourself. For MODWATCH_AUDIT_SIGNERS:")
@@ -315,9 +315,9 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _witnesses(options: argparse.Namespace) -> "Witnesses":
-    from modwatch.audits.signatures import read_signers
     from modwatch.audits.witnesses import Witnesses
-    from modwatch.common.timestamps import read_roots
+    from modwatch.common.ledger.signatures import read_signers
+    from modwatch.common.ledger.timestamps import read_roots
 
     return Witnesses(
         signers=read_signers(options.signers) if options.signers else None,

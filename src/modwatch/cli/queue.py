@@ -98,8 +98,6 @@ def _verify_log(options: argparse.Namespace) -> int:
         with _opened(options.export) as lines:
             report = verify_export(lines, witness, partial=options.partial)
     print(f"{report.decisions:,} decisions, head {report.head}", *report.problems, sep="\n")
-    if report.unproven:
-        print(f"{report.unproven:,} were exported without notes and cannot be verified")
     if kept and witness is None:
         print(f"{kept} did not exist: nothing was compared; it is created now", file=sys.stderr)
     if kept and report.intact:

@@ -14,6 +14,7 @@
     ├── MetricInputError     the arguments of a metric are invalid (also a ValueError)
     ├── AuditError           a step of an audit is invalid or out of order
     │   └── AuditCancelledError  the audit was cancelled
+    ├── LedgerError          a chain of entries, or a witness of it, cannot be read
     ├── TimestampError       a timestamp cannot be obtained, or is not valid
     ├── DsaReportError       a statement for a transparency report is invalid
     ├── TrackingError        MLflow cannot be reached or rejected a call
@@ -90,6 +91,10 @@ class AuditError(ModwatchError):
 
 class AuditCancelledError(AuditError):
     """The audit was cancelled; its evidence is kept, and no further step is possible."""
+
+
+class LedgerError(ModwatchError):
+    """A chain of entries, or a witness of it, is invalid; the message names the place."""
 
 
 class TimestampError(ModwatchError):

@@ -110,7 +110,7 @@ class Resources:
     @property
     def authority(self) -> "Authority | None":
         """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
-        from modwatch.common.timestamps import read_roots
+        from modwatch.common.ledger.timestamps import read_roots
         from modwatch.review.log.witnesses import Authority
 
         url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
@@ -121,9 +121,9 @@ class Resources:
     @cached_property
     def witnesses(self) -> "Witnesses":
         """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
-        from modwatch.audits.signatures import read_signers
         from modwatch.audits.witnesses import Witnesses
-        from modwatch.common.timestamps import read_roots
+        from modwatch.common.ledger.signatures import read_signers
+        from modwatch.common.ledger.timestamps import read_roots
 
         at = self.settings
         return Witnesses(

@@ -29,7 +29,7 @@ MINIMUM_MEMBERS = 10
 def collect_annotations(resources: "Resources", last: datetime.date) -> int:
     """Copy the labels given in the twelve weeks to the day `last`; return how many there are."""
     from modwatch.common.days import trailing
-    from modwatch.review.log.annotations import annotation_days, given_labels
+    from modwatch.review.log.labels import annotation_days, given_labels
 
     lake, database, period = resources.lake, resources.database, trailing(last, DAYS)
     days = set(annotation_days(database, period[0], last))

@@ -1,8 +1,8 @@
 """Events as one hash chain: changes of accounts, gold comments and policies, exports, log-ins.
 
-Each row contains its position, the hash of the row before, and a hash over both and its content.
-`event_chain` contains the end. `log.verification` verifies the chain, and compares accounts, gold
-comments and policies with what their last events say of them: a change without an event shows.
+The events are one chain of the ledger (`common.ledger.chain`), whose end `event_chain` contains.
+`log.verification` verifies it, and compares accounts, gold comments and policies with their last
+events: a change without an event shows.
 """
 
 import datetime as dt
@@ -23,10 +23,10 @@ class Event:
     """A log-in, a change or an export; events cannot be changed or deleted."""
 
     id: int
-    #: Who did it; None: the command line, the identity provider, or somebody who is not known.
+    #: Who did it; None: the command line, the identity provider, or an unknown person.
     actor_id: int | None
     actor: str | None
-    #: Whose account was changed; None: nobody's, as for an export.
+    #: Whose account was changed; None: no account, as for an export.
     subject_id: int | None
     subject: str | None
     #: create | issue_token | revoke_token | set_password | change_role | disable | enable |
@@ -38,7 +38,7 @@ class Event:
     happened_at: dt.datetime
 
 
-#: The content that the hash of a row covers; `{0}` is the alias of the row with a dot, or empty.
+#: The content of an entry; `{0}` is the alias of the row with a dot, or empty.
 #: `jsonb` has one way to write each document.
 EVENT_CONTENT = (
     "json_build_array({0}position, {0}actor_id, {0}subject_id, {0}action, {0}details, "

@@ -52,7 +52,7 @@ def sheet(parts: Sequence[bytes]) -> list[dict[str, str]]:
 def test_notes_survive_the_way_through_csv(engine: Engine, shift: list[str | None]) -> None:
     rows = sheet(list(export(engine, "csv", with_notes=True)))
     assert list(rows[0]) == schema(with_notes=True).names
-    found = [original(row["note"]) if row["has_note"] == "true" else None for row in rows]
+    found = [original(row["note"]) if row["note_commitment"] else None for row in rows]
     assert found == shift
     assert {original(row["idempotency_key"])[:1] for row in rows} == {"-"}
     for row in rows:
@@ -102,9 +102,11 @@ def test_notes_are_left_out_unless_asked_for(engine: Engine, shift: list[str | N
         assert b"calc" not in whole
     table = parquet(export(engine, "parquet"))
     assert "note" not in table.schema.names
-    assert table.column("has_note").to_pylist() == [note is not None for note in shift]
-    report = verify_export(b"".join(export(engine, "jsonl")).splitlines())
-    assert (report.problems, report.unproven) == ((), len(NOTES))
+    committed = [
+        commitment is not None for commitment in table.column("note_commitment").to_pylist()
+    ]
+    assert committed == [note is not None for note in shift]
+    assert verify_export(b"".join(export(engine, "jsonl")).splitlines()).problems == ()
 
 
 def test_people_go_by_their_pseudonyms(engine: Engine, ann: Moderator, fill: Fill) -> None:
@@ -181,8 +183,9 @@ def test_whoever_stops_reading_gives_the_connection_back(
 
 MANY = """
 INSERT INTO decision (item_id, dt, comment_id, kind, item_version, moderator_id, action, label,
-    idempotency_key, decided_at, position, previous_hash, hash, note)
-SELECT 1, '2026-01-01', 'c' || n, 'review', 1, 1, 'label', 1, n, now(), n, '', '', repeat('n', 100)
+    idempotency_key, decided_at, text_commitment, outcome, position, previous_hash, hash, note)
+SELECT 1, '2026-01-01', 'c' || n, 'review', 1, 1, 'label', 1, n, now(), '', 'decided', n, '', '',
+    repeat('n', 100)
 FROM generate_series(CAST(:first AS int), :last) AS n
 """
 

@@ -6,10 +6,11 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.common.errors import QueueError
+from modwatch.common.errors import LedgerError
+from modwatch.common.ledger.chain import GENESIS
 from modwatch.review import queue
+from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
-from modwatch.review.log.hashing import COVERED, GENESIS
 from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people import Moderator
 from review.labelling import decide_all
@@ -33,7 +34,7 @@ def shift(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> str:
     fill(6)
     decide_all(engine, [ann, ben], policy_version="1", policy_code="insult")
     report = verify_log(engine)
-    assert (report.decisions, report.problems, report.unproven) == (6, (), 0)
+    assert (report.decisions, report.problems) == (6, ())
     return report.witness
 
 
@@ -52,16 +53,17 @@ CHANGES = {
     "policy_code": "NULL",
     "reason": "'made up'",
     "note": "note || ' '",
+    "note_salt": "sha256('another')",
+    "note_commitment": "sha256('another')",
     "seconds": "seconds + 1e-9",
     "idempotency_key": "'another'",
     "refers_to": "1",
     "decided_at": "decided_at + interval '1 us'",
-    "text_digest": "sha256('another')",
+    "text_commitment": "sha256('another')",
     "outcome": "'waiting'",
     "transaction_id": "'1'",
     "previous_hash": "sha256('')",
     "hash": "sha256('')",
-    "format": "1",
 }
 
 
@@ -199,7 +201,7 @@ def test_the_head_witnesses_every_decision(engine: Engine, ann: Moderator, fill:
 
 @pytest.mark.parametrize("witness", ["x", "[[1]]", '[[1, 2, "zz"]]', '{"1": 2}', "[" * 100_000])
 def test_a_witness_that_is_none_is_refused(engine: Engine, witness: str) -> None:
-    with pytest.raises(QueueError, match="the witness is not valid"):
+    with pytest.raises(LedgerError, match="the witness is not valid"):
         verify_log(engine, witness)
 
 
@@ -215,18 +217,49 @@ def test_the_problems_of_a_ruined_log_are_told_up_to_a_hundred(
 
 def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, shift: str) -> None:
     report = verify_export(exported(engine, with_notes=True))
-    assert (report.decisions, report.problems, report.unproven) == (6, (), 0)
+    assert (report.decisions, report.problems) == (6, ())
     assert report.head == verify_log(engine).head
     # The witness of an export has no chain of events.
     assert json.loads(report.witness) == [end for end in json.loads(shift) if end[0] > 0]
 
 
-def test_without_notes_rows_are_followed_and_not_recomputed(engine: Engine, shift: str) -> None:
+def test_an_export_without_notes_is_verified_as_well(engine: Engine, shift: str) -> None:
     lines = exported(engine)
     report = verify_export(lines, shift)
-    assert (report.decisions, report.problems, report.unproven) == (6, (), 6)
+    assert (report.decisions, report.problems) == (6, ())
     assert report.head == verify_log(engine).head
     assert not verify_export(lines[:2] + lines[3:]).intact
+    forged = lines[2].replace('"label": 0', '"label": 1')
+    assert forged != lines[2]
+    assert not verify_export([*lines[:2], forged, *lines[3:]]).intact
+
+
+def test_a_note_and_its_salt_can_be_erased_and_the_chain_verifies(
+    engine: Engine, shift: str
+) -> None:
+    """Only the erased note is named, and an export of the log is intact."""
+    tamper(engine, "UPDATE decision SET note = NULL, note_salt = NULL WHERE id = 3")
+    report = verify_log(engine, shift)
+    assert report.problems == (
+        "decision 3 (moderator 1, position 2) was changed: its note is not the one that it "
+        "commits to",
+    )
+    assert report.witness == shift
+    assert verify_export(exported(engine), shift).intact
+
+
+def test_the_texts_of_an_item_can_be_erased_and_the_chain_verifies(
+    engine: Engine, shift: str
+) -> None:
+    tamper(engine, "UPDATE review_item SET text = '', text_salt = NULL WHERE id = 3")
+    report = verify_log(engine, shift)
+    assert report.problems == ("item 3 has other texts than those that were judged",)
+    assert report.witness == shift
+
+
+def test_equal_notes_have_different_commitments(engine: Engine, shift: str) -> None:
+    rows = [json.loads(line) for line in exported(engine)]
+    assert len({row["note_commitment"] for row in rows}) == len(rows)
 
 
 def test_of_some_rows_each_is_recomputed(engine: Engine, shift: str) -> None:
@@ -255,7 +288,8 @@ def test_a_line_that_is_no_decision_is_told_by_its_number(
 @pytest.mark.parametrize(
     ("name", "value"),
     [("moderator_id", [1]), ("position", True), ("hash", "zz"), ("seconds", "x"),
-     ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None), ("format", 4),
+     ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None),
+     ("hash", None), ("text_commitment", None),
      ("label", {"a": 1})],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_a_problem(
@@ -268,6 +302,6 @@ def test_a_value_of_the_wrong_type_is_a_problem(
 
 def test_an_empty_log_is_whole(engine: Engine) -> None:
     report = verify_export([])
-    assert (report.decisions, report.intact, report.ends) == (0, True, {})
+    assert (report.decisions, report.intact, report.heads) == (0, True, {})
     assert report.head == verify_log(engine).head
     assert GENESIS.hex() not in report.witness

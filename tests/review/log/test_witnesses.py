@@ -10,7 +10,7 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import TimestampError
-from modwatch.common.timestamps import read_roots
+from modwatch.common.ledger.timestamps import read_roots
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import Authority, latest, verify_and_witness

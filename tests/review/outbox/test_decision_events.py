@@ -15,8 +15,7 @@ from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
-from modwatch.review.log.decision_log import append
-from modwatch.review.log.hashing import COVERED
+from modwatch.review.log.decision_log import COVERED, append
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
@@ -54,6 +53,7 @@ def write(connection: Connection, desk: Desk, who: Moderator, comment_id: str) -
     """Log a label in a transaction that stays open."""
     content = {
         **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
+        "note": None,
         "item_id": desk.item_id(comment_id),
         "dt": dt.date(2026, 1, 1),
         "comment_id": comment_id,

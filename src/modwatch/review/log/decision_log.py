@@ -1,15 +1,18 @@
-"""The append-only log of decisions.
+"""The decisions as a ledger in PostgreSQL: append-only, with one hash chain per moderator.
 
-The decisions of each moderator form a hash chain: each row contains its position, the hash of the
-row before, and a hash over both and its own content. With one chain for all people, each commit
-would have to wait for the one before. `hashing` defines what a hash covers, `verification` finds
-breaks of a chain, and `labels` reads the current labels.
+With one chain for all people, each commit would have to wait for the one before. An entry binds the
+columns of `COVERED`: the note and the texts that were read by commitments, whose salts are stored
+with the texts (`decision.note_salt`, `review_item.text_salt`). The content of an entry is the same
+JSON in Python and in SQL, so an export verifies without the database. `verification` finds breaks
+of a chain, and `labels` reads the current labels.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -24,8 +27,113 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, row_hash, text_digest_sql
+from modwatch.common.ledger.chain import GENESIS, commitment, entry_hash, new_salt
 from modwatch.review.tables import decision, decision_chain, review_item
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Encoding(NamedTuple):
+    """How values of a type are written, in Python and, as an expression of `{0}`, in SQL."""
+
+    plain: Callable[[Any], Any]
+    sql: str
+
+
+_AS_IS = _Encoding(lambda value: value, "{0}")
+_DATE = _Encoding(date.isoformat, "to_char({0}, 'YYYY-MM-DD')")
+#: Microseconds since 1970, UTC.
+_MOMENT = _Encoding(
+    lambda moment: (moment - _EPOCH) // timedelta(microseconds=1),
+    "(extract(epoch from {0}) * 1000000)::bigint",
+)
+#: The eight bytes of the number, in hex, so that no digit is lost.
+_NUMBER = _Encoding(
+    lambda number: struct.pack(">d", number).hex(), "encode(float8send({0}), 'hex')"
+)
+_BYTES = _Encoding(bytes.hex, "encode({0}, 'hex')")
+#: PostgreSQL's `xid8`, as text.
+_TRANSACTION = _Encoding(lambda number: number, "{0}::text")
+
+#: What the hash covers, in this order.
+_ENCODINGS = {
+    "position": _AS_IS,
+    "item_id": _AS_IS,
+    "dt": _DATE,
+    "comment_id": _AS_IS,
+    "kind": _AS_IS,
+    "item_version": _AS_IS,
+    "moderator_id": _AS_IS,
+    "action": _AS_IS,
+    "label": _AS_IS,
+    "policy_version": _AS_IS,
+    "policy_code": _AS_IS,
+    "reason": _AS_IS,
+    "note_commitment": _BYTES,
+    "seconds": _NUMBER,
+    "idempotency_key": _AS_IS,
+    "refers_to": _AS_IS,
+    "decided_at": _MOMENT,
+    "text_commitment": _BYTES,
+    "outcome": _AS_IS,
+    "transaction_id": _TRANSACTION,
+}
+
+COVERED = tuple(_ENCODINGS)
+
+
+def row_hash(row: Mapping[str, Any]) -> bytes:
+    """Return the hash of an entry, of its previous hash and the columns of `COVERED`.
+
+    >>> empty = dict.fromkeys(COVERED) | {"previous_hash": GENESIS}
+    >>> row_hash(empty) == row_hash(empty | {"label": 1})
+    False
+    """
+    return entry_hash(row["previous_hash"], content_of(row))
+
+
+def content_of(row: Mapping[str, Any]) -> str:
+    """Return the columns of `COVERED` as JSON.
+
+    >>> content_of(dict.fromkeys(COVERED) | {"position": 1, "seconds": 2.5})[:24]
+    '[1, null, null, null, nu'
+    """
+    return json.dumps(
+        [
+            None if row[name] is None else encoding.plain(row[name])
+            for name, encoding in _ENCODINGS.items()
+        ],
+        ensure_ascii=False,
+    )
+
+
+def content_sql(expressions: Mapping[str, str]) -> str:
+    """Return the SQL expression of `content_of`; `expressions` has one for each column.
+
+    >>> content_sql({name: f"d.{name}" for name in COVERED})[:44]
+    'json_build_array(d.position, d.item_id, to_c'
+    """
+    parts = (encoding.sql.format(expressions[name]) for name, encoding in _ENCODINGS.items())
+    return f"json_build_array({', '.join(parts)})::text"
+
+
+def commitment_sql(salt: str, content: str) -> str:
+    """Return the SQL expression of `chain.commitment`.
+
+    >>> commitment_sql("salt", "note")
+    "sha256(salt || convert_to(note, 'UTF8'))"
+    """
+    return f"sha256({salt} || convert_to({content}, 'UTF8'))"
+
+
+def text_commitment_sql(item: str) -> str:
+    """Return the SQL expression of the commitment to what a moderator of `item` reads: both texts.
+
+    >>> text_commitment_sql("held")[:50]
+    'sha256(held.text_salt || convert_to(json_build_arr'
+    """
+    texts = f"json_build_array({item}.text, {item}.parent_text)::text"
+    return commitment_sql(f"{item}.text_salt", texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,30 +158,30 @@ class Decision:
     #: Code of the policy's reason to skip, escalate, correct or close.
     reason: str | None
     note: str | None = field(repr=False)
+    note_salt: bytes | None = field(repr=False)
+    note_commitment: bytes | None = field(repr=False)
     #: Time from claim to decision.
     seconds: float | None
     idempotency_key: str
     #: The decision that this one reverts or replaces.
     refers_to: int | None
     decided_at: datetime
-    #: SHA-256 of the item's texts, see `hashing.text_digest_sql`; None before format 3.
-    text_digest: bytes | None = field(repr=False)
-    #: The item's status after the decision; None before format 3.
-    outcome: str | None
+    #: To the item's texts, see `text_commitment_sql`.
+    text_commitment: bytes = field(repr=False)
+    #: The item's status after the decision.
+    outcome: str
     #: The transaction that wrote the row.
     transaction_id: str = field(repr=False)
     #: In the moderator's chain, from 1.
     position: int
-    #: Format of the hash; see `hashing`.
-    format: int
     previous_hash: bytes = field(repr=False)
     hash: bytes = field(repr=False)
 
 
 #: Columns that `append` fills in.
-_APPENDED = ("position", "moderator_id", "text_digest", "transaction_id")
+_APPENDED = ("position", "moderator_id", "note_commitment", "text_commitment", "transaction_id")
 
-_TEXT_DIGEST = literal_column(text_digest_sql("review_item"), LargeBinary)
+_TEXT_COMMITMENT = literal_column(text_commitment_sql("review_item"), LargeBinary)
 
 #: The columns of `Decision`.
 COLUMNS = tuple(decision.c[name] for name in Decision.__dataclass_fields__)
@@ -94,7 +202,7 @@ def entry_of(item: RowMapping, **values: object) -> dict[str, Any]:
     Columns that `values` lacks are null. `outcome`, the item's status afterwards, is required.
     """
     return {
-        **dict.fromkeys(name for name in COVERED if name not in _APPENDED),
+        **dict.fromkeys(name for name in (*COVERED, "note") if name not in _APPENDED),
         "item_id": item["id"],
         "dt": item["dt"],
         "comment_id": item["comment_id"],
@@ -124,16 +232,21 @@ def append(
         .where(mine)
         .with_for_update()
     ).one()
-    digests = _text_digests(connection, {entry["item_id"] for entry in entries})
+    items = select(review_item.c.id, _TEXT_COMMITMENT).where(
+        review_item.c.id.in_({entry["item_id"] for entry in entries})
+    )
+    texts = {row[0]: row[1] for row in connection.execute(items)}
     rows, last = [], chain.hash
     for position, entry in enumerate(entries, chain.length + 1):
+        note, salt = entry["note"], new_salt()
         row = {
             **entry,
             "moderator_id": moderator_id,
-            "text_digest": digests[entry["item_id"]],
+            "note_salt": None if note is None else salt,
+            "note_commitment": None if note is None else commitment(salt, note),
+            "text_commitment": texts[entry["item_id"]],
             "transaction_id": chain.transaction_id,
             "position": position,
-            "format": CURRENT,
             "previous_hash": last,
         }
         last = row["hash"] = row_hash(row)
@@ -145,11 +258,6 @@ def append(
         update(decision_chain).where(mine).values(length=rows[-1]["position"], hash=last)
     )
     return [Decision(id=new, **row) for new, row in zip(ids, rows, strict=True)]
-
-
-def _text_digests(connection: Connection, item_ids: Collection[int]) -> dict[int, bytes]:
-    items = select(review_item.c.id, _TEXT_DIGEST).where(review_item.c.id.in_(item_ids))
-    return {row[0]: row[1] for row in connection.execute(items)}
 
 
 def made_under(moderator_id: int, idempotency_key: str) -> Select[Any]:

@@ -3,7 +3,7 @@
 Every format has the same columns (`schema`): the hashes and all columns that they cover, so that
 `verification.verify_export` can verify JSON Lines without the database. People appear by pseudonym;
 `moderator_id` is the number of the chain. Notes are omitted by default, because they may contain
-private information: the hash of a row with a note (`has_note`) then cannot be recomputed.
+private information; a row has the commitment to its note in any case.
 """
 
 import csv
@@ -20,7 +20,7 @@ from sqlalchemy import Engine, Select, select
 
 from modwatch.common.cells import neutral
 from modwatch.common.errors import QueueError
-from modwatch.review.log.hashing import COVERED
+from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.labels import decided_between
 from modwatch.review.tables import decision, moderator
 
@@ -45,14 +45,14 @@ _TYPES = {
     "seconds": pa.float64(),
     "refers_to": pa.int64(),
     "decided_at": _MOMENT,
-    "text_digest": pa.binary(),
-    "has_note": pa.bool_(),
-    "format": pa.int16(),
+    "note_commitment": pa.binary(),
+    "note_salt": pa.binary(),
+    "text_commitment": pa.binary(),
     "previous_hash": pa.binary(),
     "hash": pa.binary(),
 }
-_NULLABLE = ("label", "policy_version", "policy_code", "reason", "note", "seconds", "refers_to",
-             "text_digest", "outcome")  # fmt: skip
+_NULLABLE = ("label", "policy_version", "policy_code", "reason", "note_commitment", "note",
+             "note_salt", "seconds", "refers_to")  # fmt: skip
 
 #: Columns whose values come from outside.
 _FREE = ("moderator", "comment_id", "policy_version", "policy_code", "reason", "note",
@@ -66,12 +66,13 @@ def schema(*, with_notes: bool = False) -> pa.Schema:
     (['id', 'moderator', 'position', 'item_id'], False)
     """
     names = ["id", "moderator", *COVERED]
-    at = names.index("note")
-    names[at : at + 1] = ["has_note", "note"] if with_notes else ["has_note"]
+    if with_notes:
+        place = names.index("note_commitment") + 1
+        names[place:place] = ["note", "note_salt"]
     return pa.schema(
         [
             pa.field(name, _TYPES.get(name, pa.string()), nullable=name in _NULLABLE)
-            for name in (*names, "format", "previous_hash", "hash")
+            for name in (*names, "previous_hash", "hash")
         ]
     )
 
@@ -97,12 +98,15 @@ def export(
 
 
 def _log(columns: pa.Schema, first: dt.date | None, last: dt.date | None) -> Select[Any]:
-    special = {
-        "moderator": moderator.c.pseudonym.label("moderator"),
-        "has_note": decision.c.note.is_not(None).label("has_note"),
-    }
     return (
-        select(*(special[name] if name in special else decision.c[name] for name in columns.names))
+        select(
+            *(
+                moderator.c.pseudonym.label("moderator")
+                if name == "moderator"
+                else decision.c[name]
+                for name in columns.names
+            )
+        )
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(decided_between(first, last))
         .order_by(decision.c.id)
@@ -142,7 +146,7 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
-    return str(value).lower() if isinstance(value, bool) else value
+    return value
 
 
 def _jsonl(batches: _Rows, columns: pa.Schema) -> Iterator[bytes]:

@@ -1,14 +1,26 @@
-"""The current labels: those of the log's decisions that were neither undone nor replaced."""
+"""Labels in the log: the current ones, neither undone nor replaced, and all that were given."""
 
 import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Engine, Select, and_, exists, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    Engine,
+    Select,
+    and_,
+    cast,
+    exists,
+    func,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from modwatch.data.lake.schemas import CONFIRMATIONS, LABELS
+from modwatch.data.lake.schemas import ANNOTATIONS, CONFIRMATIONS, LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
 #: Actions that give an item its label; `correct` replaces one.
@@ -48,6 +60,43 @@ def confirming_labels(
         rows = connection.execution_options(yield_per=batch_size).execute(_CONFIRMING, {"day": day})
         for part in rows.mappings().partitions():
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=CONFIRMATIONS)
+
+
+def annotation_days(engine: Engine, first: dt.date, last: dt.date) -> list[dt.date]:
+    """Return the UTC days from `first` to `last` on which labels were given, in order."""
+    moment = cast(func.timezone("UTC", decision.c.decided_at), Date)
+    query = select(moment).distinct().where(decided_between(first, last), in_force("label"))
+    with engine.connect() as connection:
+        return sorted(connection.execute(query).scalars())
+
+
+def given_labels(
+    engine: Engine, day: dt.date, *, batch_size: int = 10_000
+) -> Iterator[pa.RecordBatch]:
+    """Yield the labels given on the UTC day `day`, as batches of `schemas.ANNOTATIONS`.
+
+    Labels as they were given, each without knowledge of others: first labels, confirmations,
+    retests, answers to gold items, labels of audits and of Label Studio. No corrections and no
+    adjudications, and nothing that was undone.
+    """
+    query = (
+        select(
+            decision.c.comment_id,
+            decision.c.dt.label("comment_dt"),
+            moderator.c.pseudonym.label("annotator"),
+            decision.c.label,
+            decision.c.decided_at,
+            decision.c.kind.label("source"),
+        )
+        .join(moderator, moderator.c.id == decision.c.moderator_id)
+        .where(decided_between(day, day), in_force("label"))
+        .order_by(decision.c.id)
+    )
+    with engine.connect() as connection:
+        rows = connection.execution_options(yield_per=batch_size).execute(query)
+        for part in rows.mappings().partitions():
+            found = [{"dt": day, **row} for row in part]
+            yield pa.RecordBatch.from_pylist(found, schema=ANNOTATIONS)
 
 
 def first_label_sql(item: str) -> str:

@@ -1,47 +1,48 @@
 """Verification that the decision log was not altered, in the database or in an export of it.
 
-A changed, deleted or reordered row breaks a chain; a truncated chain disagrees with its recorded
-end; an item, account, gold comment or policy that was changed past the log disagrees with it.
-Somebody who can rewrite the whole database can forge all of that: store `LogReport.witness`
-elsewhere, and pass it to the next verification; `witnesses` does so every day.
+A changed, deleted or reordered entry breaks a chain; a truncated chain disagrees with its recorded
+end; an item, account, gold comment or policy that was changed without an entry disagrees with the
+log. Someone who can rewrite the whole database can forge all of that: store `LogReport.witness`
+out of their reach, and pass it to the next verification; `witnesses` does so every day.
 """
 
 import hashlib
 import json
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Engine, RowMapping, text
+from sqlalchemy import Connection, Engine, RowMapping, select, text, tuple_
 
-from modwatch.review.events import EVENT_CONTENT
-from modwatch.review.log.chains import (
-    EVENTS,
-    ChainEnd,
-    Chains,
-    Link,
-    ends_of,
+from modwatch.common.ledger.chain import (
+    Entry,
+    Head,
+    Verification,
+    entry_hash,
+    heads_of,
+    opens,
     whole,
     witness_of,
 )
-from modwatch.review.log.ends import recorded_ends
-from modwatch.review.log.hashing import COLUMNS_OF, COVERED, content_sql, row_hash, unbound
-from modwatch.review.log.recorded_state import Told, state_problems
+from modwatch.review.events import EVENT_CONTENT
+from modwatch.review.log.decision_log import COVERED, commitment_sql, content_sql, row_hash
+from modwatch.review.log.recorded_state import RecordedState, state_problems
+from modwatch.review.tables import decision, decision_chain, event, event_chain
 
-_COLUMN_NAMES = {name: name for name in COVERED}
+#: The chain of the events; the other chains have the number of their moderator, from 1.
+EVENTS = 0
 
 #: In the order of time: in that of the chains, the database would read its pages once per person.
 #: The database encodes the content, as for a new row, which is impossible for infinite times.
 _DECISIONS = text(
     f"""
-    SELECT id, moderator_id AS chain, position, previous_hash, hash, format,
-        policy_version, reason, refers_to, text_digest, outcome,
+    SELECT id, moderator_id AS chain, position, previous_hash, hash,
+        CASE WHEN num_nulls(note, note_salt, note_commitment) = 3 THEN true
+            ELSE coalesce(note_commitment = {commitment_sql("note_salt", "note")}, false)
+        END AS note_opens,
         CASE WHEN isfinite(dt) AND isfinite(decided_at)
-            THEN CASE format WHEN 3 THEN {content_sql(_COLUMN_NAMES, 3)}
-                ELSE {content_sql(_COLUMN_NAMES, 2)} END
-        END AS content
+            THEN {content_sql({name: name for name in COVERED})} END AS content
     FROM decision ORDER BY id
     """  # noqa: S608 - our own column names
 )
@@ -66,49 +67,47 @@ class LogReport:
     decisions: int
     #: One sentence each, the first hundred; empty if the log is intact.
     problems: tuple[str, ...]
-    #: Rows of an export whose note was omitted: chained, but their hashes cannot be recomputed.
-    unproven: int = 0
-    #: The last row of each chain: by moderator, and of the events as 0.
-    ends: Mapping[int, ChainEnd] = field(repr=False)
+    #: The last entry of each chain: by moderator, and of the events as 0.
+    heads: Mapping[int, Head] = field(repr=False)
 
     @property
     def intact(self) -> bool:
-        """Whether no row was changed, removed or reordered."""
+        """Whether no entry was changed, removed or reordered."""
         return not self.problems
 
     @property
     def head(self) -> str:
-        """SHA-256 of the ends of all chains of decisions, in hex; equal logs have equal heads."""
-        decisions = {chain: end for chain, end in self.ends.items() if chain != EVENTS}
+        """SHA-256 of the heads of all chains of decisions, in hex; equal logs have equal heads."""
+        decisions = {chain: head for chain, head in self.heads.items() if chain != EVENTS}
         return hashlib.sha256(witness_of(decisions).encode()).hexdigest()
 
     @property
     def witness(self) -> str:
-        """The ends of all chains as a line of JSON: `[[chain, length, hash], …]`."""
-        return witness_of(self.ends)
+        """The heads of all chains as a line of JSON: `[[chain, length, hash], …]`."""
+        return witness_of(self.heads)
 
 
 def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
     """Verify every chain of the log, in constant memory, on one consistent snapshot.
 
     Compares items, accounts, gold comments and policies with it. `witness` is that of an earlier
-    report, stored out of reach of those who can write to the database: every row that it covers
-    must still be there. Raises `QueueError` if it is invalid.
+    report, stored out of reach of those who can write to the database: every entry that it covers
+    must still be there. Raises `LedgerError` if it is invalid.
     """
-    chains, told, decisions = Chains(ends_of(witness)), Told(), 0
+    chains, state, decisions = Verification(heads_of(witness), name=_name), RecordedState(), 0
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         streamed = {"yield_per": _BATCH}
         for row in connection.execute(_DECISIONS, execution_options=streamed).mappings():
-            chains.follow(_link(row), _hash_of(row))
+            _follow(chains, row, _content_hash(row), note_opens=row["note_opens"])
             decisions += 1
         for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
-            chains.follow(_link(row), _content_hash(row))
-            told.add(row["action"], row["subject_id"], row["details"])
+            _follow(chains, row, _content_hash(row))
+            state.add(row["action"], row["subject_id"], row["details"])
         chains.finish()
-        chains.compare(recorded_ends(connection))
-        for problem in state_problems(connection, told):
-            chains.complain(problem)
-    return LogReport(decisions=decisions, problems=tuple(chains.problems), ends=chains.ends)
+        chains.compare(recorded_heads(connection))
+        for problem in state_problems(connection, state):
+            chains.report(problem)
+    return LogReport(decisions=decisions, problems=tuple(chains.problems), heads=chains.heads)
 
 
 def verify_export(
@@ -116,66 +115,82 @@ def verify_export(
 ) -> LogReport:
     """Verify every chain of decisions in a JSONL export, without the database.
 
-    Only a witness can prove that the end of the log is not missing. Of a row that was exported
-    without its note, only the position in the chain is verified; `unproven` counts them. With
-    `partial`, for exports of some days, gaps are allowed.
+    Only a witness can prove that the end of the log is not missing. An export without notes
+    verifies too, because an entry binds only the commitment to its note; notes that are there are
+    compared with it. With `partial`, for exports of some days, gaps are allowed.
     """
-    witnessed = ends_of(witness)
+    witnessed = heads_of(witness)
     witnessed.pop(EVENTS, None)  # an export has no events
-    chains, decisions, unproven = Chains(witnessed, partial=partial), 0, 0
+    chains, decisions = Verification(witnessed, partial=partial, name=_name), 0
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 row = _exported_row(line)
-                link = _link(row)
-                withheld = row["has_note"] is True and "note" not in row
-                expected = link.hash if withheld else _checked_hash({"note": None} | row)
+                note_opens = "note" not in row or opens(
+                    row["note_commitment"], row["note_salt"], row["note"]
+                )
+                _follow(chains, row, row_hash(row), note_opens=note_opens)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-                chains.complain(f"line {number} is not a decision as Modwatch exports it")
+                chains.report(f"line {number} is not a decision as Modwatch exports it")
                 continue
             decisions += 1
-            unproven += withheld
-            chains.follow(link, expected)
     chains.finish()
-    return LogReport(
-        decisions=decisions, problems=tuple(chains.problems), unproven=unproven, ends=chains.ends
+    return LogReport(decisions=decisions, problems=tuple(chains.problems), heads=chains.heads)
+
+
+def recorded_heads(connection: Connection) -> dict[int, Head]:
+    """Return the recorded head of each chain that has one, without reading the log."""
+    columns = (decision_chain.c.moderator_id, decision_chain.c.length, decision_chain.c.hash)
+    heads = {row[0]: Head(row[1], row[2]) for row in connection.execute(select(*columns))}
+    events = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one_or_none()
+    if events is not None and events.length:
+        heads[EVENTS] = Head(*events)
+    return heads
+
+
+def was_witnessed(connection: Connection, witness: str) -> bool:
+    """Return whether the log has every head in a witness where it had it.
+
+    Whether the entries between are intact is for `verify_log`. Raises `LedgerError` for an invalid
+    witness.
+    """
+    heads = {(chain, *head) for chain, head in heads_of(witness).items() if head.length}
+    row = tuple_(decision.c.moderator_id, decision.c.position, decision.c.hash)
+    found = connection.execute(
+        select(decision.c.moderator_id, decision.c.position, decision.c.hash).where(
+            row.in_([head for head in heads if head[0] != EVENTS])
+        )
     )
+    last = [head[1] for head in heads if head[0] == EVENTS]
+    events = connection.execute(
+        select(event.c.position, event.c.hash).where(event.c.position.in_(last))
+    )
+    return {*map(tuple, found), *((EVENTS, *row) for row in events)} == heads
 
 
-def _link(row: Mapping[str, Any] | RowMapping) -> Link:
-    return Link(*(row[name] for name in Link._fields))
+def _name(chain: int) -> str:
+    return "the chain of events" if chain == EVENTS else f"the chain of moderator {chain}"
+
+
+def _follow(
+    chains: Verification,
+    row: Mapping[Any, Any] | RowMapping,
+    expected: bytes | None,
+    *,
+    note_opens: bool = True,
+) -> None:
+    chain, position = row["chain"], row["position"]
+    if chain == EVENTS:
+        place = f"event {row['id']} (position {position})"
+    else:
+        place = f"decision {row['id']} (moderator {chain}, position {position})"
+    chains.follow(Entry(chain, position, row["previous_hash"], row["hash"], place), expected)
+    if not note_opens:
+        chains.report(f"{place} was changed: its note is not the one that it commits to")
 
 
 def _content_hash(row: RowMapping) -> bytes | None:
-    if row["content"] is None:
-        return None
-    return hashlib.sha256(row["previous_hash"] + row["content"].encode()).digest()
-
-
-def _hash_of(row: RowMapping) -> bytes | None:
-    if row["content"] is None or unbound(row):
-        return None
-    return _hash_1(row) if row["format"] == 1 else _content_hash(row)
-
-
-def _hash_1(row: RowMapping) -> bytes | None:
-    """Return the hash of a row of format 1, whose content is encoded as for format 2."""
-    values: dict[str, Any] = dict(zip(COLUMNS_OF[2], json.loads(row["content"]), strict=True))
-    try:
-        values["dt"] = date.fromisoformat(values["dt"])
-        values["decided_at"] = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
-            microseconds=values["decided_at"]
-        )
-    except (ValueError, OverflowError):  # a year that Python's calendar does not have
-        return None
-    if values["seconds"] is not None:
-        (values["seconds"],) = struct.unpack(">d", bytes.fromhex(values["seconds"]))
-    return row_hash(values | {"format": 1, "previous_hash": row["previous_hash"]})
-
-
-def _checked_hash(row: Mapping[str, Any]) -> bytes | None:
-    """Return the hash that `row` must have, or None if such a row is impossible."""
-    return None if row["format"] not in COLUMNS_OF or unbound(row) else row_hash(row)
+    return None if row["content"] is None else entry_hash(row["previous_hash"], row["content"])
 
 
 def _exported_row(line: str | bytes) -> dict[str, Any]:
@@ -183,10 +198,11 @@ def _exported_row(line: str | bytes) -> dict[str, Any]:
     row["dt"] = date.fromisoformat(row["dt"])
     row["decided_at"] = datetime.fromisoformat(row["decided_at"])
     row["seconds"] = None if row["seconds"] is None else float(row["seconds"])
-    for name in ("previous_hash", "hash"):
+    for name in ("text_commitment", "previous_hash", "hash"):
         row[name] = bytes.fromhex(row[name])
-    if row.get("text_digest") is not None:
-        row["text_digest"] = bytes.fromhex(row["text_digest"])
-    for name in ("id", "moderator_id", "position", "format"):
+    for name in ("note_commitment", "note_salt"):
+        if row.get(name) is not None:
+            row[name] = bytes.fromhex(row[name])
+    for name in ("id", "moderator_id", "position"):
         row[name] = whole(row[name])
     return row | {"chain": row["moderator_id"]}

@@ -14,11 +14,11 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from sqlalchemy import Engine
 
-from modwatch.common import timestamps
-from modwatch.common.errors import LakeError, QueueError, TimestampError
+from modwatch.common.errors import LakeError, LedgerError, TimestampError
+from modwatch.common.ledger import timestamps
+from modwatch.common.ledger.chain import heads_of
 from modwatch.data.lake.files import Folder
 from modwatch.review.database import now
-from modwatch.review.log.chains import ends_of
 from modwatch.review.log.verification import LogReport, verify_log
 
 _WITNESS, _TIMESTAMP = ".witness.json", ".witness.json.tsr"
@@ -64,10 +64,10 @@ def verify_and_witness(
     failure, invalid = "", ""
     try:
         last, witness = latest(place, authority)
-        ends_of(witness)
+        heads_of(witness)
     except LakeError as exc:
         failure = str(exc)
-    except (TimestampError, QueueError) as exc:
+    except (TimestampError, LedgerError) as exc:
         invalid, witness = f"the last witness is not valid: {exc}", None
     report = verify_log(engine, witness)
     if invalid:

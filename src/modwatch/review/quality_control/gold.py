@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql
 from modwatch.common.errors import QueueError
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
-from modwatch.review.log.recorded_state import GOLD_DIGEST
+from modwatch.review.log.recorded_state import GOLD_COMMITMENT
 from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import LONGEST_ID, storable
 from modwatch.review.tables import (
@@ -123,12 +123,12 @@ def record_gold(
     action: Literal["add_gold", "retire_gold"],
     comment_ids: Collection[str],
 ) -> None:
-    """Record what was done to gold comments as events, which bind their texts and labels."""
-    digests = select(gold_comment.c.comment_id, GOLD_DIGEST).where(
+    """Record what was done to gold comments as events, which commit to their texts and labels."""
+    rows = select(gold_comment.c.comment_id, GOLD_COMMITMENT).where(
         gold_comment.c.comment_id.in_(comment_ids)
     )
-    for comment_id, digest in connection.execute(digests.order_by(gold_comment.c.comment_id)):
-        record_event(connection, action, actor_id=None, comment_id=comment_id, digest=digest)
+    for comment_id, committed in connection.execute(rows.order_by(gold_comment.c.comment_id)):
+        record_event(connection, action, actor_id=None, comment_id=comment_id, commitment=committed)
 
 
 def _row(comment: GoldComment) -> dict[str, Any]:

@@ -4,7 +4,12 @@ Everything else is SQLAlchemy Core. These two are SQL because each replaces a tr
 statements, and because `benchmarks/review_queue.py` measures the same text with `pgbench`.
 """
 
-from modwatch.review.log.hashing import COVERED, CURRENT, content_sql, text_digest_sql
+from modwatch.review.log.decision_log import (
+    COVERED,
+    commitment_sql,
+    content_sql,
+    text_commitment_sql,
+)
 from modwatch.review.log.labels import first_label_sql, second_label_sql
 from modwatch.review.queue.confirmations import FREE
 from modwatch.review.queue.items import Item
@@ -156,13 +161,15 @@ _VALUES = {
     "policy_version": "CAST(:policy_version AS text)",
     "policy_code": "CAST(:policy_code AS text)",
     "reason": "CAST(:reason AS text)",
-    "note": "CAST(:note AS text)",
+    "note": "said.note",
+    "note_salt": "said.note_salt",
+    "note_commitment": commitment_sql("said.note_salt", "said.note"),
     "seconds": "COALESCE(CAST(:seconds AS double precision), "
     "greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision)",
     "idempotency_key": "CAST(:idempotency_key AS text)",
     "refers_to": "NULL::bigint",
     "decided_at": "now()",
-    "text_digest": text_digest_sql("held"),
+    "text_commitment": text_commitment_sql("held"),
     "outcome": f"""CASE
         WHEN said.action = 'skip' THEN held.status
         WHEN said.action = 'escalate' THEN 'escalated'
@@ -170,7 +177,6 @@ _VALUES = {
         ELSE {_AFTER_LABEL}
     END""",
     "transaction_id": "pg_current_xact_id()",
-    "format": str(CURRENT),
     "previous_hash": "chain.hash",
 }
 
@@ -187,7 +193,7 @@ _OPENS = f"""CASE
             THEN {first_label_sql("twin")} <> recorded.label
     END"""
 
-_COLUMNS = (*COVERED, "format", "previous_hash")
+_COLUMNS = (*COVERED, "note", "note_salt", "previous_hash")
 
 _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
@@ -197,13 +203,16 @@ _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 #: label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = f"""
-WITH said AS (
-    SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
+WITH said AS MATERIALIZED (
+    SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label,
+        CAST(:note AS text) AS note,
+        CASE WHEN CAST(:note AS text) IS NOT NULL
+            THEN uuid_send(gen_random_uuid()) END AS note_salt
 ), turn AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended(comment_id, dt - DATE '2000-01-01'))
     FROM review_item WHERE id = CAST(:item_id AS bigint)
 ), held AS (
-    SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted,
+    SELECT id, dt, comment_id, kind, round, text, parent_text, text_salt, status, labels_wanted,
         CASE kind WHEN 'audit' THEN confirms END AS confirms, leased_by, claimed_at, version
     FROM review_item CROSS JOIN turn
     WHERE {HELD} AND leased_by <> ALL (excluded)

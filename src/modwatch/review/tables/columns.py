@@ -1,8 +1,8 @@
-"""What all tables share: their registry, a type, and columns and constraints that recur."""
+"""What all tables share: their registry, a type, and recurring columns and constraints."""
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, DateTime, MetaData, func
+from sqlalchemy import CheckConstraint, Column, DateTime, LargeBinary, MetaData, func, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.types import UserDefinedType
 
@@ -39,3 +39,8 @@ def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
 def moment(name: str) -> Column[Any]:
     """Return a column with the time at which the row was written."""
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def salt(name: str) -> Column[Any]:
+    """Return a column with a random salt, with which the ledger commits to texts of the row."""
+    return Column(name, LargeBinary, server_default=text("uuid_send(gen_random_uuid())"))

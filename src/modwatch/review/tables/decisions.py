@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from modwatch.review.tables.columns import TransactionId, metadata, moment, one_of
+from modwatch.review.tables.columns import TransactionId, metadata, moment, one_of, salt
 
 #: Actions with a label: a moderator's, a lead's on an escalated item, a later correction.
 FINAL_ACTIONS = ("label", "adjudicate", "correct")
@@ -28,7 +28,7 @@ FINAL_ACTIONS = ("label", "adjudicate", "correct")
 #: `undo` reverts a decision; `close` dismisses an item, and `reopen` brings it back.
 ACTIONS = (*FINAL_ACTIONS, "skip", "escalate", "undo", "close", "reopen")
 
-#: A trigger rejects UPDATE, DELETE and TRUNCATE; `decision_log` chains the rows.
+#: A trigger rejects UPDATE, DELETE and TRUNCATE; `log.decision_log` chains the rows.
 decision = Table(
     "decision",
     metadata,
@@ -46,19 +46,20 @@ decision = Table(
     Column("policy_code", Text),
     #: Code of the policy's reason to skip, escalate, correct or close.
     Column("reason", Text),
+    #: The hash covers the commitment to the note, which `note_salt` and `note` open.
     Column("note", Text),
+    Column("note_salt", LargeBinary),
+    Column("note_commitment", LargeBinary),
     Column("seconds", Double),
     Column("idempotency_key", Text, nullable=False),
     #: The decision that this one reverts or replaces.
     Column("refers_to", ForeignKey("decision.id")),
     Column("decided_at", DateTime(timezone=True), nullable=False),
-    #: SHA-256 of the item's texts, see `log.hashing.text_digest_sql`.
-    Column("text_digest", LargeBinary),
+    #: To the item's texts, see `log.decision_log.text_commitment_sql`.
+    Column("text_commitment", LargeBinary, nullable=False),
     #: The item's status after the decision.
-    Column("outcome", Text),
+    Column("outcome", Text, nullable=False),
     Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1
-    #: What the hash covers, and how: see `log.hashing`.
-    Column("format", SmallInteger, nullable=False, server_default="1"),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     #: Readers that follow the log read rows in the order of these.
@@ -75,9 +76,6 @@ decision = Table(
         "(action IN ('label', 'adjudicate', 'correct')) = (label IS NOT NULL)", name="label"
     ),
     CheckConstraint("seconds >= 0", name="seconds"),
-    CheckConstraint(
-        "format < 3 OR (text_digest IS NOT NULL AND outcome IS NOT NULL)", name="outcome"
-    ),
     Index("decision_item_id_idx", "item_id"),
     Index("decision_dt_idx", "dt"),
     Index("decision_transaction_id_idx", "transaction_id", "id"),
@@ -107,6 +105,8 @@ gold_comment = Table(
     metadata,
     Column("comment_id", Text, primary_key=True),
     Column("text", Text, nullable=False),
+    #: With which events commit to the row, see `log.recorded_state.GOLD_COMMITMENT`.
+    salt("salt"),
     Column("parent_text", Text),
     Column("language", Text),
     Column("platform", Text),

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from modwatch.review.tables.columns import metadata, moment, one_of
+from modwatch.review.tables.columns import metadata, moment, one_of, salt
 
 #: What an item is for. A `confirmation` is the comment of a `review` item once more, for somebody
 #: else; `imported` came from another tool.
@@ -61,6 +61,8 @@ review_item = Table(
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("parent_text", Text),
+    #: With which decisions commit to both texts, see `log.decision_log.text_commitment_sql`.
+    salt("text_salt"),
     Column("language", Text),
     Column("platform", Text),
     #: `moderator_queue` says who works which queue.

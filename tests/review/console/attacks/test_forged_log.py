@@ -1,4 +1,4 @@
-"""Somebody who can do everything in the database, against the verification of the log.
+"""Someone who can do everything in the database, against the verification of the log.
 
 No trigger, privilege or key hinders them. What they change past the chains is found; chains that
 they write anew disagree with the witness of the day before, which lies elsewhere.
@@ -12,8 +12,9 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Connection, Engine, insert, select, text, update
 
+from modwatch.common.ledger.chain import GENESIS
 from modwatch.review import people, queue
-from modwatch.review.log.hashing import GENESIS, row_hash
+from modwatch.review.log.decision_log import row_hash, text_commitment_sql
 from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
@@ -93,7 +94,7 @@ MANIPULATIONS = {
     ),
     "dismissed by nobody": (
         "UPDATE review_item SET status = 'closed' WHERE comment_id = 'late'",
-        "is closed, but its last decision left it as it was",
+        "is closed, but its last decision left it unchanged",
     ),
     "pseudonyms exchanged": (
         "UPDATE moderator SET pseudonym = pseudonym || '-'; "
@@ -111,7 +112,7 @@ MANIPULATIONS = {
     ),
     "account of nobody": (
         "INSERT INTO moderator (pseudonym, role) VALUES ('eve', 'admin')",
-        "account 3 exists, but no event tells of it",
+        "account 3 exists, but no event created it",
     ),
     "gold label changed": (
         "UPDATE gold_comment SET label = 0 WHERE comment_id = 'g1'",
@@ -148,7 +149,19 @@ MANIPULATIONS = {
         r"missing before event",
     ),
     "events removed": ("DELETE FROM event", "the chain of events ends at position 0"),
-    "format lowered": ("UPDATE decision SET format = 2 WHERE id = 3", "decision 3 .* changed"),
+    "note removed": (
+        "UPDATE decision SET note = NULL, note_salt = NULL WHERE id = 3",
+        "decision 3 .* changed",
+    ),
+    "note and its commitment replaced": (
+        "UPDATE decision SET note = 'another', note_salt = '', "
+        "note_commitment = sha256('another') WHERE id = 3",
+        "decision 3 .* changed",
+    ),
+    "text replaced and its salt removed": (
+        "UPDATE review_item SET text = 'harmless', text_salt = NULL WHERE id = 3",
+        "item 3 has other texts than those that were judged",
+    ),
 }
 
 
@@ -221,13 +234,14 @@ def last_events_taken_out(connection: Connection) -> None:
 
 def text_and_log_rewritten(connection: Connection) -> None:
     connection.execute(text("UPDATE review_item SET text = 'harmless' WHERE id = 1"))
-    digest = connection.scalar(
-        text(
-            "SELECT sha256(convert_to(CAST(json_build_array(text, parent_text) AS text), 'UTF8')) "
-            "FROM review_item WHERE id = 1"
-        )
+    committed = text_commitment_sql("review_item").replace("::", r"\:\:")
+    rewrite(
+        connection,
+        1,
+        text_commitment=connection.scalar(
+            text(f"SELECT {committed} FROM review_item WHERE id = 1")
+        ),
     )
-    rewrite(connection, 1, text_digest=digest)
 
 
 FORGERIES = (

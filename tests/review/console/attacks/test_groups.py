@@ -16,8 +16,8 @@ from sqlalchemy import Engine, text
 from modwatch.review import people
 from modwatch.review.console.request_context import csrf_of
 from modwatch.review.events import recent_events
-from modwatch.review.log.annotations import annotation_days, given_labels
 from modwatch.review.log.export import export
+from modwatch.review.log.labels import annotation_days, given_labels
 from modwatch.review.people import Moderator
 from modwatch.review.people.groups import SMALLEST_DRAW, counted_groups
 from modwatch.review.queue.items import NewItem

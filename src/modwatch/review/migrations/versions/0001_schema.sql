@@ -103,6 +103,7 @@ CREATE TABLE review_item (
     kind text NOT NULL,
     text text NOT NULL,
     parent_text text,
+    text_salt bytea DEFAULT uuid_send(gen_random_uuid()),
     language text,
     platform text,
     queue text NOT NULL DEFAULT 'general',
@@ -181,14 +182,15 @@ CREATE TABLE decision (
     policy_code text,
     reason text,
     note text,
+    note_salt bytea,
+    note_commitment bytea,
     seconds double precision,
     idempotency_key text NOT NULL,
     refers_to bigint REFERENCES decision,
     decided_at timestamptz NOT NULL,
-    text_digest bytea,
-    outcome text,
+    text_commitment bytea NOT NULL,
+    outcome text NOT NULL,
     position bigint NOT NULL,
-    format smallint NOT NULL DEFAULT 1,
     previous_hash bytea NOT NULL,
     hash bytea NOT NULL,
     transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -198,9 +200,7 @@ CREATE TABLE decision (
         'escalate', 'undo', 'close', 'reopen')),
     CONSTRAINT decision_label_check CHECK ((action IN ('label', 'adjudicate', 'correct')) = (label
         IS NOT NULL)),
-    CONSTRAINT decision_seconds_check CHECK (seconds >= 0),
-    CONSTRAINT decision_outcome_check CHECK (format < 3 OR (text_digest IS NOT NULL AND outcome IS
-        NOT NULL))
+    CONSTRAINT decision_seconds_check CHECK (seconds >= 0)
 );
 CREATE INDEX decision_decided_at_idx ON decision USING brin (decided_at) WITH (pages_per_range = 16,
     autosummarize = on);
@@ -218,6 +218,7 @@ CREATE TABLE decision_chain (
 CREATE TABLE gold_comment (
     comment_id text PRIMARY KEY,
     text text NOT NULL,
+    salt bytea DEFAULT uuid_send(gen_random_uuid()),
     parent_text text,
     language text,
     platform text,

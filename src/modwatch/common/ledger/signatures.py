@@ -10,6 +10,7 @@ times with it. OpenSSL verifies it, too, with the public key in PEM:
 import base64
 import os
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,11 +18,19 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from modwatch.audits.identities import folded
 from modwatch.common.errors import AuditError
 
 #: Public keys by the folded name of the person.
 Signers = Mapping[str, Ed25519PublicKey]
+
+
+def folded(name: str) -> str:
+    """Return a name as it is compared: without case, width or surrounding space.
+
+    >>> folded(" LAB1 ") == folded("lab1")
+    True
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def make_key(path: Path, passphrase: str = "") -> str:

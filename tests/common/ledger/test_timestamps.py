@@ -10,7 +10,7 @@ import pytest
 from authority import Authority, certificate, make, serving, usual
 
 from modwatch.common.errors import SettingsError, TimestampError
-from modwatch.common.timestamps import read_roots, stamp, verify
+from modwatch.common.ledger.timestamps import read_roots, stamp, verify
 from modwatch.settings import Settings, load_settings
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")

@@ -1,0 +1,200 @@
+"""Hash chains: how an entry is hashed, which texts it binds, and where a chain breaks.
+
+The hash of an entry is the SHA-256 of the hash of the entry before it and of the entry's content, a
+JSON text that includes its position. A text (a comment, a note) enters the content only as a
+commitment, the SHA-256 of a random salt and the text. Salt and text are stored together outside
+the entry: while they exist, they prove what the entry binds; once both are erased, the text cannot
+be guessed from the entry, and the chain still verifies.
+
+Someone who can rewrite a whole chain can forge all of it, so a witness, the heads of all chains, is
+stored out of their reach and compared with the next verification.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from modwatch.common.errors import LedgerError
+
+#: The hash before the first entry.
+GENESIS = bytes(32)
+
+_SALT_BYTES = 16
+
+_MOST_PROBLEMS = 100
+
+
+class Head(NamedTuple):
+    """The last entry of a chain; its position is the chain's length."""
+
+    length: int
+    hash: bytes
+
+
+EMPTY = Head(0, GENESIS)
+
+
+class Entry(NamedTuple):
+    """What a chain consists of: the content of an entry is verified through its hash."""
+
+    chain: int
+    #: From 1.
+    position: int
+    previous_hash: bytes
+    hash: bytes
+    #: The entry's name in messages.
+    place: str
+
+
+def canonical(document: Any) -> str:
+    """Return the one JSON text of a document.
+
+    >>> canonical({"b": "é", "a": [1.0, None]})
+    '{"a":[1.0,null],"b":"\\\\u00e9"}'
+    """
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def entry_hash(previous: bytes, content: str) -> bytes:
+    """Return the hash of an entry.
+
+    >>> entry_hash(GENESIS, "[1]") == entry_hash(GENESIS, "[2]")
+    False
+    """
+    return hashlib.sha256(previous + content.encode()).digest()
+
+
+def new_salt() -> bytes:
+    """Return a random salt, one per text: it is what keeps short texts from being guessed."""
+    return secrets.token_bytes(_SALT_BYTES)
+
+
+def commitment(salt: bytes, text: str) -> bytes:
+    """Return the commitment to a text.
+
+    >>> commitment(bytes(16), "a") == commitment(bytes(16), "b")
+    False
+    """
+    return hashlib.sha256(salt + text.encode()).digest()
+
+
+def opens(committed: bytes | None, salt: bytes | None, text: str | None) -> bool:
+    """Return whether salt and text are those of a commitment, or all three are missing.
+
+    >>> opens(commitment(bytes(16), "a"), bytes(16), "a"), opens(None, None, None)
+    (True, True)
+    >>> opens(None, None, "a")
+    False
+    """
+    if salt is None or text is None:
+        return committed is None and salt is None and text is None
+    return committed == commitment(salt, text)
+
+
+class Verification:
+    """Follows the chains of a ledger in parallel, entry by entry, and collects their problems.
+
+    `witnessed` are heads that must be part of the chains. With `partial`, gaps are allowed. `name`
+    returns the name of a chain for messages.
+    """
+
+    def __init__(
+        self,
+        witnessed: Mapping[int, Head] | None = None,
+        *,
+        partial: bool = False,
+        name: Callable[[int], str] = lambda _: "the chain",
+    ) -> None:
+        self.heads: dict[int, Head] = {}
+        #: One sentence each, the first hundred.
+        self.problems: list[str] = []
+        self._witnessed = witnessed or {}
+        self._partial = partial
+        self._name = name
+
+    def follow(self, entry: Entry, expected: bytes | None) -> None:
+        """Verify `entry`, whose hash must be `expected`; None: no hash fits its content."""
+        last = self.heads.get(entry.chain, EMPTY)
+        if (
+            entry.position != last.length + 1
+            or entry.previous_hash != last.hash
+            or entry.hash != expected
+            or self._witnessed
+        ):
+            self._find_problems(entry, last, expected)
+        self.heads[entry.chain] = Head(entry.position, entry.hash)
+
+    def compare(self, recorded: Mapping[int, Head]) -> None:
+        """Compare the heads with the recorded ones."""
+        for chain in sorted(self.heads.keys() | recorded.keys()):
+            head, record = self.heads.get(chain, EMPTY), recorded.get(chain)
+            if head != record:
+                self.report(
+                    f"{self._name(chain)} ends at position {head.length}, but its recorded end is "
+                    f"{record.length if record else 'none'}"
+                )
+
+    def finish(self) -> None:
+        """Find witnessed entries that are missing."""
+        for chain, seen in sorted(self._witnessed.items()):
+            length = self.heads.get(chain, EMPTY).length
+            if length < seen.length:
+                self.report(
+                    f"{self._name(chain)} ends at position {length}, but the witness covers it up "
+                    f"to {seen.length}"
+                )
+
+    def report(self, problem: str) -> None:
+        """Record `problem`, unless there are too many."""
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def _find_problems(self, entry: Entry, last: Head, expected: bytes | None) -> None:
+        place = entry.place
+        if entry.position <= last.length:
+            self.report(f"{place} is out of order: it comes after position {last.length}")
+        elif entry.position > last.length + 1:
+            if not self._partial:
+                self.report(
+                    f"entries are missing before {place}: the chain was at position {last.length}"
+                )
+        elif entry.previous_hash != last.hash:
+            self.report(f"{place} does not follow the entry before it")
+        if entry.hash != expected:
+            self.report(f"{place} was changed: its hash does not match its content")
+        seen = self._witnessed.get(entry.chain, EMPTY)
+        if seen.length == entry.position and seen.hash != entry.hash:
+            self.report(f"{place} is not the one that was witnessed there")
+
+
+def witness_of(heads: Mapping[int, Head]) -> str:
+    """Return the heads of chains as a line of JSON: `[[chain, length, hash], …]`."""
+    return json.dumps(
+        [[chain, head.length, head.hash.hex()] for chain, head in sorted(heads.items())]
+    )
+
+
+def heads_of(witness: str | None) -> dict[int, Head]:
+    """Return the heads in a witness; raise `LedgerError` if it is invalid.
+
+    >>> heads_of(witness_of({1: Head(2, bytes(32))}))[1].length
+    2
+    """
+    try:
+        return {
+            whole(chain): Head(whole(length), bytes.fromhex(last))
+            for chain, length, last in json.loads("[]" if witness is None else witness)
+        }
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(
+            "the witness is not valid; pass the complete line of JSON from `LogReport.witness`"
+        ) from None
+
+
+def whole(value: object) -> int:
+    """Return `value` if it is an integer; raise TypeError otherwise."""
+    if type(value) is not int:
+        raise TypeError
+    return value
