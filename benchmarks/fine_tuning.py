@@ -32,8 +32,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from modwatch.models.duplicates import near_duplicates
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import Recipe, offline_recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
 
 #: Prevalence of the stream, as published.

@@ -47,13 +47,12 @@ from transformers import BertConfig, BertForSequenceClassification
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from modwatch.models import bfloat16
-from modwatch.models.agreement import agreement
 from modwatch.models.artifact import save
-from modwatch.models.bfloat16 import blocked_attention
-from modwatch.models.memory import BatchLimits, LastingLimits
+from modwatch.models.bfloat16 import agreement, blocked_attention
+from modwatch.models.devices import BatchLimits, LastingLimits
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
 
 Timed = Callable[[], object]

@@ -15,8 +15,8 @@ import torch
 from scoring import invented_texts
 
 from modwatch.models.devices import device_of
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
 
 

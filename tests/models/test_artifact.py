@@ -1,5 +1,6 @@
 """Save, load, refuse: the folder of safetensors and JSON."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,9 +21,9 @@ from transformers import (
 
 from modwatch.common.errors import ModelError
 from modwatch.models.artifact import load, save
+from modwatch.models.encoder import encode
 from modwatch.models.manifest import read_manifest
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
 
 Corpus = tuple[list[str], list[int]]
@@ -132,7 +133,7 @@ def test_changed_file_is_named(artifact_copy: Copy, name: str) -> None:
         load(folder)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"format": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"format": 9}'])
 def test_broken_manifest_is_named(artifact_copy: Copy, content: str) -> None:
     folder = artifact_copy()
     (folder / "modwatch.json").write_text(content)
@@ -149,28 +150,24 @@ def test_a_truncated_file_is_named(artifact_copy: Copy) -> None:
 
 def test_an_artifact_of_another_version_is_named(artifact_copy: Copy) -> None:
     path = artifact_copy() / "modwatch.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
-    with pytest.raises(ModelError, match=r"has format 1, and this version .* reads format 2"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 9}))
+    with pytest.raises(ModelError, match=r"has format 9, and this version .* reads format 1"):
         load(path.parent)
 
 
-def edited(folder: Path, change: Callable[[dict[str, Any]], None], *, digest: bool = True) -> Path:
-    """Edit the manifest in `folder` as JSON; without its digest: as format 2 was at first."""
+def edited(
+    folder: Path, change: Callable[[dict[str, Any]], None], *, rehashed: bool = False
+) -> Path:
+    """Edit the manifest in `folder` as JSON, and its digest if `rehashed`."""
     path = folder / "modwatch.json"
     manifest = json.loads(path.read_text())
     change(manifest)
-    if not digest:
+    if rehashed:
         del manifest["digest"]
+        content = json.dumps(manifest, sort_keys=True)
+        manifest["digest"] = hashlib.sha256(content.encode()).hexdigest()
     path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     return folder
-
-
-def test_an_artifact_of_before_manifests_had_a_digest_is_loaded(
-    artifact_copy: Copy, tiny_artifact: Path
-) -> None:
-    """Nothing else of format 2 has changed: the manifest without its digest is what was written."""
-    folder = edited(artifact_copy(), lambda _: None, digest=False)
-    assert load(folder).digest == load(tiny_artifact).digest
 
 
 @pytest.mark.parametrize(
@@ -206,7 +203,7 @@ def test_an_impossible_calibration_is_named(
     artifact_copy: Copy, change: dict[str, Any], message: str
 ) -> None:
     folder = edited(
-        artifact_copy(), lambda manifest: manifest["calibration"].update(change), digest=False
+        artifact_copy(), lambda manifest: manifest["calibration"].update(change), rehashed=True
     )
     with pytest.raises(ModelError, match=rf"modwatch\.json.*{message}"):
         load(folder)
@@ -215,7 +212,7 @@ def test_an_impossible_calibration_is_named(
 @pytest.mark.parametrize("threshold", [1.5, -0.1, float("nan")])
 def test_an_impossible_threshold_is_named(artifact_copy: Copy, threshold: float) -> None:
     folder = edited(
-        artifact_copy(), lambda manifest: manifest.update(threshold=threshold), digest=False
+        artifact_copy(), lambda manifest: manifest.update(threshold=threshold), rehashed=True
     )
     with pytest.raises(ModelError, match=r"modwatch\.json has the threshold .* no probability"):
         load(folder)
@@ -225,7 +222,7 @@ def test_manifest_of_another_recipe_does_not_fit(artifact_copy: Copy) -> None:
     folder = edited(
         artifact_copy(),
         lambda manifest: manifest["recipe"].update(random_features=32),
-        digest=False,
+        rehashed=True,
     )
     with pytest.raises(ModelError, match=r"head\.safetensors does not fit"):
         load(folder)

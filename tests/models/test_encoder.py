@@ -12,11 +12,14 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5C
 
 from modwatch.common.errors import ModelError
 from modwatch.models.encoder import (
+    encode,
     hidden_states,
     longest_input,
     pool,
     pretrained_encoder,
+    pretrained_tokenizer,
     small_encoder,
+    train_tokenizer,
 )
 from modwatch.models.recipe import Pooling, Recipe
 
@@ -102,7 +105,7 @@ import time
 time.sleep = lambda _: None
 from modwatch.common.errors import ModelError
 from modwatch.models.encoder import pretrained_encoder
-from modwatch.models.tokenizer import pretrained_tokenizer
+from modwatch.models.encoder import pretrained_tokenizer
 for load in (pretrained_tokenizer, pretrained_encoder):
     try:
         load("nobody/nothing")
@@ -122,3 +125,42 @@ def test_positions_of_roberta_begin_behind_the_padding() -> None:
     config = RobertaConfig(vocab_size=9, max_position_embeddings=514, pad_token_id=1, **sizes)
     assert longest_input(RobertaModel(config)) == 512
     assert longest_input(BertModel(BertConfig(vocab_size=9, **sizes))) == 512
+
+
+HOSTILE = ["", "\x00", "🙂🙃", "שלום עולם", "‮desrever", "   \n\t ", "a" * 50_000, "<script>"]
+
+
+def test_every_text_has_subwords_and_no_more_than_asked(
+    corpus: tuple[list[str], list[int]],
+) -> None:
+    tokenizer = train_tokenizer(corpus[0], Recipe(vocab_size=120))
+    ids = encode(tokenizer, HOSTILE, max_length=12)
+    assert len(ids) == len(HOSTILE)
+    assert all(1 <= len(sequence) <= 12 for sequence in ids)
+    assert tokenizer.pad_token_id != tokenizer.unk_token_id
+
+
+def test_case_accents_and_spacing_are_folded(corpus: tuple[list[str], list[int]]) -> None:
+    tokenizer = train_tokenizer(corpus[0], Recipe(vocab_size=120))
+    one, other = encode(tokenizer, ["the gardén", " THE\n garden"], max_length=12)
+    assert one == other
+
+
+def test_same_texts_same_tokenizer(corpus: tuple[list[str], list[int]]) -> None:
+    recipe = Recipe(vocab_size=120)
+    first, second = (
+        train_tokenizer(corpus[0], recipe).backend_tokenizer.to_str() for _ in range(2)
+    )
+    assert first == second
+
+
+def test_no_texts_no_ids(corpus: tuple[list[str], list[int]]) -> None:
+    assert encode(train_tokenizer(corpus[0], Recipe(vocab_size=120)), [], max_length=4) == []
+
+
+def test_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    for content in ("{", "[]", "\x00"):
+        path.write_text(content)
+        with pytest.raises(ModelError, match=r"not a Hugging Face tokenizer.*tokenizer\.json"):
+            pretrained_tokenizer(tmp_path)

@@ -14,8 +14,8 @@ from modwatch.models.batches import on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.classifier import Predictor, build_classifier
 from modwatch.models.devices import device_of, devices_of
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import METHODS, Recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
 
 pytestmark = [

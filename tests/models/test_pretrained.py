@@ -10,9 +10,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from models.conftest import tiny_corpus
 from modwatch.models.artifact import load, save
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import METHODS, Recipe
 from modwatch.models.scoring.local import LocalScorer
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"

@@ -32,12 +32,6 @@ def test_json_round_trip() -> None:
     assert Recipe.from_json(recipe.to_json(), origin=Path("x")) == recipe
 
 
-def test_a_recipe_kept_before_the_linear_kernel_existed_has_none() -> None:
-    kept = {key: value for key, value in Recipe().to_json().items() if key != "linear_kernel"}
-    assert not Recipe.from_json(kept, origin=Path("x")).linear_kernel
-    assert Recipe().linear_kernel
-
-
 def test_json_of_another_version_names_file_and_field() -> None:
     with pytest.raises(ModelError, match=r"x/modwatch\.json.*warp_speed"):
         Recipe.from_json({"warp_speed": 9}, origin=Path("x/modwatch.json"))

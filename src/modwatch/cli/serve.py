@@ -1,14 +1,13 @@
-"""`modwatch serve` and `modwatch profile-scorer`: the scorer of this installation."""
+"""`modwatch serve`: the model server of this installation."""
 
 import argparse
 import ipaddress
 import logging
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, day, open_resources
-from modwatch.common.errors import ModelError, SettingsError
+from modwatch.cli.arguments import add_command, open_resources
+from modwatch.common.errors import SettingsError
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
@@ -43,14 +42,6 @@ def add_scorer(commands: Any) -> None:
     )
     ray.add_argument("--address", help="a Ray cluster; default: RAY_ADDRESS, or start Ray here")
 
-    text = "measure how fast the champion scores, and where its time goes"
-    profile = add_command(commands, "profile-scorer", _profile, text)
-    profile.add_argument(
-        "--day", type=day, help="whose comments, YYYY-MM-DD, UTC; default: the last in the lake"
-    )
-    profile.add_argument("--comments", type=int, default=2_000, help="at most; default: 2000")
-    profile.add_argument("--html", type=Path, help="write a page with a roofline picture here")
-
 
 def _serve(options: argparse.Namespace) -> None:
     """Serve the champion, and the versions that days were planned with."""
@@ -69,8 +60,7 @@ def _serve(options: argparse.Namespace) -> None:
 
 def _serve_here(options: argparse.Namespace, at: "Resources") -> None:
     """Serve as this process."""
-    from modwatch.installation.model_server import open_server
-    from modwatch.installation.serve_model import serve
+    from modwatch.installation.model_server import open_server, serve
     from modwatch.models.serving.telemetry import ProcessTelemetry
 
     given = [
@@ -85,7 +75,7 @@ def _serve_replicas(options: argparse.Namespace, at: "Resources") -> None:
     """Serve as replicas on Ray."""
     from pydantic import ValidationError
 
-    from modwatch.models.serving.ray_environment import prepare_ray
+    from modwatch.installation.model_server import prepare_ray
 
     address = options.address or os.environ.get("RAY_ADDRESS")
     prepare_ray(address)
@@ -107,29 +97,6 @@ def _serve_replicas(options: argparse.Namespace, at: "Resources") -> None:
         metrics_port=options.metrics_port or _METRICS_PORT,
         address=address,
     )
-
-
-def _profile(options: argparse.Namespace) -> None:
-    """Profile the champion on this machine, in process, with comments of the lake."""
-    from modwatch.models.scoring.local import LocalScorer
-    from modwatch.models.scoring.profiling import profile
-
-    with open_resources() as at:
-        wanted = options.day or max(at.lake.days("comments"), default=None)
-        texts = list[str]()
-        batches = at.lake.read("comments", wanted, columns=["text"]) if wanted else ()
-        for batch in batches:
-            texts += batch.column("text").to_pylist()[: options.comments - len(texts)]
-        scorer = at.local_scorer(at.champion_version())
-        if not isinstance(scorer, LocalScorer):
-            raise ModelError("only models that Modwatch trained can be profiled")
-        found = profile(scorer, texts)
-    print("\n".join(found.lines()))
-    if options.html is not None:
-        from modwatch.models.scoring.profile_page import profile_page
-
-        options.html.write_text(profile_page(found), "utf-8")
-        print(f"page: {options.html}")
 
 
 def _is_loopback(host: str) -> bool:

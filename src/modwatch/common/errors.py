@@ -4,7 +4,6 @@
     ├── SettingsError        a setting, or a combination of settings, is invalid
     ├── SourceError          the source of comments cannot be read
     ├── LakeError            a table or file of the lake cannot be read or written
-    │   └── OutdatedTableError   an older version stored the table; its task has to run again
     ├── CheckError           a validation cannot be carried out, or its stored result not read
     ├── DayRejectedError     the validation of a day failed; nothing of it was published
     ├── ModelError           a model artifact is invalid or does not match its configuration
@@ -51,10 +50,6 @@ class SourceError(ModwatchError):
 
 class LakeError(ModwatchError):
     """The lake cannot be read or written; check MODWATCH_LAKE and its permissions."""
-
-
-class OutdatedTableError(LakeError):
-    """An older version stored the table, with less; run the task again that the message names."""
 
 
 class CheckError(ModwatchError):

@@ -9,7 +9,9 @@ refuses what is too much. It reads the settings of its own node.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import ExitStack
+from threading import Event, Thread
 from typing import Any, Self
 
 import ray
@@ -18,24 +20,112 @@ from ray import serve
 from ray.serve import Application
 from ray.serve._private import replica
 from ray.serve.config import RequestRouterConfig
+from ray.serve.metrics import Counter, Gauge, Histogram
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modwatch.common.errors import ModelError, SettingsError
 from modwatch.installation.model_server import open_server
 from modwatch.installation.resources import open_resources
-from modwatch.models.serving.admission import Admission
 from modwatch.models.serving.batching import OverloadedError
 from modwatch.models.serving.models import ServedModel
-from modwatch.models.serving.ray_telemetry import RayTelemetry
-from modwatch.models.serving.telemetry import Telemetry
+from modwatch.models.serving.telemetry import COUNTERS, HISTOGRAMS, WAITING, Telemetry
 
+#: Is answered while the application drains: the process lives.
+_LIVE = "/v2/health/live"
+_RETRY_SECONDS = "1"
 #: A text for the health check; it is no comment.
 _PROBE = "Is the model in working order?"
-_ROUTER = "modwatch.models.serving.ray_routing.AnyNodeRouter"
+_ROUTER = "modwatch.installation.ray_routing.AnyNodeRouter"
 #: A comment in the same batch may be what fails; the next batch has others.
 _PROBES = 2
 _PROBE_SECONDS = 0.5
 #: For a health check, in which a batch is scored: some seconds on a slow CPU.
 _CHECK_SECONDS = 60.0
+
+#: Between two reports of the waiting texts; a gauge that is not reported is not exported.
+_SECONDS = 1.0
+
+
+class RayTelemetry(Telemetry):
+    """The metrics of this replica; Ray adds the tags `application`, `deployment` and `replica`.
+
+    Ray's exporters show them with the prefix `ray_`.
+    """
+
+    def __init__(self) -> None:
+        self._histograms = {
+            name: Histogram(name, meaning, boundaries=list(buckets))
+            for name, (meaning, buckets) in HISTOGRAMS.items()
+        }
+        self._counters = {name: Counter(name, meaning) for name, meaning in COUNTERS.items()}
+        self._waiting = Gauge(*WAITING)
+        self._closed = Event()
+
+    def watch(self, waiting: Callable[[], int]) -> None:
+        """Ask `waiting` every second, until `close`."""
+
+        def report() -> None:
+            while not self._closed.is_set():
+                self._waiting.set(waiting())
+                self._closed.wait(_SECONDS)
+
+        Thread(target=report, name="waiting-texts", daemon=True).start()
+
+    def close(self) -> None:
+        """Report the waiting texts no more."""
+        self._closed.set()
+
+    def page(self) -> None:
+        """There is none: the proxy would show the metrics of any one replica."""
+
+    def _observe(self, name: str, value: float) -> None:
+        self._histograms[name].observe(value)
+
+    def _count(self, name: str, value: float) -> None:
+        if value > 0:  # Ray accepts no other
+            self._counters[name].inc(value)
+
+
+class Admission:
+    """An ASGI application that hands requests to another until it drains.
+
+    While it drains, new requests are answered with 503 and `Retry-After`, and those that it had
+    taken before are answered.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._taken = 0
+        self._draining = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif self._draining and scope["path"] != _LIVE:
+            error = {"error": "the server shuts down; send the request again"}
+            headers = {"Retry-After": _RETRY_SECONDS}
+            await JSONResponse(error, 503, headers=headers)(scope, receive, send)
+        else:
+            await self._answer(scope, receive, send)
+
+    async def drain(self) -> None:
+        """Take no more requests; return when all that were taken are answered."""
+        self._draining = True
+        await self._idle.wait()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._taken += 1
+        self._idle.clear()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._taken -= 1
+            if not self._taken:
+                self._idle.set()
 
 
 class RayOptions(BaseModel):

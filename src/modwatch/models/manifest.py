@@ -7,7 +7,7 @@ from typing import Any
 
 from modwatch.common.errors import ModelError
 
-FORMAT = 2
+FORMAT = 1
 MANIFEST = "modwatch.json"
 HEAD = "head.safetensors"
 #: The remedy for an artifact that is not what was saved.
@@ -37,7 +37,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> dict[str, Any]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return modwatch.json of an artifact; ModelError when it is missing or invalid.
 
-    Its own digest protects it against accidents; it has none if an earlier version wrote it.
+    Its own digest protects it against accidents.
     """
     path = folder / MANIFEST
     try:
@@ -56,7 +56,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not complete:
         raise ModelError(f"{path} is not complete; {AGAIN}")
     content = {key: value for key, value in manifest.items() if key != "digest"}
-    if manifest.get("digest", _digest(content)) != _digest(content):
+    if manifest.get("digest") != _digest(content):
         raise ModelError(f"{path} differs from its own digest; {AGAIN}")
     return content
 

@@ -18,10 +18,15 @@ from transformers import PreTrainedTokenizerFast
 
 from modwatch.common.errors import ModelError
 from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
-from modwatch.models.devices import has_bf16
-from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder
+from modwatch.models.devices import has_bf16, within_memory
+from modwatch.models.encoder import (
+    longest_input,
+    pretrained_encoder,
+    pretrained_tokenizer,
+    small_encoder,
+    train_tokenizer,
+)
 from modwatch.models.heads import SNGPHead
-from modwatch.models.memory import within_memory
 from modwatch.models.optimisation import (
     Fit,
     Point,
@@ -32,7 +37,6 @@ from modwatch.models.optimisation import (
     limits_of,
 )
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import pretrained_tokenizer, train_tokenizer
 
 #: Called after each step.
 OnStep = Callable[[Progress], None]

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader
 from transformers import (
     EarlyStoppingCallback,
@@ -27,24 +28,44 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from modwatch.common.errors import ModelError
 from modwatch.models.batches import ShuffledBuckets, padded
 from modwatch.models.classifier import Classifier, Predictor
-from modwatch.models.devices import has_bf16
+from modwatch.models.devices import BatchLimits, has_bf16, within_memory
 from modwatch.models.encoder import quiet
 from modwatch.models.heads import SNGPHead
-from modwatch.models.losses import loss_of
-from modwatch.models.memory import BatchLimits, within_memory
 from modwatch.models.recipe import Recipe
 
 Ids = list[list[int]]
-
 #: Of a curve: `step`, and `loss` with `learning_rate`, or `average_precision`, or all.
 Point = dict[str, float]
-
 #: Written last into a checkpoint, so that one without it is incomplete.
 _COMPLETE = "complete"
 #: Seconds between checkpoints, beside those of the evaluations.
 _CHECKPOINT_SECONDS = 300.0
 #: Most rows of a batch that a message names.
 _NAMED = 8
+
+
+def loss_of(recipe: Recipe, logit: Tensor, target: Tensor) -> Tensor:
+    """Return the mean loss of the recipe over N comments.
+
+    Focal loss (Lin et al. 2017, Eq. 5, without its constant; Kivlichan et al. 2021, section 5)
+    multiplies the cross-entropy with |y − p|^γ, which is (1 − p_t)^γ for labels, so that easy
+    comments count less. `positive_weight` multiplies the part of toxic comments.
+
+    Args:
+        logit: (N,).
+        target: (N,) in [0, 1].
+
+    >>> easy_and_hard = torch.tensor([4.0, -4.0]), torch.ones(2)
+    >>> plain = loss_of(Recipe(loss="cross_entropy"), *easy_and_hard)
+    >>> bool(loss_of(Recipe(loss="focal", focal_gamma=0.0), *easy_and_hard) == plain)
+    True
+    """
+    weight = torch.tensor(recipe.positive_weight, device=logit.device)
+    logit, target = logit.float(), target.float()
+    loss = binary_cross_entropy_with_logits(logit, target, pos_weight=weight, reduction="none")
+    if recipe.loss == "focal" and recipe.focal_gamma:
+        loss = loss * (target - torch.sigmoid(logit)).abs() ** recipe.focal_gamma
+    return loss.mean()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,12 +146,12 @@ class Recipe:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], *, origin: Path) -> "Recipe":
-        """Return the recipe of `to_json`, also of an earlier version.
+        """Return the recipe of `to_json`.
 
         ModelError names `origin` when a field is unknown.
         """
         try:
-            return cls(**(_EARLIER | values))
+            return cls(**values)
         except TypeError as exc:
             known = {field.name for field in fields(cls)}
             unknown = ", ".join(sorted(set(values) - known)) or "none"
@@ -182,9 +182,6 @@ def offline_recipe(**changes: Any) -> Recipe:
     }
     return Recipe(**(values | changes))
 
-
-#: What recipes did that were kept before these fields existed.
-_EARLIER: dict[str, Any] = {"linear_kernel": False}
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "method": METHODS,

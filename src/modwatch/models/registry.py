@@ -339,8 +339,7 @@ def stored_reference(
 ) -> Mapping[str, Any]:
     """Return the `TrainingFacts.reference` of a version, from its manifest alone.
 
-    Empty for a model of others, and for one that an earlier version of Modwatch trained. Raises as
-    `fetch`.
+    Empty for a model of others. Raises as `fetch`.
     """
     from mlflow.artifacts import download_artifacts
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 
 from modwatch import statistics as metrics
 from modwatch.common.errors import ModelError
-from modwatch.models.agreement import Agreement, agreement
+from modwatch.models.bfloat16 import Agreement, agreement
 from modwatch.models.calibration import (
     METHODS,
     Calibration,
@@ -30,14 +30,13 @@ from modwatch.models.calibration import (
     shifted,
 )
 from modwatch.models.classifier import Classifier, Predictor, padding_id
-from modwatch.models.devices import has_bf16
-from modwatch.models.memory import BatchLimits, within_memory
+from modwatch.models.devices import BatchLimits, has_bf16, within_memory
+from modwatch.models.encoder import encode
 from modwatch.models.networks import OnPoint, OnStep, fit_networks, starting_point
 from modwatch.models.optimisation import Ids, Split
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
 from modwatch.models.reference import held_out_profile, to_json
-from modwatch.models.tokenizer import encode
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +74,7 @@ class TrainingFacts:
     #: `Agreement` of bfloat16 and fp32 on held-out comments; empty where it was not measured: the
     #: device has no fast bfloat16, or the encoder no layers.
     bf16: dict[str, float] = field(default_factory=dict)
-    #: Held-out comments as the model scores them, from `reference.to_json`; empty in the artifacts
-    #: of earlier versions.
+    #: Held-out comments as the model scores them, from `reference.to_json`.
     reference: dict[str, Any] = field(default_factory=dict)
 
     @property

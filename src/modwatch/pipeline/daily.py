@@ -119,14 +119,19 @@ def score_shard(
     again, if they have exactly the comments of this plan, with the same texts. Scores that the
     source brought are taken as they are.
     """
-    from modwatch.models.scoring import own
-    from modwatch.models.scoring.shards import ScoresOnce, score_rows, store_shard
+    from modwatch.models.scoring.shards import (
+        OWN_COLUMNS,
+        ScoresOnce,
+        own_scores,
+        score_rows,
+        store_shard,
+    )
 
     columns = _scored_columns(resources, day)
 
     def scoring() -> Callable[["pa.RecordBatch"], "pa.RecordBatch"]:
-        if columns == own.COLUMNS:
-            return partial(own.own_scores, day=day)
+        if columns == OWN_COLUMNS:
+            return partial(own_scores, day=day)
         return partial(score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day)
 
     return store_shard(
@@ -439,16 +444,16 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
 
 def _own_version(resources: "Resources", day: datetime.date) -> str | None:
     """Return the model version of scores that the source brought; None: a model scores the day."""
-    from modwatch.models.scoring.own import own_version
+    from modwatch.models.scoring.shards import own_version
 
     return own_version(resources.lake.read("comments", day, columns=["model_version"]))
 
 
 def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ...]:
     """Return the columns of the day's comments that its scores are made from."""
-    from modwatch.models.scoring import own
+    from modwatch.models.scoring.shards import OWN_COLUMNS
 
-    return ("comment_id", "text") if _own_version(resources, day) is None else own.COLUMNS
+    return ("comment_id", "text") if _own_version(resources, day) is None else OWN_COLUMNS
 
 
 def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":

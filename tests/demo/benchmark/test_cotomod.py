@@ -23,8 +23,8 @@ from modwatch.demo.benchmark import paper
 from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.evaluation import FINDING_FRACTIONS, TABLE_METRICS, advantage
 from modwatch.demo.benchmark.runs import Bench, Run, planned
+from modwatch.models.encoder import encode
 from modwatch.models.recipe import LOSSES, METHODS, Recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import train
 from modwatch.statistics.collaboration.collaborative import METRICS, REVIEW_FRACTIONS
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from transformers import BertConfig
 
 from modwatch.common.errors import ModelError
-from modwatch.models import memory
+from modwatch.models import devices
 from modwatch.models.artifact import LoadedModel, load
 from modwatch.models.batches import Batch
-from modwatch.models.scoring import engine, local
+from modwatch.models.scoring import local
+from modwatch.models.scoring import scorer as scorer_module
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.scoring.scorer import Predictions, Scorer
 
@@ -97,7 +98,7 @@ def test_company_and_order_do_not_matter(scorer: LocalScorer, order: list[int]) 
 def test_chunks_do_not_matter(scorer: LocalScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = mixed(100)
     whole = columns(scorer.score(texts))
-    monkeypatch.setattr(engine, "WINDOW", 7)
+    monkeypatch.setattr(scorer_module, "WINDOW", 7)
     assert np.abs(columns(scorer.score(texts)) - whole).max() <= 1e-6
 
 
@@ -117,7 +118,7 @@ def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: 
 def test_a_shortage_of_memory_halves_batches_until_it_is_over(
     scoring_artifact: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_SUCCESSES", 2)
+    monkeypatch.setattr(devices, "_SUCCESSES", 2)
     scorer = LocalScorer(scoring_artifact, model_version="7")
     texts, most = mixed(200), scorer.limits
     expected = scorer.score(texts)

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.common.errors import OutdatedTableError
-from modwatch.data.lake.schemas import STAGED_SCORES
+from modwatch.data.lake.schemas import COMMENTS, SCORES, STAGED_SCORES
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.scoring.scorer import Predictions
 from modwatch.models.scoring.shards import (
     ScoresOnce,
     digests,
+    own_scores,
+    own_version,
     pieces,
     score_rows,
     shards,
@@ -57,12 +57,6 @@ def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_to
     assert all(
         size[rows.start // 2 : -(-rows.stop // 2)].sum() <= even + 2 * size.max() for rows in found
     )
-
-
-def test_a_day_without_row_numbers_is_refused_with_the_remedy() -> None:
-    rows = [{"row": 0, "text": "a"}, {"row": None, "text": "b"}]
-    with pytest.raises(OutdatedTableError, match="run check_comments of the day again"):
-        shards([pa.RecordBatch.from_pylist(rows)], shard_tokens=9)
 
 
 def test_the_texts_of_a_day_are_not_kept() -> None:
@@ -145,3 +139,43 @@ def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     empty = batch(["a"]).slice(0, 0)
     assert score_rows(empty, scorer, day=DAY).num_rows == 0
+
+
+def comments(*rows: dict[str, object]) -> pa.RecordBatch:
+    plain = {
+        "dt": DAY,
+        "created_at": datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC),
+        "text": "words",
+    }
+    named = [{"comment_id": f"c{number}", **plain, **row} for number, row in enumerate(rows)]
+    return pa.RecordBatch.from_pylist(named, schema=COMMENTS)
+
+
+def test_scores_are_taken_as_they_are() -> None:
+    batch = comments(
+        {"prob": 0.9, "model_version": "v7", "flagged": False},
+        {"prob": 0.25, "model_version": "v7", "flagged": True},
+    )
+    scores = own_scores(batch, day=DAY)
+    assert scores.schema == SCORES
+    assert scores.column("flagged").to_pylist() == [False, True]
+    assert scores.column("prob").to_pylist() == [np.float32(0.9), 0.25]
+    assert np.allclose(scores.column("uncertainty").to_numpy(), [0.09, 0.1875])
+    for name in ("model_variance", "mutual_information"):
+        assert scores.column(name).to_pylist() == [0, 0]
+    assert scores.column("threshold").null_count == 2
+    assert set(scores.column("model_version").to_pylist()) == {"v7"}
+    assert set(scores.column("role").to_pylist()) == {"champion"}
+
+
+def test_a_missing_probability_is_left_to_validation() -> None:
+    scores = own_scores(comments({"model_version": "v7", "flagged": False}), day=DAY)
+    assert np.isnan(scores.column("prob").to_numpy()).all()
+
+
+def test_the_first_comment_tells_who_scored_the_day() -> None:
+    empty, row = comments(), comments({"model_version": "v7"})
+    assert own_version([empty, row]) == "v7"
+    assert own_version([comments({})]) is None
+    assert own_version([empty]) is None
+    assert own_version([]) is None

@@ -180,7 +180,6 @@ def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None
     ("error", "action"),
     [
         (errors.LakeError(), RetryAction.DEFAULT),
-        (errors.OutdatedTableError(), RetryAction.FAIL),
         (errors.DesignError(), RetryAction.FAIL),
         (errors.RoutingOutdatedError(), RetryAction.DEFAULT),
         (errors.NoChampionError(), RetryAction.FAIL),

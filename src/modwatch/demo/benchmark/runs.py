@@ -32,9 +32,9 @@ from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.evaluation import DRAWS, advantage_draws, evaluated
 from modwatch.demo.benchmark.paper import DOMAINS
 from modwatch.demo.benchmark.timing import TimeLeft
+from modwatch.models.encoder import encode
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import LOSSES, METHODS, Loss, Method, Recipe
-from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, library_versions, train
 
 #: Of the files of a run: another format is another digest.

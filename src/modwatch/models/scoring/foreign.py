@@ -20,10 +20,8 @@ from modwatch.common.errors import ModelError
 from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
-from modwatch.models.encoder import longest_input, reading
-from modwatch.models.scoring.engine import Ids, score_in_windows
-from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Predictions
-from modwatch.models.tokenizer import encode, pretrained_tokenizer
+from modwatch.models.encoder import encode, longest_input, pretrained_tokenizer, reading
+from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Ids, Predictions, score_in_windows
 
 #: Parts of the names that classifiers give to the class of toxic texts.
 _TOXIC = ("toxic", "hate", "offens", "abus", "harm", "insult", "label_1")

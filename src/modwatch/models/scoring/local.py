@@ -11,12 +11,10 @@ from transformers import PreTrainedModel
 
 from modwatch.common.errors import ModelError
 from modwatch.models.artifact import load
-from modwatch.models.devices import device_of, has_bf16
-from modwatch.models.memory import BatchLimits, LastingLimits
+from modwatch.models.devices import BatchLimits, LastingLimits, device_of, has_bf16
+from modwatch.models.encoder import encode
 from modwatch.models.posterior import LogitPosterior
-from modwatch.models.scoring.engine import Ids, score_in_windows
-from modwatch.models.scoring.scorer import Predictions
-from modwatch.models.tokenizer import encode
+from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
 
 Precision = Literal["auto", "fp32", "bf16"]
 

@@ -11,10 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.common.errors import ModelError, OutdatedTableError
+from modwatch.common.errors import ModelError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.models.scoring.scorer import Predictions, Scorer
+
+#: Columns of `comments` that hold them.
+OWN_COLUMNS = ("comment_id", "prob", "model_version", "flagged")
 
 #: Bytes of UTF-8 a subword, roughly, and the most subwords that models read of a comment.
 _BYTES_PER_SUBWORD = 4
@@ -52,9 +55,6 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
     Args:
         batches: the comments of the day in any order, with `row` and `text`.
         shard_tokens: positive.
-
-    Raises:
-        OutdatedTableError: an older version of Modwatch stored the comments, without numbers.
     """
     parts = [_rows_and_subwords(batch) for batch in batches if batch.num_rows]
     if not parts:
@@ -70,12 +70,7 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
 
 def _rows_and_subwords(comments: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the row and the subwords of each comment, without memory of the batch."""
-    row = comments.column("row")
-    if row.null_count:
-        raise OutdatedTableError(
-            "the day's comments have no row numbers; run check_comments of the day again"
-        )
-    return row.to_numpy().copy(), subwords(comments.column("text"))
+    return comments.column("row").to_numpy().copy(), subwords(comments.column("text"))
 
 
 def pieces(shard: range) -> dict[int, range]:
@@ -105,12 +100,12 @@ def digests(comments: pa.RecordBatch) -> NDArray[np.int64]:
 def stale_scores(scored: Iterable[pa.Array], comments: Iterable[NDArray[np.int64]]) -> int:
     """Return how many scores are not of a comment as it is now, from the digests of both.
 
-    >>> stale_scores([pa.array([7, 8]), pa.array([9, None])], [np.array([9, 8, 6])])
+    >>> stale_scores([pa.array([7, 8]), pa.array([9, 5])], [np.array([9, 8, 6])])
     2
     """
     none = np.empty(0, np.int64)
-    filled = (pc.fill_null(chunk, 0).to_numpy() for chunk in scored)  # null: an older version's
-    of_scores, of_comments = (np.concatenate([none, *chunks]) for chunks in (filled, comments))
+    hashes = (chunk.to_numpy() for chunk in scored)
+    of_scores, of_comments = (np.concatenate([none, *chunks]) for chunks in (hashes, comments))
     return int(np.isin(of_scores, of_comments, invert=True).sum())
 
 
@@ -277,3 +272,34 @@ def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:
             f"version {version} returns values outside [0, 1]; remove its alias in MLflow"
         )
     return scores
+
+
+def own_version(comments: Iterable[pa.RecordBatch]) -> str | None:
+    """Return the model version of a day whose scores the source brought; None: a model scores it.
+
+    A validated day has such scores for all comments or for none, so that the first one tells.
+
+    Args:
+        comments: rows of `comments` with `model_version`; read up to the first row.
+    """
+    first = next((batch for batch in comments if batch.num_rows), None)
+    version = None if first is None else first.column("model_version")[0].as_py()
+    return None if version is None else str(version)
+
+
+def own_scores(batch: pa.RecordBatch, *, day: datetime.date) -> pa.RecordBatch:
+    """Return the scores that came with a batch of comments, as SCORES.
+
+    Decisions are taken as they are, and there is no threshold. The uncertainty is p(1−p), without
+    model variance and mutual information, as of a deterministic model.
+    """
+    prob = pc.fill_null(batch.column("prob"), float("nan")).to_numpy().astype(np.float32)
+    return score_batch(
+        batch,
+        Predictions.certain(prob),
+        day=day,
+        role="champion",
+        model_version=batch.column("model_version"),
+        flagged=batch.column("flagged"),
+        threshold=pa.nulls(batch.num_rows, pa.float64()),
+    )

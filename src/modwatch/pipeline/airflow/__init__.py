@@ -33,7 +33,6 @@ _NOT_RETRIED = [
     "modwatch.common.errors.DesignError",
     "modwatch.common.errors.DsaReportError",
     "modwatch.common.errors.ModelError",
-    "modwatch.common.errors.OutdatedTableError",
     "modwatch.common.errors.SettingsError",
     "modwatch.common.errors.SourceError",
 ]

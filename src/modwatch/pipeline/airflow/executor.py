@@ -64,7 +64,7 @@ def preload(settings: Settings) -> None:
 def _scoring(settings: Settings) -> str:
     """Return the module that scores; only the one of a local model has PyTorch."""
     if settings.own_scores:
-        return "modwatch.models.scoring.own"
+        return "modwatch.models.scoring.shards"
     return f"modwatch.models.scoring.{'opening' if settings.scorer == 'local' else 'remote'}"
 
 

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.models.losses import loss_of
+from modwatch.models.optimisation import loss_of
 from modwatch.models.recipe import Recipe
 
 logits = st.lists(st.floats(-20, 20), min_size=1, max_size=8)

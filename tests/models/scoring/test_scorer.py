@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.models.scoring import engine
-from modwatch.models.scoring.engine import Ids, score_in_windows
-from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.scoring import scorer
+from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
 
 
 def split(texts: Sequence[str]) -> Ids:
@@ -32,7 +31,7 @@ def test_order_and_equal_texts(texts: list[str], window: int) -> None:
         return lengths(ids)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "WINDOW", window)
+        patch.setattr(scorer, "WINDOW", window)
         found = score_in_windows(texts, tokenize=split, predict=predict)
     assert found.prob.tolist() == [len(text) for text in texts]
     assert found.model_variance.tolist() == [len(text) + 1 for text in texts]
@@ -43,7 +42,7 @@ def test_order_and_equal_texts(texts: list[str], window: int) -> None:
 def test_the_next_window_is_tokenised_while_the_model_predicts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine, "WINDOW", 1)
+    monkeypatch.setattr(scorer, "WINDOW", 1)
     begun = {text: threading.Event() for text in "abc"}
 
     def tokenize(texts: Sequence[str]) -> Ids:
@@ -60,7 +59,7 @@ def test_the_next_window_is_tokenised_while_the_model_predicts(
 
 @pytest.mark.parametrize("fails", ["tokenize", "predict"])
 def test_a_failure_is_raised(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "WINDOW", 1)
+    monkeypatch.setattr(scorer, "WINDOW", 1)
 
     def fail(given: object) -> Predictions:
         raise ValueError("it failed")
@@ -71,7 +70,7 @@ def test_a_failure_is_raised(fails: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_two_windows_at_most_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "WINDOW", 10)
+    monkeypatch.setattr(scorer, "WINDOW", 10)
     texts = [str(number) for number in range(400)]
 
     def tokenize(texts: Sequence[str]) -> Ids:

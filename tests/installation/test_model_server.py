@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 
 from installation import MONDAY, Installation
-from modwatch.cli.main import main
 from modwatch.common.connections import listen
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import open_resources
@@ -137,24 +135,6 @@ def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> N
         assert server.wait(timeout=60) == 1
         assert server.stderr is not None
         assert b"MODWATCH_SCORER_TOKEN" in server.stderr.read()
-
-
-def test_the_champion_is_profiled_with_the_comments_of_the_lake(
-    install: Install,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    home = install()
-    for name, value in home.env.items():
-        monkeypatch.setenv(name, value)
-    assert main(["profile-scorer"]) == 1
-    assert "no comments" in capsys.readouterr().err
-    home.run("ingest", "check_comments")
-    page = tmp_path / "profile.html"
-    assert main(["profile-scorer", "--comments", "30", "--html", str(page)]) == 0
-    assert "30 comments" in capsys.readouterr().out
-    assert "Roofline" in page.read_text("utf-8")
 
 
 def test_a_taken_port_is_named(install: Install) -> None:

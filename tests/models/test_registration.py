@@ -7,8 +7,8 @@ from itertools import count
 
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
+from modwatch.models.registration import TrainingProgress
 from modwatch.models.training import train
-from modwatch.models.training_progress import TrainingProgress
 
 
 class Terminal(io.StringIO):

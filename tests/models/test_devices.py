@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from modwatch.common.errors import ModelError
-from modwatch.models import memory
-from modwatch.models.memory import BatchLimits, LastingLimits
+from modwatch.models import devices
+from modwatch.models.devices import BatchLimits, LastingLimits
 
 CPU = torch.device("cpu")
 MOST = BatchLimits(batch_size=15, batch_tokens=1_001)
@@ -30,7 +30,7 @@ class Machine:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> LastingLimits:
-    monkeypatch.setattr(memory, "_SUCCESSES", 3)
+    monkeypatch.setattr(devices, "_SUCCESSES", 3)
     return LastingLimits(MOST)
 
 
