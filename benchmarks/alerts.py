@@ -50,7 +50,7 @@ from modwatch.monitoring.incidents.causes import evaluate_rules
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
 from modwatch.monitoring.incidents.metrics import flagged_share_excess
 from modwatch.monitoring.incidents.rules import load_rules
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.drift.change_points import MINIMUM_BEFORE
 from modwatch.statistics.drift.distance import Effect, population_stability_index, share_change
 from modwatch.statistics.intervals import NORMAL_QUANTILE
@@ -176,21 +176,19 @@ def by_rules(looks: list[Estimates], others: list[MetricValue], change: int) -> 
     days = looks[0]["accuracy"].shape[1]
     windows = [each for name in SERIES for each in _window_values(looks, name)]
     fixed = sorted([*others, *windows], key=lambda value: value.day)
-    last: dict[str, OutboxMessage] = {}
+    known: dict[str, IncidentRecord] = {}
     found: list[Reported] = []
     since: list[int | None] = []
     for evening in range(days):
         today = FIRST + datetime.timedelta(evening)
         values = [each for each in fixed if each.day <= today]
         values += [each for name in SERIES for each in _daily_values(looks, name, evening)]
-        causes, messages = evaluate_rules(
-            RULES, values, last, today, topic="incident", window_days=WINDOW
-        )
-        last |= {message.series: message for message in messages}
-        for message in messages:
-            found = _after(found, message, evening)
-        (known,) = [c.alert_on(today) for c in causes if c.name == "quality"] or [None]
-        since.append((known.since - FIRST).days if known else None)
+        causes, changes = evaluate_rules(RULES, values, known, today, window_days=WINDOW)
+        known |= {new.record.name: new.record for new in changes}
+        for new in changes:
+            found = _after(found, new, evening)
+        (alert,) = [c.alert_on(today) for c in causes if c.name == "quality"] or [None]
+        since.append((alert.since - FIRST).days if alert else None)
     return [_settled(each, since, looks, change) for each in found]
 
 
@@ -202,14 +200,12 @@ def _daily_values(looks: list[Estimates], name: str, evening: int) -> Iterator[M
         yield MetricValue(day=when, metric=name, value=value, low=low, high=high, n=labels)
 
 
-def _after(found: list[Reported], message: OutboxMessage, evening: int) -> list[Reported]:
+def _after(found: list[Reported], change: IncidentChange, evening: int) -> list[Reported]:
     """Return what receivers know after a message."""
-    facts = message.payload["facts"]
+    facts, cause = change.alert.facts, change.record.name
     if facts["event"] in ("recovered", "withdrawn"):
         return [
-            replace(each, ended=evening)
-            if each.cause == message.series and each.ended is None
-            else each
+            replace(each, ended=evening) if each.cause == cause and each.ended is None else each
             for each in found
         ]
     dated = (facts["figure"] or {}).get("change")
@@ -220,7 +216,7 @@ def _after(found: list[Reported], message: OutboxMessage, evening: int) -> list[
         *found,
         Reported(
             opened=evening,
-            cause=message.series,
+            cause=cause,
             escalated=escalated,
             news="news_since" in facts,
             named=named,

@@ -10,15 +10,17 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 from lake_days import put_comments, put_profile, put_scores
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
 from installation import MONDAY, table_rows
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.actions import accept
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
 from modwatch.pipeline import daily
 from modwatch.review.queue import enqueue
 from modwatch.review.queue.items import NewItem
-from modwatch.review.tables import alert_action
 from modwatch.settings import Settings
 
 DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(6)]
@@ -186,10 +188,21 @@ def test_a_level_that_somebody_accepted_is_the_reference(at: Resources) -> None:
     for day in DAYS:
         put_day(at, day, mean=0.1 if day < DAYS[3] else 0.3)
     assert drift(at).loc["mean_shift prob fixed", "value"] > 0.1
-    action = {"incident": "scores", "action": "accept", "person": "ann", "note": "a new topic"}
-    levels = {"day": TODAY, "level_since": DAYS[3], "after_message": 0}
-    with at.database.begin() as connection:
-        connection.execute(insert(alert_action).values(**action, **levels))
+    record = IncidentRecord(
+        name="scores",
+        severity="warning",
+        since=DAYS[3],
+        opened=DAYS[3],
+        notified_on=DAYS[3],
+        headline="",
+        first_headline="",
+        text="",
+    )
+    alert = Alert(key="scores", title="", text="", facts={"event": "opened"})
+    with locked(at.database, "incident") as connection:
+        save_changes(connection, (), "incident", [IncidentChange(alert=alert, record=record)])
+    given = {"person": "ann", "note": "a new topic", "first": DAYS[0], "day": DAYS[-2]}
+    accept(at.database, (), "scores", **given)
     rows = drift(at)
     assert rows.loc["mean_shift prob trailing", "reference_n"] == 1_000
     assert abs(rows.loc["mean_shift prob trailing", "value"]) < 0.05

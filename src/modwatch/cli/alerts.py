@@ -72,10 +72,10 @@ def _add_limit(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from modwatch.monitoring.incidents.current import current_incidents
+    from modwatch.monitoring.incidents.actions import open_incidents
 
-    with open_resources() as at:
-        found = current_incidents(at.database, at.lake, at.alert_rules)
+    with open_resources() as resources:
+        found = open_incidents(resources.database)
     for each in found[: options.limit]:
         parts = [
             f"{each.name}: [{each.severity}] {each.headline}, since {each.since}",
@@ -168,7 +168,7 @@ def _accept(options: argparse.Namespace) -> None:
 
 
 def _check_heartbeat(options: argparse.Namespace) -> int:
-    from modwatch.monitoring.incidents.heartbeat import check_heartbeat
+    from modwatch.monitoring.incidents.operations import check_heartbeat
 
     with open_resources() as resources:
         hour = resources.settings.alert_measured_by if options.by is None else options.by

@@ -3,6 +3,7 @@
 import datetime
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -19,14 +20,23 @@ from modwatch.installation.ops_page.app import create_ops_app
 from modwatch.installation.ops_page.day_pages import DagRunOf
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import Action, record
-from modwatch.monitoring.incidents.delivery import outbox_message, post
 from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.rules import Severity
+from modwatch.monitoring.incidents.store import (
+    IncidentChange,
+    IncidentRecord,
+    locked,
+    save_changes,
+)
 from modwatch.review.reporting.workload import overview
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 Install = Callable[..., Installation]
+
+
+OPEN: Any = {"severity": "critical", "headline": "The scores of <script> differ"}
 
 
 def anybody() -> None:
@@ -38,15 +48,25 @@ def scored(day: datetime.date) -> DagRunOf | None:
     return DagRunOf(dag="score_comments", run="scheduled__1") if day == MONDAY else None
 
 
-def alert(name: str, event: str = "opened", **facts: object) -> Alert:
-    """Return an alert about an incident since the day before Monday."""
-    return Alert(
-        key=f"{name}/{event}",
-        title=f"[critical] {name}",
+def open_incident(
+    at: Resources, name: str = "scores<script>", *, severity: Severity, headline: str
+) -> None:
+    """Open an incident since the day before Monday."""
+    alert = Alert(key=name, title=f"[{severity}] {name}", text="", facts={"event": "opened"})
+    record = IncidentRecord(
+        name=name,
+        severity=severity,
+        since=MONDAY - datetime.timedelta(days=1),
+        opened=MONDAY,
+        notified_on=MONDAY,
+        headline=headline,
+        first_headline=headline,
         text="psi is 0.31.\nLook at: the scores.",
-        facts={"event": event, "incident": name, "since": "2026-01-04", **facts},
         links={"MLflow": "http://mlflow/x", "bad": "javascript:alert(1)"},
+        segment="platform=app: flagged 8.0 % → 37.0 %",
     )
+    with locked(at.database, "incident") as connection:
+        save_changes(connection, (), "incident", [IncidentChange(alert=alert, record=record)])
 
 
 def publish_day(home: Installation) -> Installation:
@@ -63,22 +83,12 @@ def publish_day(home: Installation) -> Installation:
         "words": "psi 0.31",
     }
     with open_resources(home.settings) as at:
-        open_incident(at)
+        open_incident(at, **OPEN)
         at.lake.replace(
             "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
         )
     home.run("publish")
     return home
-
-
-def open_incident(at: Resources) -> None:
-    told = alert(
-        "scores<script>",
-        severity="critical",
-        headline="The scores of <script> differ",
-        segment={"sentence": "platform=app: flagged 8.0 % → 37.0 %"},
-    )
-    post(at.database, (), outbox_message(told, MONDAY, topic="incident", series="scores<script>"))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +103,7 @@ def home(
 def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
     """The same with a database of its own, in which the incident is open, and nothing waits."""
     with open_resources(home.but(database_url=queue_url).settings) as at:
-        open_incident(at)
+        open_incident(at, **OPEN)
         yield at
 
 
@@ -139,9 +149,8 @@ def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
     changing: Resources,
 ) -> None:
     for number in range(40):
-        told = alert(f"late{number}", severity="warning", headline=f"Late {number:02}")
-        message = outbox_message(told, MONDAY, topic="incident", series=f"late{number}")
-        post(changing.database, (), message)
+        name, headline = f"late{number}", f"Late {number:02}"
+        open_incident(changing, name, severity="warning", headline=headline)
     page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
     headlines = re.findall(r'<td class="said">([^<]*)', page)
     assert headlines[0].startswith("The scores of")

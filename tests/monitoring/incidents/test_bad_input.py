@@ -3,14 +3,13 @@
 import datetime
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from databases import as_owner
 from receivers import Webhook, closed_port, mail_server, webhook, without_pauses
-from sqlalchemy import Table, insert, update
+from sqlalchemy import Table, insert, select, update
 
 from conftest import Registry
 from installation import Installation
@@ -24,12 +23,21 @@ from modwatch.monitoring.incidents.actions import (
     open_incidents,
     record,
 )
-from modwatch.monitoring.incidents.delivery import deliver, report_failure
+from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.monitoring.incidents.evaluation import active_alerts
+from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.messages.operations import failure_alert
+from modwatch.monitoring.incidents.operations import report_failure
+from modwatch.monitoring.incidents.store import (
+    IncidentChange,
+    IncidentRecord,
+    locked,
+    save_changes,
+)
 from modwatch.pipeline import daily
 from modwatch.review.outbox import messages as outbox
-from modwatch.review.tables import alert_action, outbox_message
+from modwatch.review.tables import incident as incident_table
+from modwatch.review.tables import incident_event, outbox_message
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -214,11 +222,13 @@ def test_an_action_counts_for_the_incident_that_was_open(at: Resources, first: i
 def test_an_action_counts_after_the_incident_has_become_more_severe(at: Resources) -> None:
     deliver_day(at, 0, BAD)
     acknowledge(at, "lea")
-    (last,) = outbox.latest(at.database, "incident").values()
-    facts = {**last.payload["facts"], "event": "escalated"}
-    worse = replace(last, key="worse", sequence=2, payload={**last.payload, "facts": facts})
-    assert outbox.post(at.database, worse, [])
-    assert acknowledged_by(at) == "lea"
+    rules = (at.settings.alert_rules or Path()).read_text()
+    (at.settings.alert_rules or Path()).write_text(rules.replace("warning", "critical"))
+    with open_resources(at.settings) as later:
+        assert deliver_day(later, 1, BAD) == 1
+        (worse,) = open_incidents(later.database)
+    assert (worse.severity, worse.since, worse.opened) == ("critical", day(0), day(0))
+    assert worse.acknowledged_by == "lea"
 
 
 @pytest.mark.parametrize(("messages", "actions"), [(365, 0), (0, 365), (365, 300)])
@@ -227,9 +237,10 @@ def test_actions_keep_their_place_after_the_clock_was_set_back(
 ) -> None:
     """It ran days ahead when the messages, and when the action, were stored."""
     deliver_day(at, 0, BAD)
-    shift(queue_url, outbox_message, messages)
+    shift(queue_url, incident_event, messages)
+    shift(queue_url, incident_table, messages)
     acknowledge(at, "lea")
-    shift(queue_url, alert_action, actions)
+    shift(queue_url, incident_event, actions)
     assert acknowledged_by(at) == "lea"
     deliver_day(at, 1, GOOD)
     deliver_day(at, 2, BAD)
@@ -253,9 +264,9 @@ def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
     )
     report_failure(lambda: at.database, (), failed, datetime.date(2020, 1, 1))
     assert [each.name for each in open_incidents(at.database)] == [failed.key]
-    shift(queue_url, outbox_message, -29)
+    shift(queue_url, incident_table, -29)
     assert len(open_incidents(at.database)) == 1
-    shift(queue_url, outbox_message, -2)
+    shift(queue_url, incident_table, -2)
     assert open_incidents(at.database) == []
 
 
@@ -313,25 +324,31 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
 MANY = 10_000
 
 
+def old_incident(number: int) -> IncidentChange:
+    record = IncidentRecord(
+        name=f"old[{number}]",
+        severity="warning",
+        since=day(0),
+        opened=day(0),
+        rule="shifted",
+        subject=str(number),
+        notified_on=day(0),
+        headline="Old",
+        first_headline="Old",
+        text="Old.",
+    )
+    alert = Alert(key=f"old {number}", title="Old", text="Old.", facts={"event": "opened"})
+    return IncidentChange(alert=alert, record=record)
+
+
 def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
     """Listed, shown and evaluated in seconds of CPU; the page shows a few and counts the rest."""
-    facts = {"event": "opened", "severity": "warning", "rule": "shifted", "metric": "psi"}
-    rows = [
-        {
-            "key": f"old {number}", "topic": "incident", "series": f"old[{number}]", "sequence": 1,
-            "dt": day(0), "payload": {
-                "title": "Old", "text": "Old.", "links": {},
-                "facts": {**facts, "subject": str(number), "since": str(day(0))},
-            },
-        }
-        for number in range(MANY)
-    ]  # fmt: skip
-    plain = {"action": "acknowledge", "person": "lea", "note": "", "after_message": MANY}
-    with at.database.begin() as connection:
-        connection.execute(insert(outbox_message), rows)
-        connection.execute(
-            insert(alert_action), [{**plain, "incident": each["series"]} for each in rows]
-        )
+    changes = [old_incident(number) for number in range(MANY)]
+    with locked(at.database, "incident") as connection:
+        save_changes(connection, (), "incident", changes)
+        ids = connection.execute(select(incident_table.c.id)).scalars().all()
+        plain = {"event": "acknowledge", "person": "lea", "note": ""}
+        connection.execute(insert(incident_event), [plain | {"incident_id": row} for row in ids])
     began = time.process_time()
     incidents = open_incidents(at.database)
     listed = time.process_time() - began

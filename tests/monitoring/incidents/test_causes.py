@@ -11,7 +11,7 @@ import pytest
 from modwatch.monitoring.incidents.causes import Cause, evaluate_rules
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 
 FIRST = datetime.date(2026, 3, 1)
 RULES = load_rules()
@@ -28,20 +28,20 @@ class Receiver:
 
     def __init__(self, rules: Sequence[AlertRule] = RULES) -> None:
         self.rules = rules
-        self.last: dict[str, OutboxMessage] = {}
+        self.known: dict[str, IncidentRecord] = {}
         self.causes: list[Cause] = []
-        self.heard: list[OutboxMessage] = []
+        self.heard: list[IncidentChange] = []
 
-    def evening(self, number: int, values: Sequence[MetricValue]) -> list[OutboxMessage]:
+    def evening(self, number: int, values: Sequence[MetricValue]) -> list[IncidentChange]:
         """Evaluate the rules up to a day; the same again must say nothing."""
         for new in (True, False):
-            self.causes, messages = evaluate_rules(
-                self.rules, values, self.last, day(number), topic="incident", window_days=WINDOW
+            self.causes, changes = evaluate_rules(
+                self.rules, values, self.known, day(number), window_days=WINDOW
             )
-            assert new or messages == []
+            assert new or changes == []
             if new:
-                heard = messages
-            self.last |= {message.series: message for message in messages}
+                heard = changes
+            self.known |= {change.record.name: change.record for change in changes}
         self.heard += heard
         return heard
 
@@ -53,8 +53,8 @@ class Receiver:
     def events(self) -> list[tuple[str, str, int]]:
         """Cause, event and number of the day of each message."""
         return [
-            (each.series, each.payload["facts"]["event"], (each.dt - FIRST).days)
-            for each in self.heard
+            (change.record.name, change.event, (change.record.notified_on - FIRST).days)
+            for change in self.heard
         ]
 
 
@@ -91,15 +91,15 @@ def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> N
     receiver = Receiver()
     receiver.evenings(range(60), [*estimates(FALLEN), *windows(FALLEN)])
     assert receiver.events[0] == ("quality", "opened", 20)
-    opened = receiver.heard[0].payload
-    assert opened["facts"]["severity"] == "critical"
-    assert opened["facts"]["since"] == "2026-03-21"
-    assert opened["title"] == (
+    opened = receiver.heard[0]
+    assert opened.record.severity == opened.alert.facts["severity"] == "critical"
+    assert opened.alert.facts["since"] == str(opened.record.since) == "2026-03-21"
+    assert opened.alert.title == (
         "[critical] The model's accuracy fell from 0.965 to 0.715, since 21 March 2026"
     )
     assert [event for _, event, _ in receiver.events] == ["opened", "recovered"]
     assert 35 < receiver.events[1][2] <= 45
-    assert "fell from 0.965 to 0.715" in receiver.heard[1].payload["title"]
+    assert "fell from 0.965 to 0.715" in receiver.heard[1].alert.title
 
 
 def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None:
@@ -131,17 +131,14 @@ def test_a_fall_that_grows_escalates_the_same_incident() -> None:
     receiver = Receiver()
     receiver.evenings(range(40), estimates(levels, margin=0.02))
     (opened, escalated) = receiver.heard
-    assert [each.payload["facts"]["event"] for each in (opened, escalated)] == [
-        "opened",
-        "escalated",
-    ]
-    assert (opened.payload["facts"]["severity"], escalated.payload["facts"]["severity"]) == (
-        "warning",
-        "critical",
-    )
-    assert opened.series == escalated.series == "quality"
-    assert escalated.payload["title"].startswith("[critical] Worse: The model's accuracy fell from")
-    assert escalated.payload["facts"]["since"] == opened.payload["facts"]["since"]
+    assert [change.event for change in (opened, escalated)] == ["opened", "escalated"]
+    assert [change.record.severity for change in (opened, escalated)] == ["warning", "critical"]
+    assert opened.record.name == escalated.record.name == "quality"
+    assert escalated.alert.title.startswith("[critical] Worse: The model's accuracy fell from")
+    assert escalated.record.since == opened.record.since
+    assert escalated.record.opened == opened.record.opened
+    assert escalated.record.first_headline == opened.record.headline
+    assert set(escalated.record.members) == {"accuracy_fell", "accuracy_fell_far"}
 
 
 def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
@@ -149,9 +146,7 @@ def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
     both = [*estimates(FALLEN), *estimates([each + 0.02 for each in FALLEN], "oc_accuracy")]
     receiver.evenings(range(30), both)
     assert receiver.events == [("quality", "opened", 20)]
-    assert (
-        "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].payload["text"]
-    )
+    assert "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].alert.text
 
 
 def test_late_labels_that_weaken_a_fall_do_not_withdraw_it() -> None:
@@ -199,10 +194,10 @@ def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> 
     receiver.evening(3, completion([1, 1, 0, 0]))
     receiver.evening(4, completion([1, 1, 0.9, 0.9, 0]))
     assert receiver.events == [("queue", "opened", 2), ("queue", "recovered", 4)]
-    opened, ended = (message.payload for message in receiver.heard)
-    assert opened["title"] == "[critical] No comment of the day is labelled, since 3 March 2026"
-    assert ended["title"].startswith("[critical] Recovered: No comment of the day is labelled")
-    assert "do not meet the condition" not in ended["text"]
+    opened, ended = (change.alert for change in receiver.heard)
+    assert opened.title == "[critical] No comment of the day is labelled, since 3 March 2026"
+    assert ended.title.startswith("[critical] Recovered: No comment of the day is labelled")
+    assert "do not meet the condition" not in ended.text
 
 
 @pytest.mark.parametrize(("days_ago", "missing"), [(0, False), (1, True), (None, True)])
@@ -211,10 +206,8 @@ def test_a_day_that_was_routed_today_is_not_without_labels_yet(
 ) -> None:
     """Such as one of a backfill, whose comments were written long ago."""
     routed = {} if days_ago is None else {day(2): days_ago}
-    _, messages = evaluate_rules(
-        RULES, completion([1, 1, 0]), {}, day(9), topic="incident", routed=routed
-    )
-    assert [each.payload["facts"]["rule"] for each in messages] == ["labels_missing"] * missing
+    _, changes = evaluate_rules(RULES, completion([1, 1, 0]), {}, day(9), routed=routed)
+    assert [change.record.rule for change in changes] == ["labels_missing"] * missing
 
 
 def rejections(states: Sequence[int]) -> list[MetricValue]:
@@ -228,12 +221,12 @@ def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published() ->
     receiver = Receiver()
     receiver.evening(3, rejections([0, 1, 1, 1]))
     receiver.evening(4, rejections([0, 1, 0, 1, 0]))  # 3 March was repaired
-    _, ended = (message.payload for message in receiver.heard)
-    assert ended["title"] == (
+    _, ended = (change.alert for change in receiver.heard)
+    assert ended.title == (
         "[critical] Recovered, but 2 days are not published: "
         "Data validation rejected the day, since 2 March 2026"
     )
-    assert ended["text"].splitlines()[-1] == (
+    assert ended.text.splitlines()[-1] == (
         "Rejected and not published since: 2 March 2026, 4 March 2026. "
         "Fix the source or the model, then clear the failed task of each day."
     )
@@ -244,7 +237,7 @@ def test_a_repaired_day_is_recovered() -> None:
     receiver.evening(1, rejections([0, 1]))
     receiver.evening(1, rejections([0, 0]))
     assert [event for _, event, _ in receiver.events] == ["opened", "recovered"]
-    assert receiver.heard[-1].payload["title"] == (
+    assert receiver.heard[-1].alert.title == (
         "[critical] Recovered: Data validation rejected the day, since 2 March 2026"
     )
 
@@ -313,11 +306,11 @@ def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> No
     receiver = Receiver()
     receiver.evenings(range(8), values)
     assert receiver.events == [("scores", "opened", 3)]
-    message = receiver.heard[0].payload
-    assert message["title"] == (
+    message = receiver.heard[0].alert
+    assert message.title == (
         "[warning] The scores differ from those of the days before, since 4 March 2026"
     )
-    assert "Also: More comments are flagged than on the days before." in message["text"]
+    assert "Also: More comments are flagged than on the days before." in message.text
     (alert,) = [found for cause in receiver.causes if (found := cause.alert_on(day(7)))]
     assert alert.rule == "scores_shifted"
 
@@ -334,8 +327,8 @@ def test_a_day_on_which_every_comment_is_flagged_is_critical_at_once() -> None:
     receiver = Receiver()
     receiver.evening(0, values)
     assert receiver.events == [("scores", "opened", 0)]
-    assert receiver.heard[0].payload["facts"]["severity"] == "critical"
-    assert "The scores hardly resemble" in receiver.heard[0].payload["text"]
+    assert receiver.heard[0].record.severity == "critical"
+    assert "The scores hardly resemble" in receiver.heard[0].alert.text
 
 
 def test_rules_without_a_cause_open_an_incident_for_each_subject() -> None:
@@ -365,22 +358,21 @@ def test_rules_on_each_group_of_comments_have_an_incident_a_group() -> None:
         "comment_group[topic_sports]",
         "comment_group[topic_news]",
     ]
-    assert "comments of topic sports" in receiver.heard[0].payload["title"]
+    assert "comments of topic sports" in receiver.heard[0].alert.title
 
 
-def test_an_incident_written_before_rules_had_causes_is_handed_over() -> None:
-    old = {
-        "title": "", "text": "", "links": {},
-        "facts": {"event": "opened", "rule": "accuracy_low", "subject": "", "severity": "warning",
-                  "since": str(day(10))},
-    }  # fmt: skip
-    receiver = Receiver()
-    receiver.last["accuracy_low"] = OutboxMessage(
-        key="old", topic="incident", series="accuracy_low", sequence=4, dt=day(11), payload=old
-    )
+def test_an_incident_of_a_rule_that_has_a_cause_now_is_handed_over() -> None:
+    (rule,) = (rule for rule in RULES if rule.name == "accuracy_low")
+    receiver = Receiver([rule.model_copy(update={"cause": None})])
     receiver.evenings([20], windows([0.7] * 21))
-    assert receiver.events == [("quality", "opened", 0), ("accuracy_low", "withdrawn", 20)]
-    assert "belongs to the incident quality now" in receiver.heard[1].payload["text"]
+    receiver.rules = RULES
+    receiver.evenings([21], windows([0.7] * 22))
+    assert receiver.events == [
+        ("accuracy_low", "opened", 0),
+        ("quality", "opened", 0),
+        ("accuracy_low", "withdrawn", 21),
+    ]
+    assert "belongs to the incident quality now" in receiver.heard[-1].alert.text
 
 
 def test_ten_thousand_incidents_are_evaluated_in_seconds() -> None:

@@ -4,12 +4,10 @@ import datetime
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from killing import run
 from receivers import Webhook, closed_port, mail_server, webhook
 
@@ -18,10 +16,9 @@ from installation import Installation, table_rows
 from modwatch.common.errors import AlertError, SettingsError
 from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS, SEGMENTS
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.monitoring.incidents.delivery import deliver, report_failure
+from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.incidents.messages.operations import failure_alert
 from modwatch.monitoring.publishing.description import alert_tag
 from modwatch.pipeline import daily
 
@@ -196,18 +193,6 @@ def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
     assert standing.since == day(1)
     [unknown] = active_on(at, day(2))
     assert "could not be estimated" in unknown.description
-
-
-def test_alerts_that_an_earlier_version_stored_are_read_and_stored_anew(at: Resources) -> None:
-    put(at, 0, 0.3)
-    daily.raise_alerts(at, day(0))
-    [alert] = active_on(at, day(0))
-    old = at.lake.table("alerts", day(0)).drop_columns(["headline", "segment"])
-    path = f"{at.settings.lake_root}/alerts"
-    write_deltalake(path, old, mode="overwrite", schema_mode="overwrite")
-    assert active_on(at, day(0)) == (replace(alert, headline=""),)
-    daily.raise_alerts(at, day(0))
-    assert active_on(at, day(0)) == (alert,)
 
 
 def test_nothing_is_written_again_that_has_not_changed(at: Resources) -> None:
@@ -435,52 +420,6 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
     assert len(post.messages) == 1
     assert len(set(server.keys)) == 1
     assert len(server.keys) == (2 if answers == [None] else 1)
-
-
-# Failed tasks
-
-
-FAILURE = failure_alert(
-    dag="score_comments",
-    task="score_shard",
-    run="backfill__2026-01-05",
-    day=FIRST,
-    error="LakeError",
-    log_url="http://airflow/log",
-)
-
-
-def test_a_failed_task_is_told_once_whatever_many_shards_fail(
-    at: Resources, server: Webhook
-) -> None:
-    for _ in range(3):
-        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
-    [request] = server.requests
-    assert request.json["links"] == {"log": "http://airflow/log"}
-    assert request.json["error"] == "LakeError"
-
-
-def test_a_failed_task_is_told_even_when_the_database_is_down(
-    home: Installation, server: Webhook
-) -> None:
-    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
-    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
-        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
-    assert server.keys == [FAILURE.key]
-
-
-def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_down(
-    home: Installation, server: Webhook
-) -> None:
-    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
-    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
-    nobody = f"http://127.0.0.1:{closed_port()}/hook"
-    with mail_server() as post:
-        up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
-        install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
-        with open_resources(install.settings) as at, pytest.raises(AlertError, match="webhook"):
-            report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
-    assert len(post.messages) == 1
 
 
 def test_logs_hold_no_secret(

@@ -17,15 +17,15 @@ def test_a_second_fall_in_a_critical_incident_is_told_once() -> None:
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
     receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
     assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 32)]
-    worse = receiver.heard[1].payload
-    assert worse["title"] == (
+    worse = receiver.heard[1].alert
+    assert worse.title == (
         "[critical] Worse: The model's accuracy fell from 0.800 to 0.650, since 2 April 2026"
     )
-    assert worse["text"].splitlines()[1:3] == [
+    assert worse.text.splitlines()[1:3] == [
         "Since 2 April 2026; the incident began on 21 March 2026.",
         "Also: The model's accuracy fell from 0.965 to 0.650.",
     ]
-    facts = worse["facts"]
+    facts = worse.facts
     assert facts["headline"] == "The model's accuracy fell from 0.965 to 0.650"
     assert (facts["since"], facts["news_since"]) == ("2026-03-21", "2026-04-02")
     assert facts["opened"] == "2026-03-21"
@@ -40,9 +40,9 @@ def test_a_fall_in_an_incident_of_the_window_is_told() -> None:
     receiver = Receiver()
     receiver.evenings(range(29, len(levels)), both)
     assert [event for _, event, _ in receiver.events] == ["opened", "escalated"]
-    opened, worse = (each.payload for each in receiver.heard)
-    assert opened["title"].startswith("[critical] Accuracy with review is low")
-    assert worse["title"] == (
+    opened, worse = (change.alert for change in receiver.heard)
+    assert opened.title.startswith("[critical] Accuracy with review is low")
+    assert worse.title == (
         "[critical] Worse: The model's accuracy fell from 0.820 to 0.600, since 31 March 2026"
     )
 
@@ -53,7 +53,7 @@ def test_accuracy_with_review_that_falls_two_weeks_later_is_told() -> None:
     fallen = [0.965] * 20 + [0.75] * 20
     receiver.evenings(range(40), [*estimates(fallen), *estimates(review, "oc_accuracy")])
     assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 34)]
-    assert "Worse: Accuracy with review fell" in receiver.heard[1].payload["title"]
+    assert "Worse: Accuracy with review fell" in receiver.heard[1].alert.title
 
 
 @pytest.mark.parametrize("first", [0.87, 0.9])
@@ -62,7 +62,7 @@ def test_a_fault_that_began_at_noon_is_one_fault(first: float) -> None:
     levels = [0.965] * 20 + [first] + [0.7] * 15
     receiver.evenings(range(len(levels)), estimates(levels, margin=0.02))
     events = [event for _, event, _ in receiver.events]
-    severities = [each.payload["facts"]["severity"] for each in receiver.heard]
+    severities = [change.record.severity for change in receiver.heard]
     assert events == ["opened", "escalated"]
     assert severities == ["warning", "critical"]
 
@@ -83,12 +83,14 @@ def test_more_flags_weeks_after_the_scores_shifted_are_told_once() -> None:
     receiver = Receiver()
     receiver.evenings(range(25), scores([0.01] * 3 + [0.4] * 22, [0.0] * 15 + [0.12] * 10))
     assert receiver.events == [("scores", "opened", 4), ("scores", "escalated", 15)]
-    assert receiver.heard[1].payload["title"] == (
+    assert receiver.heard[1].alert.title == (
         "[warning] Also: More comments are flagged than on the days before, since 16 March 2026"
     )
-    facts = receiver.heard[1].payload["facts"]
+    facts = receiver.heard[1].alert.facts
     assert facts["headline"] == "The scores differ from those of their reference"
-    assert set(facts["members"]) == {"scores_shifted[prob,fixed]", "flagged_more[flagged,trailing]"}
+    members = receiver.heard[1].record.members
+    assert set(members) == {"scores_shifted[prob,fixed]", "flagged_more[flagged,trailing]"}
+    assert members["flagged_more[flagged,trailing]"]["figure"]["value"] == 0.12
 
 
 def test_another_platform_that_is_flagged_more_is_told_once() -> None:
@@ -96,7 +98,7 @@ def test_another_platform_that_is_flagged_more_is_told_once() -> None:
     receiver = Receiver()
     receiver.evenings(range(20), scores([0.01] * 20, [0.0] * 3 + [0.1] * 9 + [0.22] * 8))
     assert receiver.events == [("scores", "opened", 3), ("scores", "escalated", 12)]
-    assert receiver.heard[1].payload["title"].startswith("[warning] Worse: More comments")
+    assert receiver.heard[1].alert.title.startswith("[warning] Worse: More comments")
 
 
 def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
@@ -122,7 +124,7 @@ def test_an_end_after_news_names_the_whole_fall() -> None:
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 10 + [0.965] * 15
     receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
     assert [event for _, event, _ in receiver.events] == ["opened", "escalated", "recovered"]
-    assert "fell from 0.965 to 0.650" in receiver.heard[-1].payload["title"]
+    assert "fell from 0.965 to 0.650" in receiver.heard[-1].alert.title
 
 
 def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:

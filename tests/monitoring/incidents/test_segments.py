@@ -1,13 +1,15 @@
-"""Where a fall of accuracy is: asked for once, and told in the message."""
+"""Where a fall of accuracy is: asked for once, and named in the message."""
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from modwatch.data.lake.delta import Lake
+from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.segments import with_segment
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.live.group_falls import FallenGroup
 
 DAY = datetime.date(2026, 3, 4)
@@ -27,21 +29,25 @@ APP = FallenGroup(
 )
 
 
-def message(**facts: object) -> OutboxMessage:
+def change(**facts: object) -> IncidentChange:
     known = {
         "event": "opened",
         "metric": "accuracy_change",
-        "since": "2026-03-02",
+        "subject": "",
         "figure": {"value": -0.06},
     }
-    return OutboxMessage(
-        topic="incident",
-        series="quality",
-        sequence=1,
-        key="quality/1",
-        dt=DAY,
-        payload={"text": "Accuracy fell.", "facts": known | facts},
+    record = IncidentRecord(
+        name="quality",
+        severity="warning",
+        since=datetime.date(2026, 3, 2),
+        opened=DAY,
+        notified_on=DAY,
+        headline="Accuracy fell",
+        first_headline="Accuracy fell",
+        text="Accuracy fell.",
     )
+    alert = Alert(key="quality/1", title="", text="Accuracy fell.", facts=known | facts)
+    return IncidentChange(alert=alert, record=record)
 
 
 @pytest.fixture
@@ -49,31 +55,33 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path))
 
 
-def test_the_group_is_told_and_kept(lake: Lake) -> None:
+def test_the_group_is_named_and_kept(lake: Lake) -> None:
     asked = []
-    told = with_segment(lake, message(), lambda *each: asked.append(each) or APP)
+    named = with_segment(lake, change(), lambda *given: asked.append(given) or APP)
     assert asked == [(datetime.date(2026, 3, 2), DAY, 0.06)]
-    assert told.payload["text"] == f"Accuracy fell.\nMost of it: {APP.sentence()}."
-    assert told.payload["facts"]["segment"]["name"] == "platform=app"
-    assert told.payload["facts"]["segment"]["sentence"] == APP.sentence()
+    assert named.alert.text == named.record.text
+    assert named.alert.text == f"Accuracy fell.\nMost of it: {APP.sentence()}."
+    assert named.alert.facts["segment"]["name"] == "platform=app"
+    assert named.alert.facts["segment"]["sentence"] == named.record.segment == APP.sentence()
 
 
 @pytest.mark.parametrize(
     "facts",
-    [
-        {"event": "recovered"},
-        {"metric": "accuracy"},
-        {"metric": "psi", "subject": "language"},
-        {"figure": None},
-    ],
-    ids=["recovered", "a level", "another metric", "no value"],
+    [{"metric": "accuracy"}, {"metric": "psi", "subject": "language"}, {"figure": None}],
+    ids=["a level", "another metric", "no value"],
 )
 def test_other_messages_ask_nothing(lake: Lake, facts: dict[str, object]) -> None:
-    plain = message(**facts)
+    plain = change(**facts)
     assert with_segment(lake, plain, lambda *_: pytest.fail("asked")) == plain
 
 
+def test_an_end_asks_nothing(lake: Lake) -> None:
+    opened = change(event="recovered")
+    ended = replace(opened, record=opened.record.ended_by("recovered", opened.alert, DAY))
+    assert with_segment(lake, ended, lambda *_: pytest.fail("asked")) == ended
+
+
 def test_a_fall_of_all_comments_has_no_group(lake: Lake) -> None:
-    plain = message()
+    plain = change()
     assert with_segment(lake, plain, lambda *_: None) == plain
     assert with_segment(lake, plain) == plain

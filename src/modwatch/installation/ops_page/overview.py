@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from modwatch.common.errors import ModwatchError
 from modwatch.common.html import render_html
-from modwatch.monitoring.incidents.actions import OpenIncident
-from modwatch.monitoring.incidents.current import current_incidents
+from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
 from modwatch.monitoring.publishing.history import PublishedAudit, PublishedDay
 from modwatch.monitoring.publishing.runs import latest_audit, published_history
 from modwatch.review.reporting.workload import LaneState, overview
@@ -83,7 +82,7 @@ def read_overview(at: "Resources") -> Overview:
     url = at.settings.mlflow_url
     # Together: MLflow that is down is waited for once.
     published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
-    incidents = _or_none(problems, lambda: current_incidents(at.database, at.lake, at.alert_rules))
+    incidents = _or_none(problems, lambda: open_incidents(at.database))
     return Overview(
         week=None if published is None else published[0][: -_WEEK - 1 : -1],
         incidents=incidents and incidents[:_MOST_INCIDENTS],

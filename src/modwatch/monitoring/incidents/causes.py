@@ -1,15 +1,14 @@
-"""What the rules say together: rules with one cause have one incident, and one message each way.
+"""Incidents of rules that share a cause, and the changes of which receivers are notified.
 
-Pure functions from values and the last messages to the next messages. A *cause* is what the field
-`cause` of a rule names; a rule without one is a cause of its own for each of its subjects.
+Pure functions from values and what receivers know to what to notify them of. A *cause* is what the
+field `cause` of a rule names; a rule without one is a cause of its own for each of its subjects.
 """
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
-from modwatch.monitoring.incidents.delivery import outbox_message
 from modwatch.monitoring.incidents.incidents import (
     Incident,
     MetricValue,
@@ -21,6 +20,7 @@ from modwatch.monitoring.incidents.incidents import (
     watched,
 )
 from modwatch.monitoring.incidents.level_changes import level_changes
+from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.messages.findings import (
     describe_finding,
     describe_value,
@@ -30,15 +30,19 @@ from modwatch.monitoring.incidents.messages.incidents import (
     ActiveAlert,
     incident_alert,
     unwatched_alert,
+    value_facts,
 )
 from modwatch.monitoring.incidents.news import News, news
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, most_severe
+from modwatch.monitoring.incidents.store import (
+    IncidentChange,
+    IncidentRecord,
+    Outcome,
+)
 from modwatch.monitoring.incidents.volume import without_seasons
-from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.statistics.drift.seasons import Volume
 
 _ONE_DAY = datetime.timedelta(days=1)
-_ACTIVE = ("opened", "escalated")
 
 #: Before the headline of what has happened in an open incident.
 _NEWS_PREFIXES = {"worse": "Worse: ", "also": "Also: "}
@@ -46,8 +50,8 @@ _NEWS_PREFIXES = {"worse": "Worse: ", "also": "Also: "}
 #: By cause: the first day on which an accepted level is the reference, and its own first day.
 Acceptances = Mapping[str, Sequence[tuple[datetime.date, datetime.date]]]
 
-#: The last message of each cause, by its name.
-LastMessages = Mapping[str, OutboxMessage]
+#: The last incident of each cause as receivers know it, by its name.
+Known = Mapping[str, IncidentRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,43 +145,42 @@ class Cause:
 def evaluate_rules(
     rules: Sequence[AlertRule],
     values: Sequence[MetricValue],
-    last: LastMessages,
+    known: Known,
     today: datetime.date,
     *,
-    topic: str,
     window_days: int = 1,
     accepted: Acceptances | None = None,
     volumes: Mapping[datetime.date, Volume] | None = None,
     routed: Mapping[datetime.date, int] | None = None,
-) -> tuple[list[Cause], list[OutboxMessage]]:
-    """Return every cause that has values, and the messages that follow the `last` ones.
+) -> tuple[list[Cause], list[IncidentChange]]:
+    """Return every cause that has values, and the changes since what receivers know.
 
     Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed;
     `volumes` are those of days without values, such as the year before.
     """
     accepted, values = accepted or {}, without_seasons(values, volumes)
     following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
-    changes = level_changes(
+    levels = level_changes(
         values,
-        reported=reported_changes(rules, last),
+        reported=reported_changes(rules, known),
         accepted=[each for name in following for each in accepted.get(name, ())],
     )
     causes = watch(
         rules,
-        [*values, *changes],
-        last,
+        [*values, *levels],
+        known,
         today,
         window_days=window_days,
         accepted=accepted,
         routed=routed,
     )
-    return causes, new_messages(causes, last, today, topic=topic)
+    return causes, changes_of(causes, known, today)
 
 
 def watch(
     rules: Iterable[AlertRule],
     values: Sequence[MetricValue],
-    last: LastMessages,
+    known: Known,
     today: datetime.date,
     *,
     window_days: int = 1,
@@ -189,7 +192,7 @@ def watch(
     Args:
         rules: what to watch.
         values: values of any days and metrics.
-        last: the last message of each cause.
+        known: the last incident of each cause.
         today: the last day to look at.
         window_days: days of the trailing window, for rules with `unless`.
         accepted: what people have accepted as the new normal, by cause.
@@ -200,60 +203,49 @@ def watch(
         ended = (today - day).days
         return rule.settle_days <= min(ended, (routed or {}).get(day, ended))
 
-    known: dict[str, list[Series]] = {}
+    found: dict[str, list[Series]] = {}
     by_metric: dict[str, list[MetricValue]] = {}
     for value in values:
         by_metric.setdefault(value.metric, []).append(value)
-    notified = {name: member for each in last.values() for name, member in _members(each)}
+    notified = {name: one for each in known.values() for name, one in each.member_incidents()}
     for rule in sorted(rules, key=lambda rule: bool(rule.unless)):  # what explains comes first
         of_metric = by_metric.get(rule.metric, [])
         seen = watched(rule, (each for each in of_metric if is_settled(rule, each.day)))
         for subject, series in seen.items():
-            told = notified.get(series_name(rule.name, subject))
-            explaining = [each for name in rule.unless for each in known.get(name, [])]
+            explaining = [each for name in rule.unless for each in found.get(name, [])]
             lag = window_days if rule.metric.startswith("window_") else 1
             unexplained = _unexplained(series, explaining, lag)
             ends = [day for day, _ in (accepted or {}).get(cause_name(rule, subject), ())]
-            found = reconciled_incidents(rule, unexplained, told, ends)
-            known.setdefault(rule.name, []).append(
-                Series(rule=rule, subject=subject, values=series, incidents=found)
+            active = notified.get(series_name(rule.name, subject))
+            now = reconciled_incidents(rule, unexplained, active, ends)
+            found.setdefault(rule.name, []).append(
+                Series(rule=rule, subject=subject, values=series, incidents=now)
             )
-    return _by_cause(each for series in known.values() for each in series)
+    return _by_cause(each for series in found.values() for each in series)
 
 
-def active_incident(last: OutboxMessage | None) -> Incident | None:
-    """Return the incident that receivers see as active, from the last message to them."""
-    if last is None or last.payload["facts"]["event"] not in _ACTIVE:
-        return None
-    return _incident(last.payload["facts"], last.dt)
-
-
-def reported_changes(rules: Iterable[AlertRule], last: LastMessages) -> dict[str, Incident]:
+def reported_changes(rules: Iterable[AlertRule], known: Known) -> dict[str, Incident]:
     """Return the changes of level that receivers see as active, by metric."""
     metrics = {rule.name: rule.metric for rule in rules if rule.watches_changes}
     return {
         metrics[name]: member
-        for message in last.values()
-        for name, member in _members(message)
+        for record in known.values()
+        for name, member in record.member_incidents()
         if name in metrics
     }
 
 
-def new_messages(
-    causes: Sequence[Cause], last: LastMessages, today: datetime.date, *, topic: str
-) -> list[OutboxMessage]:
-    """Return the messages of a topic that follow its `last` ones."""
-    new = [
-        message
-        for cause in causes
-        for message in _messages(cause, last.get(cause.name), today, topic)
+def changes_of(causes: Sequence[Cause], known: Known, today: datetime.date) -> list[IncidentChange]:
+    """Return what to notify receivers of, given what they know."""
+    changes = [
+        change for cause in causes for change in _changes(cause, known.get(cause.name), today)
     ]
     names = {cause.name for cause in causes}
     moved = {series.name: cause.name for cause in causes for series in cause.series}
-    return new + [
-        message
-        for name in sorted(last.keys() - names)
-        for message in _withdrawn(last[name], today, moved.get(name))
+    return changes + [
+        _unwatched(known[name], today, moved.get(name))
+        for name in sorted(known.keys() - names)
+        if known[name].is_active
     ]
 
 
@@ -294,118 +286,125 @@ def _unexplained(
     ]
 
 
-def _messages(
-    cause: Cause, last: OutboxMessage | None, today: datetime.date, topic: str
-) -> Iterator[OutboxMessage]:
-    """Yield a message for each transition of a cause after the message `last`."""
-    notified = active_incident(last)
-    facts = last.payload["facts"] if last else {}
-    state = any(each.rule.watches_state for each in _named(cause, facts))
-    unsupported: Literal["recovered", "withdrawn"] = "recovered" if state else "withdrawn"
-    changes = transitions(
-        notified, cause.incidents, today=today, current=None, unsupported=unsupported
+def _changes(
+    cause: Cause, known: IncidentRecord | None, today: datetime.date
+) -> Iterator[IncidentChange]:
+    """Yield a change for each transition of a cause since what receivers know."""
+    notified = known.incident if known else None
+    led = [each for each in cause.series if known and each.rule.name == known.rule]
+    state = any(each.rule.watches_state for each in led)
+    found = transitions(
+        notified,
+        cause.incidents,
+        today=today,
+        current=None,
+        unsupported="recovered" if state else "withdrawn",
     )
-    if notified and last and not changes:
-        yield from _news(cause, notified, last, today)
-    for sequence, change in enumerate(changes, last.sequence + 1 if last else 1):
+    if known and notified and not found:
+        yield from _news(cause, known, today)
+    for sequence, change in enumerate(found, known.sequence + 1 if known else 1):
         day = today if change.kind == "escalated" else change.day
         active = cause.active_on(today) or cause.active_on(day)
-        series = active or _named(cause, facts) or list(cause.series)
+        series = active or led or list(cause.series)
         value = series[0].on(day)
         if change.kind == "escalated" and value and value.change:
             change = replace(change, since=value.change.day)  # what is worse may have begun later
-        ended = change.kind in ("recovered", "withdrawn")
+        ends = known if change.kind in ("recovered", "withdrawn") else None
         alert = incident_alert(
             cause.name,
             [(each.rule, each.subject, each.on(day)) for each in series],
             replace(change, day=day),
             sequence,
-            headline=(ended and facts.get("headline")) or series[0].headline_on(day),
+            headline=(ends and ends.headline) or series[0].headline_on(day),
             unrepaired=series[0].unrepaired(change, today),
         )
-        members = {each.name: _member(each, day) for each in active}
-        opened = notified.opened if change.kind == "escalated" and notified else day
-        extended = {**alert.facts, "members": members, "opened": opened.isoformat()}
-        yield outbox_message(
-            replace(alert, facts=extended), day, topic=topic, series=cause.name, sequence=sequence
-        )
+        if known and ends:
+            outcome: Outcome = "recovered" if change.kind == "recovered" else "withdrawn"
+            yield IncidentChange(alert=alert, record=known.ended_by(outcome, alert, day))
+        else:
+            same = known if change.kind == "escalated" else None
+            yield _notified(same, alert, active, series[0], day, sequence)
 
 
-def _news(
-    cause: Cause, notified: Incident, last: OutboxMessage, today: datetime.date
-) -> Iterator[OutboxMessage]:
-    """Yield a message if something has happened in an incident since its last message."""
+def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator[IncidentChange]:
+    """Yield a change if something has happened in an incident since its last message."""
     active = cause.active_on(today)
-    known = ((each, each.news(last.dt, today)) for each in active)
-    series, found = next(((each, found) for each, found in known if found), (None, None))
+    news = ((each, each.news(known.notified_on, today)) for each in active)
+    series, found = next(((each, found) for each, found in news if found), (None, None))
     if series is None or found is None:
         return
     others = [(each.rule, each.subject, each.on(today)) for each in active if each is not series]
+    sequence = known.sequence + 1
     alert = incident_alert(
         cause.name,
         [(series.rule, series.subject, found.value), *others],
         Transition(
             kind="escalated",
-            since=notified.since,
+            since=known.since,
             day=today,
             value=found.value,
-            severity=most_severe([notified.severity, *(each.rule.severity for each in active)]),
+            severity=most_severe([known.severity, *(each.rule.severity for each in active)]),
             news_since=found.since,
         ),
-        last.sequence + 1,
+        sequence,
         prefix=_NEWS_PREFIXES[found.kind],
     )
-    extended = {
+    facts = {
         **alert.facts,
         "headline": active[0].headline_on(today),
         "news_since": found.since.isoformat(),
-        "members": {each.name: _member(each, today) for each in active},
-        "opened": notified.opened.isoformat(),
     }
-    yield outbox_message(
-        replace(alert, facts=extended),
-        today,
-        topic=last.topic,
-        series=cause.name,
-        sequence=last.sequence + 1,
+    yield _notified(known, replace(alert, facts=facts), active, series, today, sequence)
+
+
+def _notified(
+    known: IncidentRecord | None,
+    alert: Alert,
+    active: Iterable[Series],
+    leading: Series,
+    day: datetime.date,
+    sequence: int,
+) -> IncidentChange:
+    """Return an incident that opens, or `known` as it continues, after a message on a day."""
+    opened, headline = known.opened if known else day, alert.facts["headline"]
+    record = IncidentRecord(
+        id=known.id if known else None,
+        name=alert.facts["incident"],
+        severity=alert.facts["severity"],
+        since=datetime.date.fromisoformat(alert.facts["since"]),
+        opened=opened,
+        members={each.name: _member(each, day) for each in active},
+        rule=leading.rule.name,
+        subject=leading.subject,
+        notified_on=day,
+        sequence=sequence,
+        headline=headline,
+        first_headline=known.first_headline if known else headline,
+        text=alert.text,
     )
+    extended = replace(alert, facts={**alert.facts, "opened": opened.isoformat()})
+    return IncidentChange(alert=extended, record=record)
 
 
-def _named(cause: Cause, facts: Mapping[str, object]) -> list[Series]:
-    """Return the series that the last message was about."""
-    return [each for each in cause.series if each.rule.name == facts.get("rule")]
+def _member(series: Series, day: datetime.date) -> dict[str, Any]:
+    """Return the incident of one rule as the table keeps it."""
+    incident = series.active_on(day) or series.incidents[-1]
+    return {
+        "since": incident.since.isoformat(),
+        "opened": incident.opened.isoformat(),
+        "figure": value_facts(series.on(day)),
+    }
 
 
-def _member(series: Series, today: datetime.date) -> dict[str, str]:
-    incident = series.active_on(today) or series.incidents[-1]
-    return {"since": incident.since.isoformat(), "opened": incident.opened.isoformat()}
-
-
-def _members(last: OutboxMessage) -> Iterator[tuple[str, Incident]]:
-    """Yield the incidents of rules that receivers see as active, by the name of the series."""
-    facts = last.payload["facts"]
-    if facts["event"] not in _ACTIVE:
-        return
-    if "members" not in facts:  # written before rules had causes
-        yield last.series, _incident(facts, last.dt)
-    for name, member in facts.get("members", {}).items():
-        yield name, _incident({**facts, **member}, last.dt)
-
-
-def _incident(facts: Mapping[str, str], day: datetime.date) -> Incident:
-    opened = facts.get("opened")
-    return Incident(
-        since=datetime.date.fromisoformat(facts["since"]),
-        opened=datetime.date.fromisoformat(opened) if opened else day,
-        severity=facts.get("severity", "critical"),  # type: ignore[arg-type]
+def _unwatched(known: IncidentRecord, today: datetime.date, moved: str | None) -> IncidentChange:
+    """Return the end of an incident whose rule was removed, moved, or has no data."""
+    alert = unwatched_alert(
+        known.name,
+        rule=known.rule,
+        subject=known.subject,
+        headline=known.headline,
+        since=known.since,
+        sequence=known.sequence + 1,
+        moved=moved,
     )
-
-
-def _withdrawn(
-    last: OutboxMessage, today: datetime.date, moved: str | None
-) -> Iterator[OutboxMessage]:
-    """Yield a message if an incident is active whose rule was removed, moved, or has no data."""
-    if active := active_incident(last):
-        facts, sequence = last.payload["facts"], last.sequence + 1
-        alert = unwatched_alert(facts, active.since, sequence, series=last.series, moved=moved)
-        yield outbox_message(alert, today, topic=last.topic, series=last.series, sequence=sequence)
+    return IncidentChange(alert=alert, record=known.ended_by("withdrawn", alert, today))

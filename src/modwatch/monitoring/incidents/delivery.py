@@ -6,15 +6,14 @@ killed, the next call of `deliver` sends the rest, under the same idempotency ke
 
 import datetime
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
-from modwatch.common.errors import AlertError, AlertRefusedError, DatabaseError
+from modwatch.common.errors import AlertError, AlertRefusedError
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.monitoring.incidents.messages.operations import repair_alert
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 
@@ -22,9 +21,6 @@ _log = logging.getLogger(__name__)
 
 #: Age from which an undelivered alert is dropped, if enough rounds of delivery have failed.
 _EXPIRES_AFTER = datetime.timedelta(days=14)
-
-#: Topic of failed tasks.
-_FAILURES = "failure"
 
 Channels = Sequence[Channel]
 
@@ -42,12 +38,15 @@ def outbox_message(
 
 def post(database: Engine, channels: Channels, message: OutboxMessage) -> bool:
     """Store a message for delivery on `channels`; return False if its key is stored already."""
-    return bool(post_all(database, channels, [message]))
+    with database.begin() as connection:
+        return bool(store_messages(connection, channels, [message]))
 
 
-def post_all(database: Engine, channels: Channels, messages: Sequence[OutboxMessage]) -> int:
-    """Store messages for delivery on `channels`, all or none; return how many are new."""
-    new = outbox.post_all(database, messages, [channel.name for channel in channels])
+def store_messages(
+    connection: Connection, channels: Channels, messages: Sequence[OutboxMessage]
+) -> int:
+    """Store messages for delivery on `channels` with the transaction; return how many are new."""
+    new = outbox.store(connection, messages, [channel.name for channel in channels])
     for message in messages:
         if message.key in new:
             _log.warning(
@@ -82,62 +81,6 @@ def notify(
     """
     post(database, channels, outbox_message(alert, day, topic=topic))
     deliver(database, channels)
-
-
-def report_failure(
-    open_database: Callable[[], Engine], channels: Channels, failure: Alert, day: datetime.date
-) -> None:
-    """Send the alert for a failed task of `day` once; without the database, at every call.
-
-    After `report_repair`, another failure of the same run and task is an alert of its own.
-
-    Raises:
-        AlertError: some channel failed.
-    """
-    try:
-        database = open_database()
-        last = outbox.latest_of(database, _FAILURES, failure.key)
-        if last is None or last.payload["facts"]["event"] != "failed":
-            _continue(database, channels, failure, day, last)
-        deliver(database, channels)
-    except DatabaseError:
-        send_directly(channels, failure)
-
-
-def report_repair(database: Engine, channels: Channels, key: str, day: datetime.date) -> bool:
-    """Tell that a failed task has succeeded since; return whether its failure had been told.
-
-    `key` is that of the alert for the failure.
-
-    Raises:
-        AlertError: some channel failed; the alert stays pending there.
-    """
-    last = outbox.latest_of(database, _FAILURES, key)
-    if last is None or last.payload["facts"]["event"] != "failed":
-        return False
-    repaired = repair_alert(key, last.payload["facts"], last.payload.get("links", {}))
-    _continue(database, channels, repaired, day, last)
-    deliver(database, channels)
-    return True
-
-
-def _continue(
-    database: Engine,
-    channels: Channels,
-    alert: Alert,
-    day: datetime.date,
-    last: OutboxMessage | None,
-) -> None:
-    """Post the next alert of the series of a failed task."""
-    sequence = last.sequence + 1 if last else 1
-    series = alert.key
-    if last:
-        alert = replace(alert, key=f"{series}/{sequence}")
-    post(
-        database,
-        channels,
-        outbox_message(alert, day, topic=_FAILURES, series=series, sequence=sequence),
-    )
 
 
 def send_directly(channels: Channels, alert: Alert) -> None:

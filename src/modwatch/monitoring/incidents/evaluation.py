@@ -1,16 +1,16 @@
-"""Evaluates the alert rules over the trailing days, and posts an alert for each transition.
+"""Evaluates the alert rules over the trailing days, and notifies receivers of what changed.
 
-The functions may be run again after a crash: what was posted is not posted again.
+The functions may be run again after a crash, and at the same time: no message is sent twice.
 """
 
 import datetime
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
@@ -18,8 +18,8 @@ from modwatch.data.lake.schemas import ALERTS
 from modwatch.data.validation.store import CheckStore
 from modwatch.data.validation.volumes import seasonal_volumes
 from modwatch.monitoring.incidents.actions import acceptances, silenced
-from modwatch.monitoring.incidents.causes import Cause, active_incident, evaluate_rules
-from modwatch.monitoring.incidents.delivery import Channels, post_all
+from modwatch.monitoring.incidents.causes import Cause, evaluate_rules
+from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.messages.incidents import (
     ActiveAlert,
     most_severe_first,
@@ -35,17 +35,19 @@ from modwatch.monitoring.incidents.segments import (
     leading_segment,
     with_segment,
 )
-from modwatch.review.outbox import messages as outbox
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.monitoring.incidents.store import (
+    Evaluated,
+    IncidentChange,
+    IncidentRecord,
+    Kind,
+    last_incidents,
+    locked,
+    save_changes,
+    save_evaluation,
+)
 from modwatch.review.queue.metrics import days_since_routed
 
 _log = logging.getLogger(__name__)
-
-_TOPIC = "incident"
-
-#: Incidents of groups of moderators have days of their own: those on which labels were given, which
-#: may be years after those of the comments.
-_ANNOTATOR_TOPIC = "annotator_incident"
 
 _ONE_DAY = datetime.timedelta(days=1)
 
@@ -80,33 +82,28 @@ def evaluate(
     of the window are written to the table `alerts`. `links` is called only for new alerts, and
     `fallen_in` only for those of a fall of accuracy.
     """
-    last = outbox.latest(database, _TOPIC)
-    today = _last_day(lake, "measurements", day, last)
     daily = [rule for rule in rules if rule.metric not in ANNOTATOR_METRICS]
-    since = [each.since for message in last.values() if (each := active_incident(message))]
-    first = min([today - _LOOK_BACK, *(each - _BEFORE_CHANGE for each in since)])
-    values = metric_values(lake, checks, first, today)
-    causes, new = evaluate_rules(
-        daily,
-        values,
-        last,
-        today,
-        topic=_TOPIC,
-        window_days=window_days,
-        accepted=acceptances(database),
-        volumes=seasonal_volumes(lake, first, today),
-        routed=days_since_routed(database, first, today),
-    )
-    metrics = {rule.name: rule.metric for rule in daily}
-    window = trailing(today, window_days)
-    kept = _kept_alerts(lake, window[0], window[-1])
-    for past in window:
-        _write_active(lake, past, causes, metrics, kept.get(past, []))
-    _log.info(
-        "Alert rules evaluated.",
-        extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
-    )
-    return _posted(database, channels, [with_segment(lake, each, fallen_in) for each in new], links)
+    with locked(database, "incident") as connection:
+        known = last_incidents(connection, "incident")
+        today = _last_day(lake, "measurements", day, known)
+        active = [record.since - _BEFORE_CHANGE for record in known.values() if record.is_active]
+        first = min([today - _LOOK_BACK, *active])
+        causes, changes = evaluate_rules(
+            daily,
+            metric_values(lake, checks, first, today),
+            known,
+            today,
+            window_days=window_days,
+            accepted=acceptances(database),
+            volumes=seasonal_volumes(lake, first, today),
+            routed=days_since_routed(database, first, today),
+        )
+        _write_alerts(lake, trailing(today, window_days), causes, daily)
+        changes = [with_segment(lake, change, fallen_in) for change in changes]
+        new = _save(connection, channels, "incident", changes, links)
+        save_evaluation(connection, "incident", _evaluated(causes, today))
+    _log_evaluation(day, today, len(changes))
+    return new
 
 
 def evaluate_annotators(
@@ -122,17 +119,17 @@ def evaluate_annotators(
 
     They are compared every fourth week: an incident is active until the next comparison at least.
     """
-    last = outbox.latest(database, _ANNOTATOR_TOPIC)
-    today = _last_day(lake, "annotator_groups", day, last)
-    values = annotator_values(lake, today - _COMPARISONS, today)
     weekly = [rule for rule in rules if rule.metric in ANNOTATOR_METRICS]
-    accepted = acceptances(database)
-    _, new = evaluate_rules(weekly, values, last, today, topic=_ANNOTATOR_TOPIC, accepted=accepted)
-    _log.info(
-        "Alert rules on groups of moderators evaluated.",
-        extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
-    )
-    return _posted(database, channels, new, links)
+    with locked(database, "annotator_incident") as connection:
+        known = last_incidents(connection, "annotator_incident")
+        today = _last_day(lake, "annotator_groups", day, known)
+        values = annotator_values(lake, today - _COMPARISONS, today)
+        accepted = acceptances(database)
+        causes, changes = evaluate_rules(weekly, values, known, today, accepted=accepted)
+        new = _save(connection, channels, "annotator_incident", changes, links)
+        save_evaluation(connection, "annotator_incident", _evaluated(causes, today))
+    _log_evaluation(day, today, len(changes))
+    return new
 
 
 def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
@@ -145,63 +142,77 @@ def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
 
 
 def _last_day(
-    lake: Lake, table: str, day: datetime.date, last: Mapping[str, OutboxMessage]
+    lake: Lake, table: str, day: datetime.date, known: Mapping[str, IncidentRecord]
 ) -> datetime.date:
     """Return the last day that was evaluated: stopping earlier would withdraw later incidents."""
     # Not the last day with drift: a mistyped date may have left drift years ahead.
     measured = lake.days(table)[-1:]
-    return max([day, *measured, *(message.dt for message in last.values())])
+    return max([day, *measured, *(record.notified_on for record in known.values())])
 
 
-def _posted(
-    database: Engine, channels: Channels, new: Sequence[OutboxMessage], links: Links
+def _save(
+    connection: Connection,
+    channels: Channels,
+    kind: Kind,
+    changes: Sequence[IncidentChange],
+    links: Links,
 ) -> int:
-    """Post messages, except of silenced incidents, which are due when the silence is over."""
-    silent = silenced(database)
-    heard = [message for message in new if message.series not in silent]
-    return post_all(database, channels, [_linked(message, links) for message in heard])
+    """Store changes, except of silenced incidents, which are due when the silence is over."""
+    silent = silenced(connection)
+    heard = [_linked(change, links) for change in changes if change.record.name not in silent]
+    return save_changes(connection, channels, kind, heard)
 
 
-def _linked(message: OutboxMessage, links: Links) -> OutboxMessage:
-    return replace(message, payload={**message.payload, "links": dict(links(message.dt))})
+def _linked(change: IncidentChange, links: Links) -> IncidentChange:
+    pages = dict(links(change.record.notified_on))
+    return IncidentChange(
+        alert=replace(change.alert, links=pages), record=replace(change.record, links=pages)
+    )
 
 
-def _kept_alerts(
-    lake: Lake, first: datetime.date, last: datetime.date
-) -> dict[datetime.date, list[dict[str, Any]]]:
-    """Return the rows of the table `alerts` by day."""
-    kept: dict[datetime.date, list[dict[str, Any]]] = {}
-    for batch in lake.read_between("alerts", first, last):
-        for row in batch.to_pylist():
-            kept.setdefault(row["dt"], []).append(row)
-    return kept
+def _evaluated(causes: Sequence[Cause], today: datetime.date) -> Iterator[Evaluated]:
+    for cause in causes:
+        if alert := cause.alert_on(today):
+            yield Evaluated(
+                name=cause.name, day=today, headline=alert.headline, value=alert.description
+            )
 
 
-def _write_active(
-    lake: Lake,
-    day: datetime.date,
-    causes: Sequence[Cause],
-    metrics: Mapping[str, str],
-    kept: Sequence[Mapping[str, Any]],
+def _log_evaluation(day: datetime.date, today: datetime.date, new: int) -> None:
+    _log.info(
+        "Alert rules evaluated.",
+        extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": new},
+    )
+
+
+def _write_alerts(
+    lake: Lake, window: Sequence[datetime.date], causes: Sequence[Cause], rules: Sequence[AlertRule]
 ) -> None:
-    """Write the alerts that were active at the end of `day`, unless they are the `kept` rows.
+    """Write the alerts that were active at the end of each day, where they are not written yet."""
+    metrics = {rule.name: rule.metric for rule in rules}
+    kept: dict[datetime.date, list[dict[str, Any]]] = {day: [] for day in window}
+    for batch in lake.read_between("alerts", window[0], window[-1]):
+        for row in batch.to_pylist():
+            kept[row["dt"]].append(row)
+    for day in window:
+        rows = [
+            _alert_row(lake, day, alert, metrics[alert.rule])
+            for cause in causes
+            if (alert := cause.alert_on(day))
+        ]
+        if rows != kept[day]:
+            lake.replace("alerts", day, [pa.RecordBatch.from_pylist(rows, schema=ALERTS)])
 
-    `metrics` are those of the rules, by name.
-    """
-    rows = []
-    for alert in filter(None, (cause.alert_on(day) for cause in causes)):
-        segment = leading_segment(lake, day, metrics[alert.rule], alert.subject)
-        rows.append(
-            {
-                "dt": day,
-                "rule": alert.rule,
-                "subject": alert.subject,
-                "severity": alert.severity,
-                "since": alert.since,
-                "words": alert.description,
-                "headline": alert.headline,
-                "segment": segment and segment["sentence"],
-            }
-        )
-    if rows != kept:
-        lake.replace("alerts", day, [pa.RecordBatch.from_pylist(rows, schema=ALERTS)])
+
+def _alert_row(lake: Lake, day: datetime.date, alert: ActiveAlert, metric: str) -> dict[str, Any]:
+    segment = leading_segment(lake, day, metric, alert.subject)
+    return {
+        "dt": day,
+        "rule": alert.rule,
+        "subject": alert.subject,
+        "severity": alert.severity,
+        "since": alert.since,
+        "words": alert.description,
+        "headline": alert.headline,
+        "segment": segment and segment["sentence"],
+    }

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from modwatch.data.lake.delta import Lake
 from modwatch.monitoring.incidents.rules import LEVEL_CHANGES
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.monitoring.incidents.store import IncidentChange
 from modwatch.statistics.live.group_falls import FallenGroup
 
 #: Features and metrics that depend on the scores of a day.
@@ -14,8 +14,6 @@ _ABOUT_SCORES = {"prob", "uncertainty", "flagged", "score_checks_warned"}
 
 #: Those about the flagged share; all others are about the distribution of the scores.
 _ABOUT_FLAGS = {"flagged"}
-
-_EVENTS = ("opened", "escalated")
 
 
 class FallenIn(Protocol):
@@ -28,37 +26,36 @@ class FallenIn(Protocol):
 
 
 def with_segment(
-    lake: Lake, message: OutboxMessage, fallen_in: FallenIn | None = None
-) -> OutboxMessage:
-    """Return a message that an incident of scores or accuracy has opened, or is worse, with where.
+    lake: Lake, change: IncidentChange, fallen_in: FallenIn | None = None
+) -> IncidentChange:
+    """Return a change with the segment that most of a change of scores or accuracy is in.
 
-    The message is as it was if it is about anything else, or if no segment of its day stands out.
+    The change is returned as it is if the incident ends, is about anything else, or if no segment
+    of its day stands out.
     """
-    facts = message.payload["facts"]
-    if facts["event"] not in _EVENTS:
-        return message
-    segment = _segment(lake, message, fallen_in)
+    segment = _segment(lake, change, fallen_in) if change.record.is_active else None
     if segment is None:
-        return message
-    text = f"{message.payload['text']}\nMost of it: {segment['sentence']}."
-    told = {**message.payload, "text": text, "facts": {**facts, "segment": segment}}
-    return replace(message, payload=told)
+        return change
+    alert, sentence = change.alert, segment["sentence"]
+    text = f"{alert.text}\nMost of it: {sentence}."
+    return IncidentChange(
+        alert=replace(alert, text=text, facts={**alert.facts, "segment": segment}),
+        record=replace(change.record, text=text, segment=sentence),
+    )
 
 
 def _segment(
-    lake: Lake, message: OutboxMessage, fallen_in: FallenIn | None
+    lake: Lake, change: IncidentChange, fallen_in: FallenIn | None
 ) -> dict[str, Any] | None:
     """Return the segment of what a message is about; it has at least a name and a sentence."""
-    facts = message.payload["facts"]
-    metric, subject = str(facts.get("metric", "")), str(facts.get("subject", ""))
-    if metric in LEVEL_CHANGES.values():
-        change = (facts.get("figure") or {}).get("value")
-        if fallen_in is None or not change:
+    facts, record = change.alert.facts, change.record
+    if facts["metric"] in LEVEL_CHANGES.values():
+        fall = (facts["figure"] or {}).get("value")
+        if fallen_in is None or not fall:
             return None
-        since = datetime.date.fromisoformat(facts["since"])
-        group = fallen_in(since, message.dt, -float(change))
+        group = fallen_in(record.since, record.notified_on, -float(fall))
         return None if group is None else {**asdict(group), "sentence": group.sentence()}
-    leading = leading_segment(lake, message.dt, metric, subject)
+    leading = leading_segment(lake, record.notified_on, facts["metric"], facts["subject"])
     if leading is None:
         return None
     return {name: value for name, value in leading.items() if name not in ("dt", "leading")}

@@ -48,8 +48,8 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; AlertError if a channel failed."""
         from modwatch.installation.resources import open_resources
-        from modwatch.monitoring.incidents.delivery import report_failure
         from modwatch.monitoring.incidents.messages.operations import failure_alert
+        from modwatch.monitoring.incidents.operations import report_failure
 
         task, error, day = context["ti"], context.get("exception"), _day_in(context)
         known = isinstance(error, BaseException)  # it is a text when the process was killed
@@ -69,17 +69,18 @@ class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
     """Ends the alert of a failed task when the task has succeeded after all, in every shard."""
 
     def notify(self, context: Mapping[str, Any]) -> None:
-        """Send the alert if a failure had been told; AlertError if a channel failed."""
+        """Send the alert if a failure was sent before; AlertError if a channel failed."""
         task = context["ti"]
         if task.try_number == 1 or self._others_failed(task):
             return
         from modwatch.installation.resources import open_resources
-        from modwatch.monitoring.incidents.delivery import report_repair
-        from modwatch.monitoring.incidents.messages.operations import failure_key
+        from modwatch.monitoring.incidents.messages.operations import repair_alert
+        from modwatch.monitoring.incidents.operations import report_repair
 
-        key, day = failure_key(task.dag_id, task.task_id, task.run_id), _day_in(context)
+        day = _day_in(context)
+        repair = repair_alert(dag=task.dag_id, task=task.task_id, run=task.run_id, day=day)
         with open_resources() as resources:
-            report_repair(resources.database, resources.alert_channels, key, day)
+            report_repair(resources.database, resources.alert_channels, repair, day)
 
     @staticmethod
     def _others_failed(task: Any) -> bool:

@@ -7,11 +7,10 @@ under the same key.
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, or_, select, text, update
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import Connection, Engine, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.review.tables import outbox_delivery, outbox_message
@@ -40,51 +39,25 @@ class OutboxMessage:
 
 def post(engine: Engine, message: OutboxMessage, channels: Iterable[str]) -> bool:
     """Store a message for these channels; return False if its key exists already."""
-    return bool(post_all(engine, [message], channels))
+    with engine.begin() as connection:
+        return bool(store(connection, [message], channels))
 
 
-def post_all(
-    engine: Engine, messages: Iterable[OutboxMessage], channels: Iterable[str]
+def store(
+    connection: Connection, messages: Iterable[OutboxMessage], channels: Iterable[str]
 ) -> set[str]:
-    """Store messages for these channels, all or none; return the keys that did not exist yet."""
-    rows = [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in messages]
+    """Store messages for these channels with the transaction; return the keys that are new."""
+    names, rows = list(channels), [asdict(message) for message in messages]
     if not rows:
         return set()
     mine = outbox_message.c
-    store = upsert(outbox_message).on_conflict_do_nothing().returning(mine.id, mine.key)
-    with engine.begin() as connection:
-        added = connection.execute(store, rows).all()
-        names = list(channels)
-        pending = [{"message_id": row.id, "channel": name} for row in added for name in names]
-        if pending:
-            connection.execute(insert(outbox_delivery), pending)
+    added = connection.execute(
+        upsert(outbox_message).on_conflict_do_nothing().returning(mine.id, mine.key), rows
+    ).all()
+    pending = [{"message_id": row.id, "channel": name} for row in added for name in names]
+    if pending:
+        connection.execute(insert(outbox_delivery), pending)
     return {row.key for row in added}
-
-
-def latest(engine: Engine, topic: str) -> dict[str, OutboxMessage]:
-    """Return the last message of each series of a topic."""
-    last = (
-        select(outbox_message)
-        .ext(distinct_on(outbox_message.c.series))
-        .where(outbox_message.c.topic == topic)
-        .order_by(outbox_message.c.series, outbox_message.c.sequence.desc())
-    )
-    with engine.connect() as connection:
-        return {row.series: message_of(row) for row in connection.execute(last)}
-
-
-def latest_of(engine: Engine, topic: str, series: str) -> OutboxMessage | None:
-    """Return the last message of one series; None if there is none."""
-    mine = outbox_message.c
-    last = (
-        select(outbox_message)
-        .where(mine.topic == topic, mine.series == series)
-        .order_by(mine.sequence.desc())
-        .limit(1)
-    )
-    with engine.connect() as connection:
-        row = connection.execute(last).first()
-    return message_of(row) if row else None
 
 
 def pending(engine: Engine, channel: str, *, younger_than: dt.timedelta) -> list[OutboxMessage]:

@@ -25,6 +25,7 @@ from modwatch.review.tables.decisions import (
     gold_comment,
     policy_version,
 )
+from modwatch.review.tables.incidents import incident, incident_event
 from modwatch.review.tables.items import (
     ACTIONABLE_KINDS,
     CONFIRMATION_ROUNDS,
@@ -40,12 +41,7 @@ from modwatch.review.tables.items import (
     unleased,
     waiting,
 )
-from modwatch.review.tables.outbox import (
-    alert_action,
-    outbox_cursor,
-    outbox_delivery,
-    outbox_message,
-)
+from modwatch.review.tables.outbox import outbox_cursor, outbox_delivery, outbox_message
 
 __all__ = [
     "ACTIONABLE_KINDS",
@@ -61,13 +57,14 @@ __all__ = [
     "TOKEN_PURPOSES",
     "TransactionId",
     "access_token",
-    "alert_action",
     "bulk_close",
     "decision",
     "decision_chain",
     "event",
     "event_chain",
     "gold_comment",
+    "incident",
+    "incident_event",
     "is_open",
     "known_origin",
     "lane",

@@ -1,4 +1,4 @@
-"""Tables of messages to the platform, and of actions on alerts."""
+"""Tables of messages to receivers outside."""
 
 from sqlalchemy import (
     BigInteger,
@@ -34,32 +34,6 @@ outbox_message = Table(
     Column("payload", JSONB, nullable=False),
     moment("created_at"),
     UniqueConstraint("topic", "series", "sequence"),
-)
-
-#: What people do about incidents of alerts; append-only.
-alert_action = Table(
-    "alert_action",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    #: Name of the incident: its cause, or rule and subject.
-    Column("incident", Text, nullable=False),
-    #: acknowledge | assign | comment | silence | accept
-    Column("action", Text, nullable=False),
-    Column("person", Text, nullable=False),
-    Column("note", Text, nullable=False),
-    #: Of `assign`.
-    Column("assignee", Text),
-    #: Of `silence`: the last day without messages.
-    Column("until", Date),
-    #: Of `accept`: the first day on which the present level is the reference, and the day from
-    #: which that level holds.
-    Column("day", Date),
-    Column("level_since", Date),
-    moment("created_at"),
-    #: The last id in the outbox when it was stored: its place among the messages, also after the
-    #: clock was set back.
-    Column("after_message", BigInteger, nullable=False),
-    Index("alert_action_incident_idx", "incident", "id"),
 )
 
 #: One row per message and channel; channels fail independently.

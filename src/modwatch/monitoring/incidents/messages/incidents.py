@@ -10,7 +10,6 @@ from modwatch.monitoring.incidents.messages.alert import Alert, written
 from modwatch.monitoring.incidents.messages.findings import (
     describe_finding,
     describe_value,
-    in_brackets,
     name_in_words,
 )
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, Severity
@@ -155,7 +154,7 @@ def _incident_facts(
         "metric": rule.metric,
         "since": transition.since.isoformat(),
         "day": transition.day.isoformat(),
-        "figure": _value_facts(value),
+        "figure": value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
         "look_at": rule.look_at,
@@ -174,35 +173,45 @@ def _dates(transition: Transition) -> str:
 
 
 def unwatched_alert(
-    facts: Mapping[str, Any],
+    series: str,
+    *,
+    rule: str,
+    subject: str,
+    headline: str,
     since: datetime.date,
     sequence: int,
-    *,
-    series: str,
     moved: str | None = None,
 ) -> Alert:
     """Return the alert that withdraws an incident whose rule was removed or has no data.
 
-    `facts` are those of the last alert; `moved` is the cause that the rule belongs to now.
+    `moved` is the cause that the rule belongs to now.
     """
     why = (
         f"The rule belongs to the incident {moved} now."
         if moved
         else "The rule was removed or has no data."
     )
-    kept = {name: facts[name] for name in ("rule", "subject")}
-    said = facts.get("headline") or kept["rule"] + in_brackets(kept["subject"])
     return Alert(
         key=f"{series}/{since}/{sequence}-withdrawn",
-        title=f"Withdrawn: {said}, since {written(since)}",
+        title=f"Withdrawn: {headline}, since {written(since)}",
         text=f"Incident withdrawn; it began on {written(since)}. {why}",
-        facts={"event": "withdrawn", "incident": series, **kept, "since": since.isoformat()},
+        facts={
+            "event": "withdrawn",
+            "incident": series,
+            "rule": rule,
+            "subject": subject,
+            "since": since.isoformat(),
+        },
     )
 
 
 def accepted_alert(
-    facts: Mapping[str, Any],
     series: str,
+    *,
+    rule: str,
+    subject: str,
+    severity: Severity,
+    headline: str,
     since: datetime.date,
     sequence: int,
     person: str,
@@ -210,21 +219,20 @@ def accepted_alert(
 ) -> Alert:
     """Return the alert that ends an incident because a person accepted the new normal.
 
-    `facts` and `links` are those of the last alert of the incident; `since` is the day from which
-    the accepted level holds.
+    The accepted level holds from the day `since`.
     """
-    said = facts.get("headline") or facts["rule"] + in_brackets(facts["subject"])
-    kept = {name: facts[name] for name in ("severity", "rule", "subject") if name in facts}
     return Alert(
         key=f"{series}/{since}/{sequence}-accepted",
-        title=f"[{facts.get('severity', 'info')}] Accepted as the new normal: {said}",
+        title=f"[{severity}] Accepted as the new normal: {headline}",
         text=f"{person} accepted the level since {written(since)} as the new normal. Changes are "
         "measured from it. `modwatch alerts history` has the note.",
         facts={
             "event": "accepted",
             "incident": series,
-            "headline": said,
-            **kept,
+            "headline": headline,
+            "severity": severity,
+            "rule": rule,
+            "subject": subject,
             "since": since.isoformat(),
             "person": person,
         },
@@ -232,7 +240,7 @@ def accepted_alert(
     )
 
 
-def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
+def value_facts(value: MetricValue | None) -> dict[str, Any] | None:
     """Return a value as JSON: days as text."""
     if value is None:
         return None

@@ -2,11 +2,8 @@
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
 
 from modwatch.monitoring.incidents.messages.alert import Alert, header_safe, written
-
-_ONE_DAY = datetime.timedelta(days=1)
 
 
 def failure_alert(
@@ -17,13 +14,19 @@ def failure_alert(
     Mapped instances of a task share the key: one alert per run and task.
     """
     day_text = f" for {day}" if day else ""
+    headline = f"{dag}.{task} failed{day_text}"
     facts = {"event": "failed", "severity": "critical", "dag": dag, "task": task, "run": run}
     return Alert(
         key=failure_key(dag, task, run),
-        title=f"[critical] {dag}.{task} failed{day_text}",
+        title=f"[critical] {headline}",
         text=f"Task {task} of DAG {dag} failed{day_text} with {error}. See the task log for the "
         "cause, and the Triage section of the DAG's documentation for what to do.",
-        facts={**facts, "day": day and day.isoformat(), "error": error},
+        facts={
+            **facts,
+            "headline": headline,
+            "day": day and day.isoformat(),
+            "error": error,
+        },
         links={"log": log_url},
     )
 
@@ -37,39 +40,34 @@ def failure_key(dag: str, task: str, run: str) -> str:
     return header_safe(f"task/{dag}/{task}/{run}")
 
 
-def repair_alert(key: str, facts: Mapping[str, Any], links: Mapping[str, str]) -> Alert:
-    """Return the alert that a task has succeeded whose failure had the key, facts and links."""
-    day_text = f" for {facts['day']}" if facts.get("day") else ""
-    dag, task = facts["dag"], facts["task"]
-    kept = {name: facts.get(name) for name in ("severity", "dag", "task", "run", "day")}
+def repair_alert(*, dag: str, task: str, run: str, day: datetime.date | None) -> Alert:
+    """Return the alert that a task has succeeded whose failure was sent."""
+    day_text = f" for {day}" if day else ""
+    facts = {"event": "recovered", "severity": "critical", "dag": dag, "task": task, "run": run}
     return Alert(
-        key=key,
+        key=failure_key(dag, task, run),
         title=f"[critical] Recovered: {dag}.{task} failed{day_text}",
         text=f"Task {task} of DAG {dag} has succeeded{day_text}.",
-        facts={"event": "recovered", **kept},
-        links=links,
+        facts={**facts, "day": day and day.isoformat()},
     )
 
 
 def heartbeat_alert(
     due: datetime.date,
+    since: datetime.date,
     measured: datetime.date | None,
     hour: int,
     sequence: int,
     links: Mapping[str, str],
 ) -> Alert:
-    """Return the alert that the day `due` is not measured; `measured` is the last one before it.
+    """Return the alert that the days `since` … `due` are not measured.
 
-    It begins on the day after the last measured one; if there is none, on `due`.
+    `measured` is the last measured day before them.
 
-    >>> due, measured = datetime.date(2026, 3, 12), datetime.date(2026, 3, 10)
-    >>> alert = heartbeat_alert(due, measured, 12, 1, {})
-    >>> alert.title
+    >>> measured, since, due = (datetime.date(2026, 3, day) for day in (10, 11, 12))
+    >>> heartbeat_alert(due, since, measured, 12, 1, {}).title
     '[critical] 2 days are not measured; the last measured day is 10 March 2026'
-    >>> alert.facts["since"]
-    '2026-03-11'
     """
-    since = measured + _ONE_DAY if measured else due
     number = (due - since).days + 1
     missing = written(due) if number == 1 else f"{number:,} days"
     verb = "is" if number == 1 else "are"
@@ -94,15 +92,25 @@ def heartbeat_alert(
 
 
 def heartbeat_recovered_alert(
-    facts: Mapping[str, Any], due: datetime.date, sequence: int, links: Mapping[str, str]
+    since: datetime.date,
+    headline: str,
+    due: datetime.date,
+    sequence: int,
+    links: Mapping[str, str],
 ) -> Alert:
-    """Return the alert that the day `due` is measured; `facts` are those of the last alert."""
-    since = datetime.date.fromisoformat(facts["since"])
+    """Return the alert that the day `due` is measured; days were missing since `since`."""
     return Alert(
-        key=f"heartbeat/{facts['since']}/{sequence}-recovered",
+        key=f"heartbeat/{since}/{sequence}-recovered",
         title=f"[critical] Recovered: {written(due)} is measured",
         text=f"{written(due)} is measured. Days were missing since {written(since)}: run "
-        "score_comments for those that are still.",
-        facts={**facts, "event": "recovered", "day": due.isoformat()},
+        "score_comments for those that still are.",
+        facts={
+            "event": "recovered",
+            "severity": "critical",
+            "incident": "heartbeat",
+            "headline": headline,
+            "since": since.isoformat(),
+            "day": due.isoformat(),
+        },
         links=links,
     )

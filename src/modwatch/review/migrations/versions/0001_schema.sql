@@ -270,20 +270,52 @@ CREATE TABLE outbox_cursor (
     decision_id bigint NOT NULL
 );
 
-CREATE TABLE alert_action (
+CREATE TABLE incident (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    incident text NOT NULL,
-    action text NOT NULL,
-    person text NOT NULL,
-    note text NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    severity text NOT NULL,
+    since date NOT NULL,
+    opened date NOT NULL,
+    members jsonb NOT NULL,
+    rule text NOT NULL,
+    subject text NOT NULL,
+    notified_on date NOT NULL,
+    sequence integer NOT NULL,
+    headline text NOT NULL,
+    first_headline text NOT NULL,
+    text text NOT NULL,
+    links jsonb NOT NULL,
+    segment text NOT NULL,
+    evaluated date,
+    newest_headline text,
+    newest_value text,
+    ended date,
+    outcome text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT incident_kind_check
+        CHECK (kind IN ('incident', 'annotator_incident', 'failure', 'heartbeat')),
+    CONSTRAINT incident_outcome_check CHECK (outcome IN ('recovered', 'withdrawn', 'accepted')),
+    CONSTRAINT incident_ended_check CHECK ((ended IS NULL) = (outcome IS NULL))
+);
+CREATE UNIQUE INDEX incident_active_idx ON incident (kind, name) WHERE ended IS NULL;
+CREATE INDEX incident_name_idx ON incident (kind, name, id);
+
+CREATE TABLE incident_event (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    incident_id bigint NOT NULL REFERENCES incident,
+    event text NOT NULL,
+    title text,
+    person text,
+    note text,
     assignee text,
     until date,
     day date,
     level_since date,
     created_at timestamptz NOT NULL DEFAULT now(),
-    after_message bigint NOT NULL
+    CONSTRAINT incident_event_author_check CHECK ((title IS NULL) = (person IS NOT NULL))
 );
-CREATE INDEX alert_action_incident_idx ON alert_action (incident, id);
+CREATE INDEX incident_event_incident_id_idx ON incident_event (incident_id, id);
 
 -- Decisions and events are appended, never changed, whoever asks.
 CREATE FUNCTION decision_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$

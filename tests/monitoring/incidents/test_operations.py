@@ -1,4 +1,4 @@
-"""The alert that nothing ran, with a real database and receivers that fail."""
+"""Failed tasks and days that are not measured, with a real database and receivers that fail."""
 
 import datetime
 from collections.abc import Iterator
@@ -6,14 +6,20 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from receivers import Webhook, closed_port, webhook, without_pauses
+from receivers import Webhook, closed_port, mail_server, webhook, without_pauses
 
 from conftest import Registry
 from installation import Installation
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import open_incidents
-from modwatch.monitoring.incidents.heartbeat import Heartbeat, check_heartbeat, due_day
+from modwatch.monitoring.incidents.messages.operations import failure_alert
+from modwatch.monitoring.incidents.operations import (
+    Heartbeat,
+    check_heartbeat,
+    due_day,
+    report_failure,
+)
 from monitoring.incidents.test_evaluation import FIRST, day, measure, to
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -150,3 +156,49 @@ def test_clock_changes_make_no_difference(change: datetime.date) -> None:
         utc = start + datetime.timedelta(hours=number)
         assert due_day(utc.astimezone(ZoneInfo("Europe/Berlin")), 6) == due_day(utc, 6)
         assert (utc.date() - due_day(utc, 6)).days == (1 if utc.hour >= 6 else 2)
+
+
+# Failed tasks
+
+
+FAILURE = failure_alert(
+    dag="score_comments",
+    task="score_shard",
+    run="backfill__2026-01-05",
+    day=FIRST,
+    error="LakeError",
+    log_url="http://airflow/log",
+)
+
+
+def test_a_failed_task_is_told_once_whatever_many_shards_fail(
+    at: Resources, server: Webhook
+) -> None:
+    for _ in range(3):
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    [request] = server.requests
+    assert request.json["links"] == {"log": "http://airflow/log"}
+    assert request.json["error"] == "LakeError"
+
+
+def test_a_failed_task_is_told_even_when_the_database_is_down(
+    home: Installation, server: Webhook
+) -> None:
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    assert server.keys == [FAILURE.key]
+
+
+def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_down(
+    home: Installation, server: Webhook
+) -> None:
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    nobody = f"http://127.0.0.1:{closed_port()}/hook"
+    with mail_server() as post:
+        up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
+        install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        with open_resources(install.settings) as at, pytest.raises(AlertError, match="webhook"):
+            report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    assert len(post.messages) == 1

@@ -1,0 +1,229 @@
+"""Incidents of what did not run: a task failed, or a day that is due is not measured.
+
+The alert rules run in the last DAG of the day and say nothing when it does not run. The heartbeat
+is therefore checked by a scheduler of its own, such as cron.
+"""
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Engine
+
+from modwatch.common.addresses import day_url, overview_url
+from modwatch.common.errors import DatabaseError, LakeError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.validation.store import CheckStore
+from modwatch.monitoring.incidents.delivery import Channels, deliver, send_directly
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.messages.operations import (
+    heartbeat_alert,
+    heartbeat_recovered_alert,
+)
+from modwatch.monitoring.incidents.store import (
+    IncidentChange,
+    IncidentRecord,
+    Kind,
+    last_incidents,
+    locked,
+    save_changes,
+)
+
+_HEARTBEAT = "heartbeat"
+_ONE_DAY = datetime.timedelta(days=1)
+
+
+def report_failure(
+    open_database: Callable[[], Engine], channels: Channels, failure: Alert, day: datetime.date
+) -> None:
+    """Send the alert for a failed task of `day` once; without the database, at every call.
+
+    After `report_repair`, another failure of the same run and task is an alert of its own.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+
+    def change(last: IncidentRecord | None) -> IncidentChange | None:
+        if last and last.is_active:
+            return None
+        if last is None:
+            return _opened(failure, failure.key, since=day, day=day)
+        sequence = last.sequence + 1
+        again = replace(failure, key=f"{failure.key}/{sequence}")
+        return _opened(again, failure.key, since=day, day=day, sequence=sequence)
+
+    try:
+        database = open_database()
+        _change(database, channels, "failure", failure.key, change)
+        deliver(database, channels)
+    except DatabaseError:
+        send_directly(channels, failure)
+
+
+def report_repair(database: Engine, channels: Channels, repair: Alert, day: datetime.date) -> bool:
+    """Send the alert that a failed task has succeeded; return whether its failure had been sent.
+
+    `repair` has the key of the alert for the failure.
+
+    Raises:
+        AlertError: some channel failed; the alert stays pending there.
+    """
+
+    def change(last: IncidentRecord | None) -> IncidentChange | None:
+        if last is None or not last.is_active:
+            return None
+        sequence = last.sequence + 1
+        alert = replace(repair, key=f"{repair.key}/{sequence}", links=last.links)
+        return _recovered(alert, last, day)
+
+    repaired = _change(database, channels, "failure", repair.key, change)
+    if repaired:
+        deliver(database, channels)
+    return repaired
+
+
+def _change(
+    database: Engine,
+    channels: Channels,
+    kind: Kind,
+    name: str,
+    change: Callable[[IncidentRecord | None], IncidentChange | None],
+) -> bool:
+    """Store what `change` returns for the last incident of a name; return whether it is any."""
+    with locked(database, kind) as connection:
+        changed = change(last_incidents(connection, kind, name).get(name))
+        if changed:
+            save_changes(connection, channels, kind, [changed])
+    return changed is not None
+
+
+def _opened(
+    alert: Alert, name: str, *, since: datetime.date, day: datetime.date, sequence: int = 1
+) -> IncidentChange:
+    headline = str(alert.facts["headline"])
+    record = IncidentRecord(
+        name=name,
+        severity="critical",
+        since=since,
+        opened=day,
+        notified_on=day,
+        sequence=sequence,
+        headline=headline,
+        first_headline=headline,
+        text=alert.text,
+        links=alert.links,
+    )
+    return IncidentChange(alert=alert, record=record)
+
+
+def _recovered(alert: Alert, last: IncidentRecord, day: datetime.date) -> IncidentChange:
+    return IncidentChange(alert=alert, record=last.ended_by("recovered", alert, day))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat:
+    """Whether the day that is due is measured."""
+
+    due: datetime.date
+    #: The last measured day up to the due one; None: there is none, or the tables cannot be read.
+    measured: datetime.date | None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the due day is missing."""
+        return self.measured != self.due
+
+    @property
+    def since(self) -> datetime.date:
+        """The first missing day; the due one if no day is measured."""
+        return self.measured + _ONE_DAY if self.measured else self.due
+
+
+def due_day(now: datetime.datetime, hour: int) -> datetime.date:
+    """Return the last day that should be measured: by `hour` UTC, the day before.
+
+    Args:
+        now: any time zone; clock changes of it make no difference.
+        hour: 0 to 23, UTC.
+
+    >>> noon = datetime.datetime(2026, 3, 12, 12, tzinfo=datetime.UTC)
+    >>> due_day(noon, 12).day, due_day(noon, 13).day
+    (11, 10)
+    """
+    utc = now.astimezone(datetime.UTC)
+    return utc.date() - (_ONE_DAY if utc.hour >= hour else 2 * _ONE_DAY)
+
+
+def check_heartbeat(
+    lake: Lake,
+    checks: CheckStore,
+    open_database: Callable[[], Engine],
+    channels: Channels,
+    *,
+    now: datetime.datetime,
+    hour: int,
+    airflow_url: str,
+) -> Heartbeat:
+    """Alert once when the due day is not measured, and once when it is; return what was found.
+
+    Without the database the alert is sent at every call, and stored nowhere. `airflow_url` is where
+    people look; it is not opened. The due day's validation page is linked if `checks` has one.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+    found = _look(lake, due_day(now, hour))
+    links = _links(airflow_url, found, validated=_has_page(checks, found.due))
+
+    def change(last: IncidentRecord | None) -> IncidentChange | None:
+        active = last if last and last.is_active else None
+        if found.is_late == (active is not None):
+            return None
+        sequence = last.sequence + 1 if last else 1
+        if active:
+            recovered = heartbeat_recovered_alert(
+                active.since, active.headline, found.due, sequence, links
+            )
+            return _recovered(recovered, active, found.due)
+        alert = heartbeat_alert(found.due, found.since, found.measured, hour, sequence, links)
+        return _opened(alert, _HEARTBEAT, since=found.since, day=found.due, sequence=sequence)
+
+    try:
+        database = open_database()
+        _change(database, channels, "heartbeat", _HEARTBEAT, change)
+        deliver(database, channels)
+    except DatabaseError:
+        if not found.is_late:
+            raise
+        alert = heartbeat_alert(found.due, found.since, found.measured, hour, 1, links)
+        send_directly(channels, alert)
+    return found
+
+
+def _look(lake: Lake, due: datetime.date) -> Heartbeat:
+    try:
+        known = [day for day in lake.days("measurements") if day <= due]
+    except LakeError:
+        known = []
+    return Heartbeat(due=due, measured=max(known, default=None))
+
+
+def _has_page(checks: CheckStore, day: datetime.date) -> bool:
+    try:
+        return checks.read_page(day) is not None
+    except LakeError:
+        return False
+
+
+def _links(airflow_url: str, found: Heartbeat, *, validated: bool) -> dict[str, str]:
+    """Return the pages to look at that exist: of the due day, and of the last measured one."""
+    links = {
+        "Modwatch": overview_url(airflow_url),
+        "Airflow": f"{airflow_url.rstrip('/')}/dags/score_comments/runs",
+    }
+    if validated:
+        links["validation"] = day_url(airflow_url, found.due, "validation")
+    if found.measured:
+        links["MLflow"] = day_url(airflow_url, found.measured, "mlflow")
+    return links
