@@ -3,10 +3,7 @@
 MkDocs calls the functions that begin with `on_`.
 """
 
-import contextlib
 import importlib
-import io
-import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -15,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
+import click
 from mkdocs.exceptions import PluginError
 
 from modwatch.settings import settings_table
@@ -70,30 +68,21 @@ def settings() -> str:
 def commands() -> str:
     """Return the help of every command, one section each."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    main = importlib.import_module(project["scripts"]["modwatch"].partition(":")[0]).main
-    sections = []
-    for path, text in _helps(main, ()):
-        name = " ".join(("modwatch", *path))
-        sections.append(f"## {name}\n\n```text\n{text.rstrip()}\n```\n")
+    module = importlib.import_module(project["scripts"]["modwatch"].partition(":")[0])
+    sections = [
+        f"## {name}\n\n```text\n{text.rstrip()}\n```\n"
+        for name, text in _helps(click.Context(module.commands, info_name="modwatch"))
+    ]
     return "\n".join(sections)
 
 
-def _helps(main: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the help of a command and of all commands below it."""
-    output, before = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "88"
-    try:
-        with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
-            main([*path, "--help"])
-    finally:
-        os.environ.pop("COLUMNS")
-        if before is not None:
-            os.environ["COLUMNS"] = before
-    text = output.getvalue()
-    yield path, text
-    below = re.search(r"^  COMMAND\n((?:    .*\n)+)", text, re.MULTILINE)
-    for name in re.findall(r"^    (\S+)", below[1] if below else "", re.MULTILINE):
-        yield from _helps(main, (*path, name))
+def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
+    """Yield the name and the help of a command and of all commands below it."""
+    context.terminal_width = 88
+    yield context.command_path, context.get_help()
+    if isinstance(context.command, click.Group):
+        for name, command in context.command.commands.items():
+            yield from _helps(command.context_class(command, info_name=name, parent=context))
 
 
 def problems(site: Path) -> list[str]:

@@ -135,7 +135,7 @@ def test_an_empty_history_says_so(
 ) -> None:
     for name, value in install().env.items():
         monkeypatch.setenv(name, value)
-    said = "no message was stored, and nobody has acted on an incident\n"
+    said = "no message or action is stored\n"
     assert run(capsys, "history") == (0, said, "")
 
 

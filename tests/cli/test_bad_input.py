@@ -19,15 +19,15 @@ DAY = MONDAY.isoformat()
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "ingest", "2026-13-01"], "argument day: '2026-13-01' is not a date; use YYYY-MM"),
-        (["run", "ingest", "today"], "argument day: 'today' is not a date; use YYYY-MM-DD"),
-        (["audit", "plan", "a", DAY, "5.1.2026", "--by", "e"], "argument last: '5.1.2026' is not"),
-        (["queue", "export", "--first", "x"], "argument --first: 'x' is not a date"),
-        (["plan", DAY, "--width", "5"], "argument --width: must be a number between 0 and 1"),
-        (["plan", DAY, "--budget", "many"], "argument --budget: invalid float value: 'many'"),
-        (["plan", DAY, "--width", "nan"], "argument --width: must be a number between 0 and 1"),
-        (["audit", "plan", "a", DAY, DAY, "--by", "e", "--level", "95"], "argument --level: must"),
-        (["run", "prepare", DAY], "argument step: invalid choice: 'prepare'"),
+        (["run", "ingest", "2026-13-01"], "'DAY': '2026-13-01' is not a date; use YYYY-MM"),
+        (["run", "ingest", "today"], "'DAY': 'today' is not a date; use YYYY-MM-DD"),
+        (["audit", "plan", "a", DAY, "5.1.2026", "--by", "e"], "'LAST': '5.1.2026' is not"),
+        (["queue", "export", "--first", "x"], "'--first': 'x' is not a date"),
+        (["plan", DAY, "--width", "5"], "'--width': must be a number between 0 and 1"),
+        (["plan", DAY, "--budget", "many"], "'--budget': 'many' is not a valid float"),
+        (["plan", DAY, "--width", "nan"], "'--width': must be a number between 0 and 1"),
+        (["audit", "plan", "a", DAY, DAY, "--by", "e", "--level", "95"], "'--level': must"),
+        (["run", "prepare", DAY], "'prepare' is not one of 'ingest'"),
     ],
 )
 def test_an_invalid_argument_is_named(

@@ -22,7 +22,8 @@ from installation import (
     picture_of,
     review,
 )
-from modwatch.cli.main import _plan_table, main
+from modwatch.cli.daily import plan_table
+from modwatch.cli.main import main
 from modwatch.common.errors import SettingsError
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
@@ -151,7 +152,7 @@ def test_labels_are_planned_for_widths_and_for_a_budget(
 def test_where_no_split_is_possible_the_plan_has_no_figures() -> None:
     plan = plan_labels([], RoutingPolicy(review_fraction=0.1), budget=1)
     plan.loc[0, ["metric", "width_now", "labels_now"]] = ["accuracy", 0.5, 8]
-    row = _plan_table(plan, lacking="too few").splitlines()[1]
+    row = plan_table(plan, lacking="too few").splitlines()[1]
     assert row.split() == ["accuracy", "0.500", "8", *["too", "few"] * 3]
 
 
@@ -208,7 +209,7 @@ def test_what_cannot_be_parsed_shows_the_usage(
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "usage: modwatch" in capsys.readouterr().err
+    assert "Usage: modwatch" in capsys.readouterr().err
 
 
 def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:

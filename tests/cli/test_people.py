@@ -67,6 +67,6 @@ def test_a_token_needs_a_positive_lifetime(days: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as ended:
         main(["token", "lea", f"--days={days}"])
     assert ended.value.code == 2
-    assert f"argument --days: must be a number between 0 and 3653 (exclusive), got '{days}'" in (
+    assert f"'--days': must be a number between 0 and 3653 (exclusive), got '{days}'" in (
         capsys.readouterr().err
     )

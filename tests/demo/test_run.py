@@ -4,15 +4,17 @@ from typing import Any
 
 import pytest
 
-from modwatch.cli.main import _parser, main
+from modwatch.cli.main import main
+from modwatch.cli.models import train
 from modwatch.demo import run
 
 
 @pytest.mark.parametrize("encoder", [None, "../shared/models/minilm-l6"])
 def test_the_champion_is_the_offline_model_or_the_encoder(encoder: str | None) -> None:
-    options = _parser().parse_args(run.training_arguments("wikipedia_talk", encoder))
-    assert (options.data, options.encoder) == (["wikipedia_talk"], encoder)
-    assert options.alias == "champion"
+    command, *arguments = run.training_arguments("wikipedia_talk", encoder)
+    options = train.make_context(command, arguments).params
+    assert (options["data"], options["encoder"]) == (("wikipedia_talk",), encoder)
+    assert options["alias"] == "champion"
 
 
 def test_the_command_hands_the_encoder_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_the_examples_of_the_documentation_run(run: Run, page: str) -> None:
 
 def test_the_command_line_says_what_it_is(run: Run) -> None:
     assert run("modwatch", "--version").stdout == f"modwatch {PROJECT['project']['version']}\n"
-    assert "usage: modwatch" in run("modwatch", "--help").stdout
+    assert "Usage: modwatch" in run("modwatch", "--help").stdout
 
 
 def test_airflow_would_find_the_dags(run: Run) -> None:

@@ -65,7 +65,7 @@ def test_the_settings_page_has_every_setting(site: Path) -> None:
 def test_the_command_page_has_every_command(site: Path) -> None:
     text = words(site, "cli.html")
     for name in ("console", "queue verify-log", "audit validate-dsa", "airflow dags-folder"):
-        assert f"usage: modwatch {name} " in text
+        assert f"Usage: modwatch {name} " in text
 
 
 def test_the_navigation_has_every_decision(site: Path) -> None:

@@ -1,99 +1,95 @@
 """The command `modwatch annotations report`."""
 
-import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-from modwatch.cli.arguments import add_command, whole_number
+import click
 
-#: The largest seed that scikit-learn takes.
+from modwatch.cli.arguments import PATH, Group, Several, Variadic, options
+
+#: The largest seed that scikit-learn accepts.
 _LARGEST_SEED = 2**32 - 1
 
-
-def add_commands(commands: Any) -> None:
-    """Add `annotations report`."""
-    parser = add_command(
-        commands,
-        "report",
-        _report,
-        "write a page about who agrees with whom, from a file with one row an annotation",
-    )
-    parser.add_argument(
-        "file", type=Path, help="CSV, TSV, JSON lines or Parquet: columns item, annotator, label"
-    )
-    for name, text in (
-        ("item", "id of what was labelled"),
-        ("annotator", "id of who labelled"),
-        ("label", "the label"),
-        ("time", "orders the labels, if the file has it"),
-        (
-            "prob",
-            "the model's probability of the last label, if the file has it, or prob_LABEL of "
-            "each label",
-        ),
-    ):
-        parser.add_argument(f"--{name}-column", metavar="COLUMN", help=f"{text}; default: {name}")
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="COLUMN[,COLUMN…]",
-        help="attribute of the annotators, or several for their intersections; may be repeated",
-    )
-    parser.add_argument(
-        "--classes",
-        nargs="+",
-        metavar="LABEL",
-        help="all labels, the positive one of two last; default: those of the file, sorted",
-    )
-    parser.add_argument("--threshold", type=float, default=0.5, help="default: 0.5")
-    parser.add_argument(
-        "--minimum",
-        type=whole_number(1),
-        default=5,
-        help="annotators of a group that is shown; default: 5",
-    )
-    parser.add_argument(
-        "--seed",
-        type=whole_number(0, _LARGEST_SEED),
-        default=0,
-        help="of permutations; default: 0",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("annotations"),
-        help="folder of the page and its tables; default: annotations",
-    )
+#: Columns of the file.
+_COLUMNS = {
+    "item": "Ids of the items",
+    "annotator": "Ids of the annotators",
+    "label": "Labels",
+    "time": "Optional: what orders the labels",
+    "prob": "Optional: the model's probabilities of the last label, or prob_LABEL of each label",
+}
 
 
-def _report(options: argparse.Namespace) -> None:
+@click.group(cls=Group)
+def annotations() -> None:
+    """Report how much annotators agree, from a file of annotations."""
+
+
+@annotations.command(cls=Variadic)
+@click.argument(
+    "file", type=PATH, help="CSV, TSV, JSON lines or Parquet, with one row per annotation."
+)
+@options(
+    **{f"{name}_column": (str, f"{text}; default: {name}.") for name, text in _COLUMNS.items()}
+)
+@click.option(
+    "--group",
+    multiple=True,
+    metavar="COLUMN[,COLUMN…]",
+    help="Attribute of the annotators, or several for their intersections; may be repeated.",
+)
+@click.option(
+    "--classes",
+    cls=Several,
+    metavar="LABEL…",
+    help="All labels, the positive one of two last; default: those of the file, sorted.",
+)
+@click.option("--threshold", type=float, default=0.5)
+@click.option(
+    "--minimum", type=click.IntRange(1), default=5, help="Annotators of a group that is shown."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, _LARGEST_SEED), default=0, help="Seed of permutations."
+)
+@click.option(
+    "--output", type=PATH, default=Path("annotations"), help="Folder of the page and its tables."
+)
+def report(
+    file: Path,
+    group: tuple[str, ...],
+    classes: tuple[str, ...],
+    threshold: float,
+    minimum: int,
+    seed: int,
+    output: Path,
+    **columns: str | None,
+) -> None:
+    """Write a page on the agreement of annotators, from a file with one row per annotation."""
     from modwatch.monitoring.annotation_report import (
         annotation_report,
         read_annotations,
         write_report,
     )
 
-    names = ("item", "annotator", "label", "time", "prob")
-    given = {name: getattr(options, f"{name}_column") for name in names}
     table = read_annotations(
-        options.file,
-        columns={name: column for name, column in given.items() if column is not None},
-        groups=options.group,
-        classes=options.classes,
+        file,
+        columns={
+            name: column for name in _COLUMNS if (column := columns[f"{name}_column"]) is not None
+        },
+        groups=list(group),
+        classes=list(classes) or None,
     )
-    report = annotation_report(
+    found = annotation_report(
         table.annotations,
         y_prob=table.y_prob,
         groups=table.groups,
-        threshold=options.threshold,
-        minimum=options.minimum,
-        seed=options.seed,
+        threshold=threshold,
+        minimum=minimum,
+        seed=seed,
         progress=_show_fits,
     )
-    page = write_report(report, options.output, title=options.file.stem)
-    print(f"{report.annotations:,} annotations of {report.items:,} items: {page}")
+    page = write_report(found, output, title=file.stem)
+    print(f"{found.annotations:,} annotations of {found.items:,} items: {page}")
 
 
 def _show_fits(done: int, fits: int) -> None:

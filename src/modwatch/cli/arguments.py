@@ -1,65 +1,99 @@
-"""What all parts of the command line share: commands, argument types, the resources.
+"""What all commands share: groups with their help, types of arguments, the resources.
 
 Commands import what they run inside their functions: `modwatch --help` answers in a quarter of a
 second, with everything imported in eight.
 """
 
-import argparse
 import datetime
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import functools
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
 
+_R = TypeVar("_R")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
-def add_command(
-    commands: Any, name: str, call: Callable[[argparse.Namespace], object] | None, text: str
-) -> argparse.ArgumentParser:
-    """Add a command that runs `call` (None: set by its own parser) to `commands`; return it."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.set_defaults(command=call)
-    return parser
+#: The path of a file or folder, whether or not it exists.
+PATH = click.Path(path_type=Path)
 
 
-@contextmanager
-def open_resources() -> Iterator["Resources"]:
-    """Open the resources of this installation, as `resources.open_resources` does."""
-    from modwatch.installation import resources
+class Group(click.Group):
+    """Commands whose help has a whole sentence for each, in sections."""
 
-    with resources.open_resources() as opened:
-        yield opened
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.sections: dict[str, tuple[click.Command, ...]] = {}
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add commands under a heading of the help."""
+        self.sections[title] = commands
+        for command in commands:
+            self.add_command(command)
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections."""
+        sections = self.sections or {"Commands": (*self.commands.values(),)}
+        for title, commands in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{c.name}", " ".join(c.get_short_help_str(10_000).split()))
+                        for c in commands
+                    ]
+                )
+
+
+class Several(click.Option):
+    """An option with one or more values, `--data a.csv b.csv`; its command is `Variadic`."""
+
+    def __init__(self, *names: Any, **options: Any) -> None:
+        super().__init__(*names, **{**options, "multiple": True})
+
+
+class Variadic(click.Command):
+    """A command with options that take `Several` values."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse `--data a b` as `--data a --data b`."""
+        names = {name for each in self.params if isinstance(each, Several) for name in each.opts}
+        written, current = list[str](), ""
+        for arg in args:
+            if arg.startswith("-"):
+                current = arg if arg in names else ""
+            elif current and written[-1] != current:
+                written.append(current)
+            written.append(arg)
+        return super().parse_args(ctx, written)
+
+
+def options(**table: tuple[Any, str]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds options, each with a type and a help text.
+
+    A bool is a flag. Without the option, a value is None and a flag False.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        for name, (kind, text) in reversed(table.items()):
+            flag = {"is_flag": True} if kind is bool else {"type": kind}
+            command = click.option(f"--{name.replace('_', '-')}", help=text, **flag)(command)
+        return command
+
+    return decorate
 
 
 def day(text: str) -> datetime.date:
-    """Return the day of `text`, YYYY-MM-DD; ArgumentTypeError for anything else."""
+    """Return the day of `text`, YYYY-MM-DD."""
     try:
         return datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC).date()
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a date; use YYYY-MM-DD, such as 2026-01-31"
-        ) from None
-
-
-def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a type for whole numbers of at least `least`, and at most `most`.
-
-    >>> whole_number(1)("5")
-    5
-    """
-
-    def number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least or (most is not None and value > most):
-            ends = f"of {least} or more" if most is None else f"between {least} and {most}"
-            raise argparse.ArgumentTypeError(f"must be a whole number {ends}, got {text!r}")
-        return value
-
-    return number
+        raise ValueError(f"{text!r} is not a date; use YYYY-MM-DD, such as 2026-01-31") from None
 
 
 def number_between(low: float, high: float) -> Callable[[str], float]:
@@ -73,11 +107,29 @@ def number_between(low: float, high: float) -> Callable[[str], float]:
         try:
             value = float(text)
         except ValueError:
-            value = float("nan")
+            value = math.nan
         if not low < value < high:
-            raise argparse.ArgumentTypeError(
+            raise ValueError(
                 f"must be a number between {low:g} and {high:g} (exclusive), got {text!r}"
             )
         return value
 
     return number
+
+
+def open_resources() -> AbstractContextManager["Resources"]:
+    """Open the resources of this installation, as `resources.open_resources` does."""
+    from modwatch.installation import resources
+
+    return resources.open_resources()
+
+
+def with_resources(command: Callable[..., _R]) -> Callable[..., _R]:
+    """Return a command that opens the resources and passes them on as the first argument."""
+
+    @functools.wraps(command)
+    def run(**options: Any) -> _R:
+        with open_resources() as resources:
+            return command(resources, **options)
+
+    return run

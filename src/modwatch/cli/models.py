@@ -1,154 +1,328 @@
-"""The commands of models: `modwatch train` and `modwatch model …`."""
+"""`modwatch train`, `model …`, `serve` and `benchmark cotomod`."""
 
-import argparse
-from collections.abc import Callable, Iterable
+import ipaddress
+import logging
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, number_between, open_resources
+import click
+
+from modwatch.cli.arguments import (
+    PATH,
+    Group,
+    Several,
+    Variadic,
+    number_between,
+    options,
+    with_resources,
+)
+from modwatch.common.errors import SettingsError
+
+if TYPE_CHECKING:
+    from modwatch.installation.resources import Resources
 
 #: Corpora that have a training part of their own.
 _CORPORA = ("synthetic", "wikipedia_talk", "civil_comments")
 
 #: Options of `train` that are fields of `models.recipe.Recipe`, with their types.
-_RECIPE: dict[str, tuple[Callable[[str], Any], str]] = {
-    "encoder": (str, "folder or hub name of a pre-trained encoder; default: the offline model"),
-    "method": (str, "deterministic, mc_dropout, ensemble, sngp (default) or sngp_ensemble"),
-    "members": (int, "networks of an ensemble"),
-    "passes": (int, "passes of Monte Carlo dropout"),
-    "loss": (str, "cross_entropy (default) or focal"),
-    "focal_gamma": (float, "γ of the focal loss"),
-    "positive_weight": (float, "weight of a toxic comment in the loss"),
-    "negatives_per_positive": (float, "most other comments per toxic one in training"),
-    "epochs": (int, "passes over the training comments"),
-    "batch_size": (int, "most comments of a batch"),
-    "batch_tokens": (int, "most subwords of a batch, with padding"),
-    "accumulation": (int, "batches a step"),
-    "learning_rate": (float, "highest learning rate"),
-    "max_length": (int, "most subwords of a comment"),
-    "max_examples": (int, "most comments, drawn at random"),
-    "max_steps": (int, "most steps of a network"),
-    "patience": (int, "evaluations without a gain before training stops"),
-    "calibration": (str, "none, temperature, platt, beta or isotonic; default: the best of them"),
-    "expected_prevalence": (number_between(0, 1), "share of toxic comments in the stream"),
-    "threshold": (number_between(0, 1), "comments above are flagged; default: the best F1"),
+_RECIPE: dict[str, tuple[Any, str]] = {
+    "encoder": (str, "Folder or hub name of a pre-trained encoder; default: the offline model."),
+    "method": (str, "deterministic, mc_dropout, ensemble, sngp (default) or sngp_ensemble."),
+    "members": (int, "Networks of an ensemble."),
+    "passes": (int, "Passes of Monte Carlo dropout."),
+    "loss": (str, "cross_entropy (default) or focal."),
+    "focal_gamma": (float, "γ of the focal loss."),
+    "positive_weight": (float, "Weight of a toxic comment in the loss."),
+    "negatives_per_positive": (float, "Maximum number of other comments per toxic one."),
+    "epochs": (int, "Passes over the training comments."),
+    "batch_size": (int, "Maximum number of comments in a batch."),
+    "batch_tokens": (int, "Maximum number of subwords in a batch, with padding."),
+    "accumulation": (int, "Batches per step."),
+    "learning_rate": (float, "Highest learning rate."),
+    "max_length": (int, "Maximum number of subwords in a comment."),
+    "max_examples": (int, "Maximum number of comments, drawn at random."),
+    "max_steps": (int, "Maximum number of steps of a network."),
+    "patience": (int, "Evaluations without a gain before training stops."),
+    "calibration": (str, "none, temperature, platt, beta or isotonic; default: the best of them."),
+    "expected_prevalence": (number_between(0, 1), "Share of toxic comments in the stream."),
+    "threshold": (number_between(0, 1), "Flag comments above it; default: the best F1."),
+}
+#: Those that `benchmark cotomod` changes for all runs.
+_BENCHMARK_RECIPE = (
+    "encoder", "members", "passes", "focal_gamma", "epochs", "batch_size", "batch_tokens",
+    "accumulation", "learning_rate", "max_length", "max_steps", "patience",
+)  # fmt: skip
+
+#: Options of --replicas: the fields of `installation.ray_app.RayOptions`, and two more.
+_RAY: dict[str, tuple[type, str]] = {
+    "max_replicas": (int, "Replicas under load; default: as --replicas."),
+    "target_ongoing_requests": (float, "Requests per replica that --max-replicas aims at."),
+    "cpus_per_replica": (float, "CPUs that a replica reserves; default: 1."),
+    "gpus_per_replica": (float, "GPUs of a replica, or a share of one; default: 0."),
+    "max_replicas_per_node": (int, "Replicas on a node; default: no limit."),
+    "max_ongoing_requests": (int, "Concurrent requests of a replica; default: 256."),
+    "drain_seconds": (float, "Time for running requests at the end; default: 60."),
+    "metrics_port": (int, "Port of Ray's metrics, on loopback; default: 8096."),
+    "address": (str, "A Ray cluster; default: RAY_ADDRESS, or start Ray here."),
 }
 
 
-def add_models(commands: Any) -> None:
-    """Add `train` and `model`."""
-    train = add_command(commands, "train", _train, "train a model and make it the champion")
-    data = train.add_argument_group("data")
-    data.add_argument(
-        "--data",
-        nargs="+",
-        default=["synthetic"],
-        metavar="SOURCE",
-        help=f"{', '.join(_CORPORA)}; or CSV, TSV, JSON lines or Parquet files; or a database URL",
-    )
-    data.add_argument("--query", help="SELECT for a database URL")
-    data.add_argument("--text-column", default="text", help="default: text")
-    data.add_argument(
-        "--label-column",
-        default="label",
-        help="0, 1, the share of annotators who said toxic, or a list of votes; default: label",
-    )
-    data.add_argument(
-        "--id-column", help="rows with the same id are votes on one comment; default: none"
-    )
-    data.add_argument("--language-column", help="for the data report")
-    data.add_argument(
-        "--toxic-values", nargs="+", default=[], metavar="WORD", help="labels that mean toxic"
-    )
-    add_recipe_options(train.add_argument_group("recipe"), _RECIPE)
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument(
-        "--checkpoints",
-        type=Path,
-        help="an interrupted run goes on from this folder; default: in HOME/training",
-    )
-    train.add_argument(
-        "--alias",
-        choices=("champion", "challenger", "none"),
-        default="champion",
-        help="of the new version; default: champion",
-    )
-    train.add_argument(
-        "--report-only", action="store_true", help="print the data report, and do not train"
-    )
-    model = add_command(commands, "model", None, "which model scores").add_subparsers(
-        required=True, metavar="COMMAND"
-    )
-    add_command(model, "rollback", _roll_back, "make the previous champion the champion again")
-    promote = add_command(model, "promote", _promote, "give a version an alias")
-    promote.add_argument("version")
-    promote.add_argument("--alias", choices=("champion", "challenger"), default="champion")
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def add_recipe_options(parser: Any, names: Iterable[str]) -> None:
-    """Add options for some fields of the recipe; without the option, the value is None."""
-    for name in names:
-        kind, text = _RECIPE[name]
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
-
-
-def _train(options: argparse.Namespace) -> None:
+@click.command(cls=Variadic)
+@click.option(
+    "--data",
+    cls=Several,
+    default=["synthetic"],
+    metavar="SOURCE…",
+    help=f"{', '.join(_CORPORA)}; or CSV, TSV, JSON lines or Parquet files; or a database URL.",
+)
+@click.option("--text-column", default="text")
+@click.option(
+    "--label-column", default="label", help="0, 1, a share of toxic labels, or a list of votes."
+)
+@click.option("--toxic-values", cls=Several, metavar="WORD…", help="Labels that mean toxic.")
+@options(
+    query=(str, "SELECT for a database URL."),
+    id_column=(str, "Rows with the same id are votes on one comment; default: none."),
+    language_column=(str, "Languages, for the data report."),
+    checkpoints=(PATH, "Folder from which an interrupted run continues; default: HOME/training."),
+    report_only=(bool, "Print the data report and do not train."),
+)
+@options(**_RECIPE)
+@click.option("--seed", type=int, default=0)
+@click.option(
+    "--alias",
+    type=click.Choice(["champion", "challenger", "none"]),
+    default="champion",
+    help="Alias of the new version.",
+)
+@with_resources
+def train(
+    resources: "Resources",
+    *,
+    data: tuple[str, ...],
+    query: str | None,
+    text_column: str,
+    label_column: str,
+    id_column: str | None,
+    language_column: str | None,
+    toxic_values: tuple[str, ...],
+    seed: int,
+    checkpoints: Path | None,
+    alias: str,
+    report_only: bool,
+    **recipe: Any,
+) -> None:
+    """Train a model and make it the champion."""
+    from modwatch.data.sources.labelled import LabelColumns, read_labelled
     from modwatch.models.recipe import Recipe, offline_recipe
     from modwatch.pipeline import model
 
-    given = {name: value for name in _RECIPE if (value := getattr(options, name)) is not None}
-    corpus, known = _corpus(options)
-    recipe = (Recipe if options.encoder else offline_recipe)(**(known | given))
-    with open_resources() as resources:
-        corpus = model.without_evaluation(resources, corpus)
-        report = model.report(resources, corpus)
-        print("\n".join(report.lines()), flush=True)
-        if options.report_only:
-            return
-        version = model.train(
-            resources,
-            corpus,
-            recipe=recipe,
-            seed=options.seed,
-            report=report,
-            checkpoints=options.checkpoints,
-            progress=lambda text: print(text, flush=True),
-        )
-        if options.alias != "none":
-            model.set_alias(resources, version, options.alias)
-        name = resources.settings.model_name
-    print(f"version {version} of {name}" + f" is the {options.alias}" * (options.alias != "none"))
-
-
-def _roll_back(_: argparse.Namespace) -> None:
-    from modwatch.pipeline import model
-
-    with open_resources() as resources:
-        print(f"version {model.roll_back(resources)} is the champion again")
-
-
-def _promote(options: argparse.Namespace) -> None:
-    from modwatch.pipeline import model
-
-    with open_resources() as resources:
-        model.set_alias(resources, options.version, options.alias)
-    print(f"version {options.version} is the {options.alias}")
-
-
-def _corpus(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return the labelled texts, and what is known about the stream beside them."""
-    if options.data[0] in _CORPORA and len(options.data) == 1:
+    if len(data) == 1 and data[0] in _CORPORA:
         from modwatch.demo.datasets import demo_data
 
-        data = demo_data(options.data[0])
-        return data.training(), {"expected_prevalence": data.expected_prevalence}
-    from modwatch.data.sources.labelled import LabelColumns, read_labelled
-
-    columns = LabelColumns(
-        text=options.text_column,
-        label=options.label_column,
-        comment_id=options.id_column,
-        language=options.language_column,
-        toxic_values=frozenset(options.toxic_values),
+        demo = demo_data(data[0])
+        corpus, known = demo.training(), {"expected_prevalence": demo.expected_prevalence}
+    else:
+        columns = LabelColumns(
+            text=text_column,
+            label=label_column,
+            comment_id=id_column,
+            language=language_column,
+            toxic_values=frozenset(toxic_values),
+        )
+        corpus, known = read_labelled(list(data), columns=columns, query=query), {}
+    make = Recipe if recipe["encoder"] else offline_recipe
+    chosen = make(**(known | _given(recipe)))
+    corpus = model.without_evaluation(resources, corpus)
+    report = model.report(resources, corpus)
+    print("\n".join(report.lines()), flush=True)
+    if report_only:
+        return
+    version = model.train(
+        resources,
+        corpus,
+        recipe=chosen,
+        seed=seed,
+        report=report,
+        checkpoints=checkpoints,
+        progress=lambda text: print(text, flush=True),
     )
-    return read_labelled(options.data, columns=columns, query=options.query), {}
+    if alias != "none":
+        model.set_alias(resources, version, alias)
+    name = resources.settings.model_name
+    print(f"version {version} of {name}" + f" is the {alias}" * (alias != "none"))
+
+
+@click.group(cls=Group)
+def model() -> None:
+    """Choose which model scores."""
+
+
+@model.command()
+@with_resources
+def rollback(resources: "Resources") -> None:
+    """Make the previous champion the champion again."""
+    from modwatch.pipeline import model
+
+    print(f"version {model.roll_back(resources)} is the champion again")
+
+
+@model.command()
+@click.argument("version")
+@click.option("--alias", type=click.Choice(["champion", "challenger"]), default="champion")
+@with_resources
+def promote(resources: "Resources", *, version: str, alias: str) -> None:
+    """Set the alias of a version."""
+    from modwatch.pipeline import model
+
+    model.set_alias(resources, version, alias)
+    print(f"version {version} is the {alias}")
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1")
+@click.option("--port", type=int, default=8095)
+@click.option(
+    "--replicas",
+    type=int,
+    help="Number of replicas with Ray Serve, on this machine or a cluster; default: one process, "
+    "without Ray. The options below need it.",
+)
+@options(**_RAY)
+@click.option("--metrics-port", type=int, help="Port of Ray's metrics, on loopback; default: 8096.")
+@click.option("--address", help="A Ray cluster; default: RAY_ADDRESS, or start Ray here.")
+@with_resources
+def serve(
+    resources: "Resources",
+    *,
+    host: str,
+    port: int,
+    replicas: int | None,
+    **ray: Any,
+) -> None:
+    """Serve the champion, and the versions that days were planned with, to scoring tasks."""
+    if resources.settings.scorer_token is None and not _is_loopback(host):
+        raise SettingsError(
+            f"{host} can be reached by other machines; set MODWATCH_SCORER_TOKEN, here and for the "
+            "scoring tasks"
+        )
+    logging.getLogger("modwatch").setLevel(logging.INFO)
+    given = _given(ray)
+    if replicas is not None:
+        _serve_replicas(resources, host, port, {"replicas": replicas, **given})
+        return
+    if given:
+        raise SettingsError(
+            f"--{next(iter(given)).replace('_', '-')} is an option of --replicas; set both"
+        )
+    from modwatch.installation.model_server import open_server, serve
+    from modwatch.models.serving.telemetry import ProcessTelemetry
+
+    serve(host, port, open_server(resources, ProcessTelemetry()))
+
+
+def _serve_replicas(resources: "Resources", host: str, port: int, options: dict[str, Any]) -> None:
+    """Serve as replicas on Ray."""
+    from pydantic import ValidationError
+
+    from modwatch.installation.model_server import prepare_ray
+
+    address = options.pop("address", os.environ.get("RAY_ADDRESS"))
+    prepare_ray(address)
+    from modwatch.installation.ray_app import RayOptions
+    from modwatch.installation.ray_server import serve_replicas
+
+    metrics_port = options.pop("metrics_port", 8096)
+    needs_token = resources.settings.scorer_token is not None
+    try:
+        replicas = RayOptions(**options, require_token=needs_token)
+    except ValidationError as exc:
+        faults = [f"{'.'.join(map(str, fault['loc']))} {fault['msg']}" for fault in exc.errors()]
+        raise SettingsError(f"impossible replicas: {'; '.join(faults).strip()}") from exc
+    resources.champion_version()  # raises before Ray starts if there is none
+    serve_replicas(replicas, host=host, port=port, metrics_port=metrics_port, address=address)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@click.group(cls=Group)
+def benchmark() -> None:
+    """Run the benchmarks of published papers."""
+
+
+@benchmark.command(cls=Variadic)
+@click.option(
+    "--data",
+    type=click.Choice(["published", "synthetic"]),
+    default="published",
+    help="Published research data, or the synthetic community, which needs none.",
+)
+@options(
+    data_folder=(PATH, "Folder of the published data; default: that of MODWATCH_DATA."),
+    wikipedia=(PATH, "Folder of the Jigsaw challenge of 2018: train, test and test_labels.csv."),
+    civil_comments=(PATH, "The complete CivilComments: train.csv or all_data.csv."),
+    train_examples=(int, "Comments to draw; default: all."),
+    test_examples=(int, "Comments to draw per test; default: all."),
+)
+@click.option(
+    "--methods",
+    cls=Several,
+    metavar="METHOD…",
+    help="Of deterministic, mc_dropout, ensemble, sngp, sngp_ensemble; default: all.",
+)
+@click.option(
+    "--losses", cls=Several, metavar="LOSS…", help="Of cross_entropy, focal; default: both."
+)
+@click.option("--seeds", cls=Several, type=int, default=[0, 1, 2], metavar="SEED…")
+@options(**{name: _RECIPE[name] for name in _BENCHMARK_RECIPE})
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:n.")
+@click.option(
+    "--output", type=PATH, default=Path("cotomod"), help="Folder of scores, results and report."
+)
+def cotomod(
+    methods: tuple[Any, ...],
+    losses: tuple[Any, ...],
+    seeds: tuple[int, ...],
+    device: str,
+    output: Path,
+    **options: Any,
+) -> None:
+    """Train and compare the uncertainty methods of Kivlichan et al. (2021).
+
+    They are compared in domain and out of domain. An interrupted run continues when it is started
+    again.
+    """
+    from modwatch.demo.benchmark import run_cotomod
+    from modwatch.demo.benchmark.corpora import benchmark_data
+    from modwatch.models.devices import devices_of
+    from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    given = _given({name: options.pop(name) for name in _BENCHMARK_RECIPE})
+    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
+    devices = devices_of(device)
+    say("reading the comments, and comparing those for training with those for tests")
+    data = benchmark_data(options.pop("data"), folder=options.pop("data_folder"), **options)
+    found = run_cotomod(
+        data,
+        recipe,
+        output,
+        methods=methods or METHODS,
+        losses=losses or LOSSES,
+        seeds=seeds,
+        devices=devices,
+        say=say,
+    )
+    say("\n".join(found["sentences"]))

@@ -1,142 +1,162 @@
-"""`modwatch person …` and `modwatch token`: accounts, roles, passwords and access tokens."""
+"""`modwatch console`, `token` and `person`: the console, its accounts and access tokens."""
 
-import argparse
 import datetime
 import getpass
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modwatch.cli.arguments import add_command, number_between, open_resources
+import click
+
+from modwatch.cli.arguments import Group, number_between, open_resources, options, with_resources
 from modwatch.common.errors import QueueError
+from modwatch.common.signals import signals_held
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from modwatch.installation.resources import Resources
 
 _TEN_YEARS = 3653
 
-
-def add_commands(commands: Any) -> None:
-    """Add every command of `modwatch person` to its parser's `commands`."""
-
-    def command(
-        name: str, call: Callable[["Engine", argparse.Namespace], None], text: str
-    ) -> argparse.ArgumentParser:
-        parser = add_command(commands, name, _on_database, text)
-        parser.set_defaults(on_database=call)
-        return parser
-
-    def of_person(
-        name: str, call: Callable[["Engine", argparse.Namespace], None], text: str
-    ) -> argparse.ArgumentParser:
-        parser = command(name, call, text)
-        parser.add_argument("pseudonym")
-        return parser
-
-    command("list", _list, "list the accounts with their roles")
-    of_person("add", _add, "create an account").add_argument("--role", default="moderator")
-    of_person("password", _password, "set a password, prompted for or read from standard input")
-    of_person("reset-factor", _reset_factor, "take the second factor away: the device is lost")
-    of_person("role", _role, "change the role").add_argument("role")
-    of_person("disable", _disable, "disable an account")
-    of_person("enable", _enable, "enable an account again")
-    queues = add_command(commands, "queues", _queues, "assign a person to queues")
-    queues.add_argument("pseudonym")
-    queues.add_argument("queue", nargs="*", help="none: all of them")
+_pseudonym = click.argument("pseudonym")
 
 
-def add_token_options(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `modwatch token` to `parser`."""
-    parser.set_defaults(command=_on_database, on_database=_token)
-    parser.add_argument("pseudonym")
-    parser.add_argument("--role", help="of an account that is created; default: moderator")
-    parser.add_argument("--name", help="name of the token")
-    parser.add_argument("--scope", action="append", help="may be repeated; default: all")
-    parser.add_argument(
-        "--days",
-        type=number_between(0, _TEN_YEARS),
-        help="lifetime; default: until revoked",
-    )
+@click.command()
+@options(
+    host=(str, "Default: that of MODWATCH_CONSOLE_URL."),
+    port=(int, "Default: that of MODWATCH_CONSOLE_URL."),
+)
+def console(host: str | None, port: int | None) -> None:
+    """Serve the review console."""
+    from modwatch.installation.console import serve
+
+    with signals_held() as came, open_resources() as resources:
+        serve(resources, host=host, port=port, came=came)
 
 
-def _on_database(options: argparse.Namespace) -> None:
-    with open_resources() as resources:
-        options.on_database(resources.database, options)
-
-
-def _token(engine: "Engine", options: argparse.Namespace) -> None:
+@click.command()
+@_pseudonym
+@click.option("--scope", multiple=True, help="Scope, may be repeated; default: all of the role.")
+@options(
+    role=(str, "Role of a new account; default: moderator."),
+    name=(str, "Name of the token."),
+    days=(number_between(0, _TEN_YEARS), "Lifetime; default: until it is revoked."),
+)
+@with_resources
+def token(
+    resources: "Resources",
+    *,
+    pseudonym: str,
+    role: str | None,
+    name: str | None,
+    scope: tuple[str, ...],
+    days: float | None,
+) -> None:
+    """Print an access token for the console, creating the account if necessary."""
     from modwatch.review.people import create_moderator, find_moderator, issue_token
 
+    engine = resources.database
     try:
-        person = find_moderator(engine, options.pseudonym)
+        person = find_moderator(engine, pseudonym)
     except QueueError:
-        person = create_moderator(engine, options.pseudonym, options.role or "moderator")
-    if options.role not in (None, person.role):
+        person = create_moderator(engine, pseudonym, role or "moderator")
+    if role not in (None, person.role):
         raise QueueError(f"{person.pseudonym} is a {person.role}; see `modwatch person role`")
-    try:
-        lifetime = None if options.days is None else datetime.timedelta(days=options.days)
-    except (OverflowError, ValueError):
-        raise QueueError(f"--days must be a number of days, got {options.days}") from None
-    print(
-        issue_token(engine, person.id, lifetime=lifetime, name=options.name, scopes=options.scope)
-    )
+    lifetime = None if days is None else datetime.timedelta(days=days)
+    print(issue_token(engine, person.id, lifetime=lifetime, name=name, scopes=scope or None))
 
 
-def _list(engine: "Engine", _: argparse.Namespace) -> None:
+@click.group(cls=Group)
+def person() -> None:
+    """Manage the accounts of the console."""
+
+
+@person.command("list")
+@with_resources
+def list_(resources: "Resources") -> None:
+    """List the accounts with their roles and queues."""
     from modwatch.review.people import people
 
-    for person in people(engine):
-        state = "disabled" if person.disabled_at else "active"
-        queues = ", ".join(sorted(person.queues)) if person.queues else "all queues"
-        print(f"{person.pseudonym:<24} {person.role:<10} {state:<9} {queues}")
+    for each in people(resources.database):
+        state = "disabled" if each.disabled_at else "active"
+        queues = ", ".join(sorted(each.queues)) if each.queues else "all queues"
+        print(f"{each.pseudonym:<24} {each.role:<10} {state:<9} {queues}")
 
 
-def _add(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@click.option("--role", default="moderator")
+@with_resources
+def add(resources: "Resources", *, pseudonym: str, role: str) -> None:
+    """Create an account."""
     from modwatch.review.people import create_moderator
 
-    person = create_moderator(engine, options.pseudonym, options.role)
-    print(f"{person.pseudonym} is a {person.role}; set a password or issue a token next")
+    made = create_moderator(resources.database, pseudonym, role)
+    print(f"{made.pseudonym} is a {made.role}; set a password or issue a token next")
 
 
-def _password(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@with_resources
+def password(resources: "Resources", *, pseudonym: str) -> None:
+    """Set a password, from a prompt or from standard input."""
     from modwatch.review.people import find_moderator, set_password
 
-    person = find_moderator(engine, options.pseudonym)
+    found = find_moderator(resources.database, pseudonym)
     prompted = sys.stdin.isatty()
-    password = getpass.getpass("New password: ") if prompted else sys.stdin.readline().rstrip("\n")
-    if prompted and getpass.getpass("Repeat: ") != password:
+    secret = getpass.getpass("New password: ") if prompted else sys.stdin.readline().rstrip("\n")
+    if prompted and getpass.getpass("Repeat: ") != secret:
         raise QueueError("the passwords do not match; try again")
-    set_password(engine, person.id, password)
-    print(f"{person.pseudonym} has a new password; all sessions and tokens have ended")
+    set_password(resources.database, found.id, secret)
+    print(f"{found.pseudonym} has a new password; all sessions and tokens have ended")
 
 
-def _reset_factor(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@with_resources
+def reset_factor(resources: "Resources", *, pseudonym: str) -> None:
+    """Remove the second factor of an account whose device is lost."""
     from modwatch.review.people import find_moderator, second_factor
 
-    second_factor.reset(engine, find_moderator(engine, options.pseudonym).id)
+    second_factor.reset(resources.database, find_moderator(resources.database, pseudonym).id)
 
 
-def _role(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@click.argument("role")
+@with_resources
+def role(resources: "Resources", *, pseudonym: str, role: str) -> None:
+    """Change the role of an account."""
     from modwatch.review.people import change_role, find_moderator
 
-    change_role(engine, find_moderator(engine, options.pseudonym).id, options.role)
+    change_role(resources.database, find_moderator(resources.database, pseudonym).id, role)
 
 
-def _disable(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@with_resources
+def disable(resources: "Resources", *, pseudonym: str) -> None:
+    """Disable an account."""
     from modwatch.review.people import disable, find_moderator
 
-    disable(engine, find_moderator(engine, options.pseudonym).id)
+    disable(resources.database, find_moderator(resources.database, pseudonym).id)
 
 
-def _enable(engine: "Engine", options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@with_resources
+def enable(resources: "Resources", *, pseudonym: str) -> None:
+    """Enable an account again."""
     from modwatch.review.people import enable, find_moderator
 
-    enable(engine, find_moderator(engine, options.pseudonym).id)
+    enable(resources.database, find_moderator(resources.database, pseudonym).id)
 
 
-def _queues(options: argparse.Namespace) -> None:
+@person.command()
+@_pseudonym
+@click.argument("queue", nargs=-1, help="Names of queues; default: all.")
+@with_resources
+def queues(resources: "Resources", *, pseudonym: str, queue: tuple[str, ...]) -> None:
+    """Assign a person to queues."""
     from modwatch.review.people import find_moderator, set_queues
 
-    with open_resources() as resources:
-        person = find_moderator(resources.database, options.pseudonym)
-        set_queues(resources.database, person.id, options.queue or None, lanes=resources.lanes)
+    found = find_moderator(resources.database, pseudonym)
+    set_queues(resources.database, found.id, list(queue) or None, lanes=resources.lanes)

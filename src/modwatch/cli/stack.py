@@ -1,49 +1,151 @@
-"""`modwatch up`, `down`, `status` and `logs`: the whole installation on this machine."""
+"""The commands of an installation on this machine, from `init` and `demo` to `settings`."""
 
-import argparse
+import datetime
+import os
+import subprocess
 import sys
+import time
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, whole_number
-from modwatch.common.errors import StackError
-from modwatch.settings import load_settings
+import click
+
+from modwatch.cli.arguments import (
+    PATH,
+    Group,
+    day,
+    number_between,
+    open_resources,
+    options,
+    with_resources,
+)
+from modwatch.common.errors import NoChampionError, StackError
+from modwatch.common.installed import dags_folder
+from modwatch.pipeline import daily
+from modwatch.settings import Settings, current_settings_table, load_settings, settings_table
+from modwatch.settings.file import DEFAULT, VARIABLE, apply_settings_file
 
 if TYPE_CHECKING:
+    from modwatch.installation.resources import Resources
     from modwatch.installation.stack.record import StackFolder
 
-_LINES = 20
+
+@click.command()
+@click.argument(
+    "source",
+    required=False,
+    help="File or folder of CSV, TSV, JSON lines or Parquet; SQLite file; or database URL.",
+)
+@click.option(
+    "--column",
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="The source's column of comment_id, text, created_at, language …; may be repeated.",
+)
+@click.option("--encoding", default="utf-8", help="Encoding of text files.")
+@click.option("--output", type=PATH, default=Path(DEFAULT), help="The settings file.")
+@click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
+@options(
+    table=(str, "Table of a database; default: its only one, or ask."),
+    day_first=(bool, "Read 01/02/2026 as February 1st."),
+    month_first=(bool, "Read 01/02/2026 as January 2nd."),
+    timezone=(str, "IANA time zone of times without one; default: UTC."),
+    platform=(str, "Name of your platform."),
+    own_scores=(str, "Column with probabilities of a model of yours, or none; default: ask."),
+    day=(day, "First day to run; default: the last complete one."),
+    home=(PATH, "Folder for all data; default: modwatch-home."),
+    force=(bool, "Replace a settings file."),
+    no_run=(bool, "Write the settings file only."),
+)
+def init(no_run: bool, **answers: Any) -> None:
+    """Inspect your own comments, write the settings file, and run the first day."""
+    from modwatch.installation.init import Dialogue, InitOptions, with_file, write_settings
+
+    if answers["day_first"] and answers["month_first"]:
+        raise click.UsageError("--month-first: not allowed with --day-first")
+    output = answers["output"]
+    chosen = write_settings(InitOptions(**answers))
+    named = with_file(output)
+    if no_run:
+        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {chosen}")
+        return
+    question = f"Start everything and run {chosen}?"
+    answer = Dialogue(yes=answers["yes"]).ask(question, "yes", "--yes or --no-run")
+    if answer[0] in "yY":
+        _run(output, chosen)
+        print(f"\n`{named}modwatch down` stops everything, `{named}modwatch up` resumes.")
 
 
-def add_stack(commands: Any) -> None:
-    """Add the commands."""
-    text = "run PostgreSQL, MLflow, the console and Airflow on this machine, in MODWATCH_HOME"
-    up = add_command(commands, "up", _up, text)
-    up.add_argument("--detach", action="store_true", help="return once everything is ready")
-    text = "stop what `modwatch up` runs, with all of its processes"
-    add_command(commands, "down", _down, text)
-    text = "show the parts of what `modwatch up` runs; exit status 1 unless all are ready"
-    add_command(commands, "status", _status, text)
-    logs = add_command(commands, "logs", _logs, "show the logs of what `modwatch up` runs")
-    logs.add_argument("part", nargs="*", help="names of parts, such as console; default: all")
-    logs.add_argument("--follow", "-f", action="store_true", help="wait for more, until Ctrl-C")
-    logs.add_argument(
-        "--lines",
-        "-n",
-        type=whole_number(0),
-        default=_LINES,
-        help=f"last lines of each log; default: {_LINES}",
-    )
+def _run(path: Path, chosen: datetime.date) -> None:
+    """Start everything, train the offline model if nothing scores, and run a whole day."""
+    from modwatch.installation.stack.commands import pages, up_detached
+
+    os.environ[VARIABLE] = str(path.absolute())
+    apply_settings_file(os.environ)
+    settings = load_settings()
+    up_detached(_folder(), show=_show)
+    if _needs_model(settings):
+        _show(
+            "Training the offline model on invented comments (a few minutes). It shows that all "
+            "parts work;\ntrain a model with your own labelled comments before you rely on its "
+            "figures: modwatch train --data FILE"
+        )
+        subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
+    with open_resources() as resources:
+        for number, step in enumerate(daily.STEPS, start=1):
+            begun = time.monotonic()
+            result = step(resources, chosen)
+            took = time.monotonic() - begun
+            _show(f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)")
+    if sys.stdout.isatty() and {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        for url in (settings.console_url, settings.mlflow_url):
+            webbrowser.open_new_tab(url)
+    print(f"\n{pages(settings)}")
 
 
-def _folder() -> "StackFolder":
-    from modwatch.installation.stack.record import StackFolder
+def _needs_model(settings: Settings) -> bool:
+    from modwatch.models.registry import champion_version
 
-    return StackFolder(home=load_settings().home.resolve())
+    if settings.own_scores or settings.scorer != "local":
+        return False
+    try:
+        champion_version(settings.model_name, settings.mlflow_url)
+    except NoChampionError:
+        return True
+    return False
 
 
-def _up(options: argparse.Namespace) -> None:
-    if options.detach:
+@click.command()
+@click.option("--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments.")
+@click.option("--encoder", help="A pre-trained encoder; default: the offline model.")
+@click.option(
+    "--scorer",
+    type=click.Choice(["local", "serve"]),
+    default="local",
+    help="Score in the tasks (local) or with a model server (serve).",
+)
+@click.option(
+    "--error-rates",
+    type=number_between(0, 1),
+    nargs=2,
+    metavar="FALSE_POSITIVE FALSE_NEGATIVE",
+    help="Error rates of the simulated moderators; default: 0.2 to 1.5 % and 2 to 8 %.",
+)
+@click.option("--drift", is_flag=True, help="Change the synthetic community in the second week.")
+@click.option("--once", is_flag=True, help="Stop everything at the end.")
+def demo(data: str, **changes: Any) -> int:
+    """Run the whole system with simulated moderators on this machine."""
+    from modwatch.demo.run import run_demo
+
+    return run_demo(data, **changes)
+
+
+@click.command()
+@click.option("--detach", is_flag=True, help="Return once everything is ready.")
+def up(detach: bool) -> None:
+    """Start PostgreSQL, MLflow, the console and Airflow in MODWATCH_HOME."""
+    if detach:
         from modwatch.installation.stack.commands import up_detached
 
         up_detached(_folder(), show=_show)
@@ -53,13 +155,17 @@ def _up(options: argparse.Namespace) -> None:
         up(load_settings(), show=_show)
 
 
-def _down(_: argparse.Namespace) -> None:
+@click.command()
+def down() -> None:
+    """Stop what `modwatch up` runs, with all of its processes."""
     from modwatch.installation.stack.commands import down
 
     print(down(_folder(), say=_show))
 
 
-def _status(_: argparse.Namespace) -> int:
+@click.command()
+def status() -> int:
+    """Show the parts of what `modwatch up` runs; exit status 1 unless all are ready."""
     from modwatch.installation.stack.commands import describe, is_ready
 
     folder = _folder()
@@ -67,29 +173,73 @@ def _status(_: argparse.Namespace) -> int:
     return 0 if is_ready(folder) else 1
 
 
-def _logs(options: argparse.Namespace) -> None:
-    from modwatch.installation.stack.logs import follow, last_lines
+@click.command()
+@click.argument("part", nargs=-1, help="Names of parts, such as console; default: all.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more, until Ctrl-C.")
+@click.option("--lines", "-n", type=click.IntRange(0), default=20, help="Last lines of each log.")
+def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
+    """Show the logs of what `modwatch up` runs."""
+    from modwatch.installation.stack import logs
 
     folder = _folder()
-    paths = [folder.logs / f"{part}.log" for part in options.part] or sorted(
-        folder.logs.glob("*.log")
-    )
+    paths = [folder.logs / f"{name}.log" for name in part] or sorted(folder.logs.glob("*.log"))
     if missing := [path.stem for path in paths if not path.exists()]:
         there = ", ".join(sorted(path.stem for path in folder.logs.glob("*.log"))) or "no log"
         raise StackError(f"{missing[0]} has no log in {folder.logs}, which has {there}")
+
+    def show(path: Path, text: str) -> None:
+        if len(paths) > 1 and text:
+            print(f"==> {path.stem} <==")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
     ends = dict[Path, int]()
     for path in paths:
-        text, ends[path] = last_lines(path, options.lines)
-        _print_log(path, text, many=len(paths) > 1)
-    if options.follow:
-        follow(ends, show=lambda path, text: _print_log(path, text, many=len(paths) > 1))
+        text, ends[path] = logs.last_lines(path, lines)
+        show(path, text)
+    if follow:
+        logs.follow(ends, show=show)
 
 
-def _print_log(path: Path, text: str, *, many: bool) -> None:
-    if many and text:
-        print(f"==> {path.stem} <==")
-    sys.stdout.write(text)
-    sys.stdout.flush()
+@click.command()
+@with_resources
+def migrate(resources: "Resources") -> None:
+    """Upgrade the schema of the review database."""
+    from modwatch.review.migrate import may_alter_log
+
+    resources.migrate()
+    print("the review database is up to date")
+    if may_alter_log(resources.database):
+        print(
+            "the user of MODWATCH_DATABASE_URL owns the tables and may alter the decision log; "
+            "set MODWATCH_DATABASE_OWNER_URL to separate the two",
+            file=sys.stderr,
+        )
+
+
+@click.command()
+@click.option("--defaults", is_flag=True, help="Print every variable as a Markdown table.")
+@click.pass_obj
+def settings(from_file: dict[str, Path], defaults: bool) -> None:
+    """Print the settings, their values, and where each comes from."""
+    print(settings_table() if defaults else current_settings_table(load_settings(), from_file))
+
+
+@click.group(cls=Group)
+def airflow() -> None:
+    """Connect an Airflow installation with Modwatch."""
+
+
+@airflow.command("dags-folder")
+def dags_folder_() -> None:
+    """Print the folder of the DAGs, for AIRFLOW__CORE__DAGS_FOLDER."""
+    print(dags_folder())
+
+
+def _folder() -> "StackFolder":
+    from modwatch.installation.stack.record import StackFolder
+
+    return StackFolder(home=load_settings().home.resolve())
 
 
 def _show(line: str) -> None:

@@ -1,83 +1,84 @@
-"""`modwatch init`: from a folder or a database to a settings file and the first day."""
+"""`modwatch init`: from a folder or a database of comments to a settings file."""
 
-import argparse
 import datetime
 import json
-import os
 import shlex
 import socket
-import subprocess
 import sys
-import time
-import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from modwatch.cli.arguments import add_command, day
 from modwatch.common.days import require_possible
-from modwatch.common.errors import NoChampionError, SettingsError
-from modwatch.settings import EMBEDDED, Settings, load_settings
-from modwatch.settings.file import DEFAULT, VARIABLE, Entry, apply_settings_file, render, write
-
-if TYPE_CHECKING:
-    from modwatch.data.sources.inspection import TimeFormat
-    from modwatch.data.sources.own_data import FileData, Sample, TableData
+from modwatch.common.errors import SettingsError
+from modwatch.data.sources.headers import shown_names, usable_names
+from modwatch.data.sources.inspection import (
+    TimeFormat,
+    describe,
+    describe_choice,
+    look,
+    propose,
+    propose_score,
+)
+from modwatch.data.sources.landing import FILLABLE
+from modwatch.data.sources.own_data import FileData, Sample, TableData, database_url, table_names
+from modwatch.settings import EMBEDDED, Settings
+from modwatch.settings.fields import variables
+from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
 
 _REQUIRED = {"comment_id": "the id", "text": "the text", "created_at": "the time"}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
 
 
-def add_init(commands: Any) -> None:
-    """Add the command."""
-    text = "look at comments of your own, write the settings file, and run the first day"
-    init = add_command(commands, "init", _init, text)
-    init.add_argument(
-        "source",
-        nargs="?",
-        help="file or folder of CSV, TSV, JSON lines or Parquet; SQLite file; or database URL",
-    )
-    init.add_argument("--table", help="of a database; default: its only one, or the question")
-    init.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="NAME=COLUMN",
-        help="the source's column of comment_id, text, created_at, language …; may be repeated",
-    )
-    order = init.add_mutually_exclusive_group()
-    order.add_argument("--day-first", action="store_true", help="01/02/2026 is the 1st of February")
-    order.add_argument("--month-first", action="store_true", help="01/02/2026 is January 2nd")
-    init.add_argument("--timezone", help="IANA zone of times that name none; default: UTC")
-    init.add_argument("--encoding", default="utf-8", help="of text files; default: utf-8")
-    init.add_argument("--platform", help="name of your platform")
-    init.add_argument(
-        "--own-scores",
-        metavar="COLUMN",
-        help="column with the probabilities of a model of yours, or none; default: the question",
-    )
-    init.add_argument(
-        "--day", type=day, help="first day to run, YYYY-MM-DD; default: the last whole"
-    )
-    init.add_argument("--home", type=Path, help="folder for all data; default: modwatch-home")
-    init.add_argument("--output", type=Path, default=Path(DEFAULT), help=f"default: {DEFAULT}")
-    init.add_argument("--force", action="store_true", help="replace a settings file")
-    init.add_argument("--no-run", action="store_true", help="write the settings file, and no more")
-    init.add_argument("--yes", "-y", action="store_true", help="take every default, ask nothing")
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """Answers that are known beforehand; None and empty ones are asked for."""
+
+    #: File, folder or database URL.
+    source: str | None
+    #: Of a database.
+    table: str | None
+    #: `NAME=COLUMN`.
+    column: Sequence[str]
+    day_first: bool
+    month_first: bool
+    timezone: str | None
+    encoding: str
+    platform: str | None
+    #: Column of probabilities, or `none`.
+    own_scores: str | None
+    #: First day to run.
+    day: datetime.date | None
+    home: Path | None
+    #: The settings file.
+    output: Path
+    #: Replace a settings file.
+    force: bool
+    #: Take every default.
+    yes: bool
+
+
+def with_file(path: Path) -> str:
+    """Return what stands before a command that reads this settings file: nothing for the default.
+
+    >>> with_file(Path("modwatch.env")), with_file(Path("my forum.env"))
+    ('', "MODWATCH_SETTINGS_FILE='my forum.env' ")
+    """
+    is_default = path.absolute() == Path(DEFAULT).absolute()
+    return "" if is_default else f"{VARIABLE}={shlex.quote(str(path))} "
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Dialogue:
+class Dialogue:
     """Asks on a terminal; with `--yes` it takes what is proposed."""
 
     yes: bool
 
     def ask(self, question: str, proposed: str | None, option: str) -> str:
-        """Return an answer; SettingsError that names the option, if nobody can be asked."""
+        """Return an answer; raise SettingsError that names the option without a terminal."""
         if self.yes or not sys.stdin.isatty():
             if self.yes and proposed is not None:
                 return proposed
@@ -113,13 +114,21 @@ class _Reading:
     score: str | None
 
 
-def _init(options: argparse.Namespace) -> None:
+def write_settings(options: InitOptions) -> datetime.date:
+    """Write a settings file for comments of a file, folder or database; return the day to run.
+
+    What the options leave open is asked on the terminal.
+
+    Raises:
+        SettingsError: a question is open and cannot be asked, an answer is impossible, or the
+            settings file exists.
+    """
     if options.output.exists() and not options.force:
         raise SettingsError(
-            f"{options.output} exists; `{_with_file(options.output)}modwatch up` reads it, and "
+            f"{options.output} exists; `{with_file(options.output)}modwatch up` reads it, and "
             "--force replaces it"
         )
-    dialogue = _Dialogue(yes=options.yes)
+    dialogue = Dialogue(yes=options.yes)
     given = options.source or dialogue.ask("Folder, file or database URL", None, "SOURCE")
     data = _data(given, options, dialogue)
     sample = data.sample()
@@ -131,28 +140,14 @@ def _init(options: argparse.Namespace) -> None:
     chosen = options.day or _last_whole_day(days)
     require_possible(chosen, min(days))
     source = _source_settings(data, sample, reading, options)
+    of_source = "" if "://" in given else f", of `modwatch init {given}`"
     entries = _entries(source, min(days), options)
-    write(
-        options.output,
-        render(
-            f"Settings of Modwatch, of `modwatch init {given!s}`."
-            if "://" not in given
-            else "Settings of Modwatch.",
-            entries,
-        ),
-    )
-    print(f"\n{options.output} is written; {len(days)} days were seen, the last is {max(days)}.")
-    if options.no_run:
-        named = _with_file(options.output)
-        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {chosen}")
-        return
-    if dialogue.ask(f"Start everything and run {chosen}?", "yes", "--yes or --no-run")[0] in "yY":
-        _run(options.output, chosen)
+    write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
+    print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
+    return chosen
 
 
-def _data(given: str, options: argparse.Namespace, dialogue: _Dialogue) -> "FileData | TableData":
-    from modwatch.data.sources.own_data import FileData, TableData, database_url, table_names
-
+def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | TableData:
     url = database_url(given)
     if url is None:
         return FileData.find(given, encoding=options.encoding)
@@ -172,15 +167,7 @@ def _known(table: str, tables: Sequence[str]) -> str:
     return table
 
 
-def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue) -> _Reading:
-    from modwatch.data.sources.inspection import (
-        describe,
-        describe_choice,
-        look,
-        propose,
-        propose_score,
-    )
-
+def _reading(sample: Sample, options: InitOptions, dialogue: Dialogue) -> _Reading:
     columns, rows = look(sample.rows, sample.names), len(sample.rows)
     print(f"The first {rows:,} rows of {sample.where}:\n\n{describe(columns, rows)}\n")
     choices = _choices(sample.names)
@@ -207,25 +194,24 @@ def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue)
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
     """Return the columns that can be chosen, by what is shown of their names."""
-    from modwatch.data.sources.headers import shown_names, usable_names
-
     usable = set(usable_names(names))
     pairs = zip(shown_names(names), names, strict=True)
     return {shown: name for shown, name in pairs if name in usable}
 
 
-def _timezone(shown: str, options: argparse.Namespace, dialogue: _Dialogue) -> str:
+def _timezone(shown: str, options: InitOptions, dialogue: Dialogue) -> str:
     if options.timezone is None and options.yes:
         print(f"The times in {shown} name no zone; they are read as UTC (--timezone).")
-    given: str | None = options.timezone
-    return given or dialogue.ask(f"The times in {shown} name no zone. Zone", "UTC", "--timezone")
+    return options.timezone or dialogue.ask(
+        f"The times in {shown} name no zone. Zone", "UTC", "--timezone"
+    )
 
 
 def _score(
     proposed: str | None,
     choices: Mapping[str, str],
-    options: argparse.Namespace,
-    dialogue: _Dialogue,
+    options: InitOptions,
+    dialogue: Dialogue,
 ) -> str | None:
     """Return the column of probabilities; None: there is none."""
     answer = options.own_scores or dialogue.ask(
@@ -240,9 +226,7 @@ def _score(
 
 
 def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str, str]:
-    from modwatch.data.sources.landing import FILLABLE
-
-    pairs = dict(each.partition("=")[::2] for each in given)
+    pairs = dict(pair.partition("=")[::2] for pair in given)
     for field, column in pairs.items():
         if field not in (*FILLABLE, "created_at"):
             raise SettingsError(
@@ -259,8 +243,8 @@ def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str
 
 
 def _form(
-    shown: str, forms: Sequence["TimeFormat"], options: argparse.Namespace, dialogue: _Dialogue
-) -> "TimeFormat":
+    shown: str, forms: Sequence[TimeFormat], options: InitOptions, dialogue: Dialogue
+) -> TimeFormat:
     """Return how times are written; the order of day and month is asked for if it is open."""
     if not forms:
         raise SettingsError(
@@ -290,15 +274,13 @@ def _form(
 def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
     """Return the last day that is not much smaller than the others."""
     usual = median(days.values())
-    return max(each for each, rows in days.items() if rows * 2 >= usual)
+    return max(day for day, rows in days.items() if rows * 2 >= usual)
 
 
 def _source_settings(
-    data: "FileData | TableData", sample: "Sample", reading: _Reading, options: argparse.Namespace
+    data: FileData | TableData, sample: Sample, reading: _Reading, options: InitOptions
 ) -> dict[str, str]:
     """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
-    from modwatch.data.sources.own_data import FileData
-
     wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
     values: dict[str, str | None] = {}
     if isinstance(data, FileData):
@@ -320,12 +302,8 @@ def _source_settings(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _entries(
-    source: Mapping[str, str], first: datetime.date, options: argparse.Namespace
-) -> list[Entry]:
+def _entries(source: Mapping[str, str], first: datetime.date, options: InitOptions) -> list[Entry]:
     """Return all settings with the meaning of each."""
-    from modwatch.settings.fields import variables
-
     home = (options.home or Path("modwatch-home")).expanduser().absolute()
     values = {
         "MODWATCH_HOME": str(home),
@@ -336,7 +314,9 @@ def _entries(
     }
     kind = source["KIND"]
     known = {
-        each.name: each.info.description for each in variables() if each.source in (None, kind)
+        variable.name: variable.info.description
+        for variable in variables()
+        if variable.source in (None, kind)
     }
     return [
         Entry(name=name, value=value, comment=str(known[name])) for name, value in values.items()
@@ -348,7 +328,7 @@ def _other_ports() -> Iterator[tuple[str, str]]:
     for part in _PARTS:
         name = f"{part.lower()}_url"
         url = urlsplit(str(Settings.model_fields[name].default))
-        port = next(each for each in range(url.port or 0, 65_536) if _is_free(each))
+        port = next(free for free in range(url.port or 0, 65_536) if _is_free(free))
         if port != url.port:
             yield f"MODWATCH_{part}_URL", f"http://127.0.0.1:{port}"
 
@@ -361,75 +341,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _run(path: Path, chosen: datetime.date) -> None:
-    """Start everything, train the offline model if nothing scores, and run a whole day."""
-    from modwatch.installation.stack.commands import pages, up_detached
-    from modwatch.installation.stack.record import StackFolder
-
-    os.environ[VARIABLE] = str(path.absolute())
-    apply_settings_file(os.environ)
-    settings = load_settings()
-    up_detached(
-        StackFolder(home=settings.home.resolve()), show=lambda line: print(line, flush=True)
-    )
-    if _needs_model(settings):
-        print(
-            "Training the offline model on invented comments (a few minutes). It shows that all "
-            "works;\ntrain one with labelled comments of your own before you trust its figures: "
-            "modwatch train --data FILE",
-            flush=True,
-        )
-        subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
-    _run_day(chosen)
-    _open_pages(settings)
-    named = _with_file(path)
-    print(
-        f"\n{pages(settings)}\n\n`{named}modwatch down` stops everything, `{named}modwatch up` "
-        "goes on."
-    )
-
-
-def _with_file(path: Path) -> str:
-    """Return what stands before a command that reads this settings file: nothing for the default.
-
-    >>> _with_file(Path("modwatch.env")), _with_file(Path("my forum.env"))
-    ('', "MODWATCH_SETTINGS_FILE='my forum.env' ")
-    """
-    is_default = path.absolute() == Path(DEFAULT).absolute()
-    return "" if is_default else f"{VARIABLE}={shlex.quote(str(path))} "
-
-
-def _open_pages(settings: Settings) -> None:
-    """Open console and dashboard in a browser, where there is a screen."""
-    if sys.stdout.isatty() and {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        for url in (settings.console_url, settings.mlflow_url):
-            webbrowser.open_new_tab(url)
-
-
-def _needs_model(settings: Settings) -> bool:
-    from modwatch.models.registry import champion_version
-
-    if settings.own_scores or settings.scorer != "local":
-        return False
-    try:
-        champion_version(settings.model_name, settings.mlflow_url)
-    except NoChampionError:
-        return True
-    return False
-
-
-def _run_day(chosen: datetime.date) -> None:
-    """Run every step of a day, from the source to the dashboard."""
-    from modwatch.cli.arguments import open_resources
-    from modwatch.pipeline import daily
-
-    with open_resources() as resources:
-        for number, step in enumerate(daily.STEPS, start=1):
-            begun = time.monotonic()
-            result = step(resources, chosen)
-            took = time.monotonic() - begun
-            print(
-                f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)", flush=True
-            )

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from modwatch.cli import init
 from modwatch.cli.main import main
 from modwatch.common.errors import SettingsError
+from modwatch.installation.init import Dialogue
 from modwatch.installation.resources import open_source
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
@@ -286,4 +286,4 @@ def test_questions_are_asked_with_their_proposals(
 
 def test_without_a_terminal_the_option_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="answer with --timezone"):
-        init._Dialogue(yes=False).ask("Zone", "UTC", "--timezone")
+        Dialogue(yes=False).ask("Zone", "UTC", "--timezone")
