@@ -15,8 +15,6 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import click
 from mkdocs.exceptions import PluginError
 
-from modwatch.settings import settings_table
-
 ROOT = Path(__file__).parents[1]
 #: Attributes whose address a browser loads with the page; links that people follow are no such.
 _LOADED = {
@@ -48,21 +46,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         titles = [path.read_text().partition("\n")[0].partition(". ")[2] for path in records]
         links = [f"1. [{t}]({path.name})" for t, path in zip(titles, records, strict=True)]
         return "\n".join([markdown, "", *links])
-    for mark, text in (("{{ settings }}", settings), ("{{ commands }}", commands)):
-        if mark in markdown:
-            markdown = markdown.replace(mark, text())
-    return markdown
+    mark = "{{ commands }}"
+    return markdown.replace(mark, commands()) if mark in markdown else markdown
 
 
 def on_post_build(config: Any) -> None:
     """Raise when a link of the site leads nowhere, or a page loads something from elsewhere."""
     if found := problems(Path(config.site_dir)):
         raise PluginError("\n".join(found))
-
-
-def settings() -> str:
-    """Return the table of settings, as `modwatch settings` prints it."""
-    return settings_table()
 
 
 def commands() -> str:

@@ -39,14 +39,14 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
 @pytest.mark.parametrize(
     ("extras", "packages"),
     [
-        ("", ["metrics", "routing", "audit", "disagreement", "divergence"]),
+        ("", ["statistics", "routing"]),
         ("console", ["review"]),
-        ("pipeline", ["ingest", "quality"]),
-        ("mlflow", ["tracking"]),
-        ("models,mlflow,pipeline", ["models", "scoring"]),
-        ("serving", ["scoring", "serving.app", "serving.opening", "serving.server", "models"]),
-        ("ray", ["serving"]),
-        ("airflow,celery,pipeline", ["orchestration"]),
+        ("pipeline", ["data"]),
+        ("mlflow,pipeline", ["monitoring"]),
+        ("models,mlflow,pipeline", ["models.training", "models.scoring", "models.registry"]),
+        ("serving", ["models", "installation.model_server", "installation.serve_model"]),
+        ("ray", ["models.serving", "installation.ray_server"]),
+        ("airflow,celery,pipeline", ["pipeline.airflow"]),
     ],
 )
 def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[str]) -> None:

@@ -15,6 +15,11 @@ def test_the_table_has_every_setting_once() -> None:
     assert datetime.date(2010, 1, 1).isoformat() in next(r for r in rows if "FIRST_DAY" in r)
 
 
+def test_the_page_of_the_settings_has_the_table_of_the_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    assert settings_table() in page, "replace it by the output of `modwatch settings --defaults`"
+
+
 def row(settings: Settings, variable: str, **from_file: Path) -> list[str]:
     """Return variable, value and origin; the value is empty when there are two words only."""
     heads, *rows = current_settings_table(settings, from_file).splitlines()

