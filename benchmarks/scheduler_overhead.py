@@ -16,7 +16,7 @@ import time
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.run import train_champion
 from modwatch.demo.setup import started
-from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.airflow import AirflowClient
 from modwatch.installation.stack.installation import Narrator
 
 

@@ -24,7 +24,7 @@ from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, started
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.airflow import AirflowClient
 from modwatch.installation.stack.installation import Narrator
 from traps import sitecustomize as traps
 

@@ -16,8 +16,7 @@ import pytest
 
 from installation import MONDAY, Installation, table_rows
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowHome
-from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.installation import for_psycopg2
 from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.review.embedded import EmbeddedServer

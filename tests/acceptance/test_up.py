@@ -18,8 +18,7 @@ import pytest
 from feed import good, write_json
 
 from installation import MONDAY
-from modwatch.installation.stack.airflow import AirflowHome
-from modwatch.installation.stack.airflow_client import AirflowClient
+from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.processes import MARK, members
 from modwatch.installation.stack.record import StackFolder
 

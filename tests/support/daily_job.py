@@ -23,7 +23,7 @@ from modwatch.demo.datasets import DemoData
 from modwatch.demo.moderators import Shift, create_moderators
 from modwatch.demo.setup import Demo, started, write_model_data
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow_client import AirflowClient, DayRun
+from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import Narrator
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model

@@ -150,7 +150,7 @@ def up(detach: bool) -> None:
 
         up_detached(_folder(), show=_show)
     else:
-        from modwatch.installation.stack.foreground import up
+        from modwatch.installation.stack.installation import up
 
         up(load_settings(), show=_show)
 
@@ -179,7 +179,7 @@ def status() -> int:
 @click.option("--lines", "-n", type=click.IntRange(0), default=20, help="Last lines of each log.")
 def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
     """Show the logs of what `modwatch up` runs."""
-    from modwatch.installation.stack import logs
+    from modwatch.installation.stack import commands
 
     folder = _folder()
     paths = [folder.logs / f"{name}.log" for name in part] or sorted(folder.logs.glob("*.log"))
@@ -195,10 +195,10 @@ def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
 
     ends = dict[Path, int]()
     for path in paths:
-        text, ends[path] = logs.last_lines(path, lines)
+        text, ends[path] = commands.last_lines(path, lines)
         show(path, text)
     if follow:
-        logs.follow(ends, show=show)
+        commands.follow(ends, show=show)
 
 
 @click.command()

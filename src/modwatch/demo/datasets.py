@@ -24,6 +24,9 @@ FIRST_DAY = datetime.date(2026, 1, 5)
 _TRAINING, _GOLD_EACH = 20_000, 20
 _EVALUATION_DAYS = 2
 
+#: Name of the audit of a demo.
+AUDIT = "demo"
+
 #: Of the drift of the synthetic community.
 _NEW_PLATFORM, _DRIFTED_DAYS = "app", 3
 

@@ -118,7 +118,7 @@ class Shift:
 
     def __init__(
         self,
-        at: Resources,
+        resources: Resources,
         people: Sequence[SimulatedModerator],
         gold: Iterable[GoldComment] = (),
         ratings: Ratings | None = None,
@@ -127,10 +127,10 @@ class Shift:
         self.decisions = 0
         #: Number of adjudications by the lead.
         self.adjudicated = 0
-        self._at = at
+        self._resources = resources
         self._people = people
-        self._lead = create_lead(at.database, ratings)
-        self._truth = _Truth(at, {comment.comment_id: comment.label for comment in gold})
+        self._lead = create_lead(resources.database, ratings)
+        self._truth = _Truth(resources, {comment.comment_id: comment.label for comment in gold})
 
     def work(self, *, leave: int = 0) -> None:
         """Work the queue until at most `leave` items, and as many escalated ones, are left."""
@@ -139,10 +139,10 @@ class Shift:
 
     def _round(self, leave: int) -> bool:
         """Return whether anything was done; skipped items may then wait for other people."""
-        state, url = counts(self._at.database), self._at.settings.console_url
+        state, url = counts(self._resources.database), self._resources.settings.console_url
         limit = max(0, state.waiting - leave - (self._reserved() if leave else 0))
         report = work(url, self._people, self._truth, limit=limit)
-        escalated = counts(self._at.database).escalated
+        escalated = counts(self._resources.database).escalated
         lead = work(url, [self._lead], self._truth, limit=max(0, escalated - leave), escalated=True)
         self.adjudicated += lead.decisions
         self.decisions += report.decisions + lead.decisions
@@ -154,16 +154,16 @@ class Shift:
         waiting = select(func.count()).where(
             item.status == "waiting", item.reserved_for.isnot(None)
         )
-        with self._at.database.connect() as connection:
+        with self._resources.database.connect() as connection:
             return connection.execute(waiting).scalar_one()
 
 
-def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
+def label_audit(resources: Resources, people: Sequence[SimulatedModerator]) -> int:
     """Let `people`, from `create_auditors`, work their queue; return the number of decisions.
 
     The lead adjudicates, and is the third person where two differ.
     """
-    url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
+    url, truth, decisions = resources.settings.console_url, _Truth(resources, {}), 0
     while True:
         report = work(url, people[:-1], truth)
         lead = work(url, people[-1:], truth, escalated=True)
@@ -178,8 +178,8 @@ def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
 class _Truth(Mapping[str, int]):
     """The labels of the source and of gold comments by comment id; loaded on first use."""
 
-    def __init__(self, at: Resources, gold: Mapping[str, int]) -> None:
-        self._at = at
+    def __init__(self, resources: Resources, gold: Mapping[str, int]) -> None:
+        self._resources = resources
         self._labels = dict(gold)
 
     def __getitem__(self, comment_id: str) -> int:
@@ -194,7 +194,7 @@ class _Truth(Mapping[str, int]):
         return len(self._labels)
 
     def _load(self) -> None:
-        for day in self._at.lake.days("comments"):
-            rows = self._at.lake.table("comments", day, columns=["comment_id", "label"])
+        for day in self._resources.lake.days("comments"):
+            rows = self._resources.lake.table("comments", day, columns=["comment_id", "label"])
             ids, labels = (column.to_pylist() for column in rows.columns)
             self._labels.update(zip(ids, labels, strict=True))

@@ -4,21 +4,23 @@ import datetime
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from modwatch.common import days
 from modwatch.common.errors import SourceError, StackError
-from modwatch.demo.audit import AUDIT, make_audit
-from modwatch.demo.audit import DAG as AUDIT_DAG
-from modwatch.demo.datasets import demo_data
-from modwatch.demo.moderators import Shift, create_moderators, visitor_token
-from modwatch.demo.progress import DayProgress
-from modwatch.demo.setup import Demo, start_model_server, started, write_model_data
+from modwatch.demo.datasets import AUDIT, demo_data
+from modwatch.demo.moderators import (
+    Shift,
+    create_auditors,
+    create_moderators,
+    label_audit,
+    visitor_token,
+)
+from modwatch.demo.setup import Demo, MemoryGauge, start_model_server, started, write_model_data
 from modwatch.demo.summary import summarise
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow_client import AirflowClient, DayRun
+from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import Narrator
-from modwatch.installation.stack.memory import MemoryGauge
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.supervisor import interruptible
 from modwatch.monitoring.publishing.view import days_address
@@ -32,12 +34,19 @@ _TRAINING_SECONDS = 600
 _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _DAGS = ("score_comments", "monitor_collaboration")
+_AUDIT_DAG = "audit_recall"
 _MODEL_DAG = "train_model"
 _OPINIONS_DAG = "monitor_disagreement"
 #: Of the last task of the weekly report.
 _REPORT_SECONDS = 180
 #: What is usually left of it when the audit has ended.
 _USUAL_REPORT = 5
+#: Seconds of a day until it was measured, on two cores.
+_USUAL_DAY = {"score_comments": 15.0, "monitor_collaboration": 10.0}
+#: Labels of the audit, without confirmations.
+_AUDIT_LABELS = 600
+#: Timeout of a step of the audit, and what the whole audit usually takes on two cores, in seconds.
+_AUDIT_STEP_SECONDS, _USUAL_AUDIT = 180, 40
 
 
 def run_demo(
@@ -69,7 +78,7 @@ def run_demo(
     try:
         served = scorer == "serve"
         with interruptible(), started(data, narrator, served=served) as demo:
-            with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
+            with MemoryGauge(demo.stack, home=demo.settings.home) as gauge:
                 train_champion(demo, encoder)
                 demo.stack.wait_ready()
                 if served:
@@ -122,15 +131,15 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
     """
     client = AirflowClient(demo.airflow)
     try:
-        client.wait_for_dags({*_DAGS, AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
+        client.wait_for_dags({*_DAGS, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
         for dag in ("score_comments", _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
-        with open_resources() as at:
+        with open_resources() as resources:
             gold = demo.data.gold()
-            add_gold(at.database, gold)
+            add_gold(resources.database, gold)
             ratings = demo.data.ratings()
-            people = create_moderators(at.database, ratings, error_rates)
-            shift = Shift(at, people, gold, ratings)
+            people = create_moderators(resources.database, ratings, error_rates)
+            shift = Shift(resources, people, gold, ratings)
             scored = _scored(demo, client, shift)
             shift.work(leave=leave)
         demo.narrator.say(
@@ -141,8 +150,8 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         # The labels are of today, whatever days the comments are of.
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         reported = client.trigger(_OPINIONS_DAG, {"last": today})
-        audited = make_audit(demo, client)
-        demo.narrator.say(f"{AUDIT_DAG}: {audited}")
+        audited = _audited(demo, client)
+        demo.narrator.say(f"{_AUDIT_DAG}: {audited}")
         succeeded = _all_succeeded(
             demo, client, {"score_comments": scored, "monitor_collaboration": measured}
         )
@@ -217,6 +226,105 @@ def _wait(
     return client.wait(dag, demo.data.days, timeout=_DAY_SECONDS * demo.data.days, tick=tick)
 
 
+class DayProgress:
+    """Reports every ten seconds which day runs, and the time left for all days.
+
+    >>> seconds = iter([0.0, 11.0, 18.0, 22.0])
+    >>> days = [datetime.date(2026, 1, day) for day in (5, 6, 7)]
+    >>> progress = DayProgress(print, "score_comments", days, clock=lambda: next(seconds))
+    >>> progress.show(lambda: ["route"])
+    score_comments 2026-01-05: route is running, 0 of 3 days are done; about 34 s left
+    >>> progress.end_day()
+    >>> progress.show(lambda: [])
+    score_comments 2026-01-06: no task is running, 1 of 3 days are done; about 32 s left
+
+    Args:
+        say: gets each line.
+        dag: the DAG of the runs.
+        days: the days, in order; each begins when the one before has ended.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        dag: str,
+        days: Sequence[datetime.date],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._dag, self._days, self._done = dag, days, 0
+        self._wait = Wait(say, usual=len(days) * _USUAL_DAY[dag], clock=clock)
+
+    def end_day(self) -> None:
+        """Note that a day has ended; the next ones will take as long, on average."""
+        self._done += 1
+        self._wait.expect(self._wait.elapsed() / self._done * len(self._days))
+
+    def show(self, running: Callable[[], Sequence[str]]) -> None:
+        """Say a line if one is due; `running` returns the tasks that run, and is called for it."""
+        if self._done < len(self._days):
+            self._wait.show(lambda: self._doing(running()))
+
+    def _doing(self, running: Sequence[str]) -> str:
+        done = f"{self._done} of {len(self._days)} days are done"
+        return f"{self._dag} {self._days[self._done]}: {_are_running(running)}, {done}"
+
+
+def _audited(demo: Demo, client: AirflowClient) -> str:
+    """Audit all days of the demo; return the state of the run, `success` or `failed`."""
+    data = demo.data
+    form = {
+        "audit": AUDIT,
+        "first": data.first_day.isoformat(),
+        "last": data.last_day.isoformat(),
+        "labels": _AUDIT_LABELS,
+        "service": f"Modwatch demo ({data.name})",
+        "four_eyes": False,  # the demo has one user of Airflow
+    }
+    demo.narrator.say(f"Airflow runs {_AUDIT_DAG} on {data.first_day} to {data.last_day}")
+    client.unpause(_AUDIT_DAG)
+    run = client.trigger(_AUDIT_DAG, form)
+    wait = Wait(demo.narrator.say, usual=_USUAL_AUDIT)
+
+    def tick(states: Mapping[str, str]) -> None:
+        wait.show(lambda: f"{_AUDIT_DAG}: {_current(states)}")
+
+    def answered(task: str, option: str, note: str) -> None:
+        limit = _AUDIT_STEP_SECONDS
+        client.answer(_AUDIT_DAG, run, task, option, note, timeout=limit, tick=tick)
+
+    def reached(task: str, states: set[str]) -> str:
+        limit = _AUDIT_STEP_SECONDS
+        return client.wait_for_task(_AUDIT_DAG, run, task, states, timeout=limit, tick=tick)
+
+    answered("approve", "Approve", "Enough labelling hours are available.")
+    reached("label", {"deferred"})
+    with open_resources() as resources:
+        auditors = create_auditors(resources.database, resources.lanes, data.ratings())
+        decisions = label_audit(resources, auditors)
+    demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
+    answered("sign_off", "Sign", "The labels agree.")
+    return reached("track", {"success", "failed"})
+
+
+def _current(states: Mapping[str, str]) -> str:
+    """Return which tasks of a run are running, from the state of each task instance.
+
+    >>> _current({"plan[-1]": "success", "approve[-1]": "running"})
+    'approve is running'
+    """
+    return _are_running(
+        name.partition("[")[0] for name, state in states.items() if state == "running"
+    )
+
+
+def _are_running(tasks: Iterable[str]) -> str:
+    """Return which tasks are running, in words."""
+    names = sorted(tasks)
+    return f"{', '.join(names) or 'no task'} {'are' if len(names) > 1 else 'is'} running"
+
+
 def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:
     """Return whether all runs succeeded; print the failed tasks."""
     failed = [(dag, run) for dag, all_runs in runs.items() for run in all_runs
@@ -230,8 +338,8 @@ def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequenc
 
 def _stay_up(demo: Demo) -> None:
     """Keep all services running until Ctrl-C."""
-    with open_resources() as at:
-        token = visitor_token(at.database)
+    with open_resources() as resources:
+        token = visitor_token(resources.database)
     settings = demo.settings
     print(
         f"  Airflow      {settings.airflow_url}   user admin, password {demo.airflow.password}\n"

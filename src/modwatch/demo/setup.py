@@ -3,20 +3,24 @@
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
+
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
 from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.installation import Narrator, running
+from modwatch.installation.stack.processes import postgres_pid
 from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.settings import EMBEDDED, Settings, load_settings
 
-#: What all demos set beside their own source; the environment goes before.
+#: Settings of all demos besides their source; the environment takes precedence.
 DEMO_SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
     "MODWATCH_SLICE_SHARE": "0.25",
@@ -38,11 +42,6 @@ class Demo:
     airflow: AirflowHome
     narrator: Narrator
 
-    @property
-    def postgres_pid_file(self) -> Path:
-        """The pid file of the embedded PostgreSQL, which is not a child process."""
-        return self.settings.home / "postgres" / "cluster" / "postmaster.pid"
-
 
 @contextmanager
 def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iterator[Demo]:
@@ -57,12 +56,12 @@ def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iter
         settings = load_settings()
         narrator.say(f"{data.title}; all data is in {settings.home}")
         also_free = {"MODWATCH_SCORER": settings.scorer} if served else {}
-        with running(settings, say=narrator.say, fresh=True, also_free=also_free) as all_of_it:
+        with running(settings, say=narrator.say, fresh=True, also_free=also_free) as installation:
             yield Demo(
                 data=data,
-                settings=all_of_it.settings,
-                stack=all_of_it.stack,
-                airflow=all_of_it.airflow,
+                settings=installation.settings,
+                stack=installation.stack,
+                airflow=installation.airflow,
                 narrator=narrator,
             )
 
@@ -123,3 +122,49 @@ def _write_labelled(path: Path, corpus: LabelledTexts) -> None:
         for text, label, named in zip(corpus.texts, corpus.labels, groups, strict=True):
             row = {"text": text, "label": float(label), "groups": list(named)}
             file.write(f"{json.dumps(row)}\n")
+
+
+class MemoryGauge:
+    """Samples the memory of this process, its descendants, a stack and a server.
+
+    `home` is that of a PostgreSQL, which is not a descendant.
+    """
+
+    def __init__(self, stack: Stack, *, home: Path | None = None, every: float = 2.0) -> None:
+        self.peak_bytes = 0
+        self._stack, self._home, self._every = stack, home, every
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> "MemoryGauge":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._done.wait(self._every):
+            server = postgres_pid(self._home) if self._home else None
+            processes = {*self._stack.processes(), *_family(os.getpid()), *_family(server)}
+            self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, processes)))
+
+
+def _family(pid: int | None) -> list[psutil.Process]:
+    """Return a process and its descendants."""
+    if pid is None:
+        return []
+    try:
+        head = psutil.Process(pid)
+        return [head, *head.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    """Return the proportional set size: shared pages are split among their processes."""
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.Error, OSError, AttributeError):
+        return 0

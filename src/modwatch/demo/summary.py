@@ -1,4 +1,4 @@
-"""The summary of the demo: estimates beside the true values, and the model beside others."""
+"""The summary of the demo: estimates next to the true values, and a comparison of models."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,7 @@ from sqlalchemy import Engine, func, select
 
 from modwatch.common.markdown import markdown_table
 from modwatch.data.lake.day_scores import DayScores, day_scores
-from modwatch.demo.audit import AUDIT
-from modwatch.demo.datasets import DemoData
+from modwatch.demo.datasets import AUDIT, DemoData
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.registry import SCRATCH, version_tags
 from modwatch.monitoring.incidents.actions import open_incidents
@@ -44,93 +43,95 @@ _COLUMNS = (
 
 def summarise(data: DemoData, settings: Settings) -> str:
     """Return the summary of a finished demo as Markdown, and write it to `HOME/summary.md`."""
-    with open_resources(settings) as at:
+    with open_resources(settings) as resources:
         parts = [
-            _days(at, data),
-            _legend(at),
-            _incidents(at.database),
-            _queue(at.database),
-            audit_table(at),
-            _models(at, data),
+            _days(resources, data),
+            _legend(resources),
+            _incidents(resources.database),
+            _queue(resources.database),
+            audit_table(resources),
+            _models(resources, data),
         ]
         text = "\n\n".join(parts)
     (settings.home / "summary.md").write_text(text + "\n")
     return text
 
 
-def _days(at: Resources, data: DemoData) -> str:
+def _days(resources: Resources, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
     days = data.day_list()
-    return markdown_table(heads, [*(_day(at, day) for day in days), *_all_days(at, days)])
+    return markdown_table(
+        heads, [*(_day(resources, day) for day in days), *_all_days(resources, days)]
+    )
 
 
-def _day(at: Resources, day: datetime.date) -> list[str]:
+def _day(resources: Resources, day: datetime.date) -> list[str]:
     """Return the cells of one day."""
-    measured = at.lake.table("measurements", day).to_pandas()
-    truth = _measured(at, [_truth(at, day)])
-    return [day.isoformat(), *_counts(at, [day]), *_cells(measured, truth, at)]
+    measured = resources.lake.table("measurements", day).to_pandas()
+    truth = _measured(resources, [_truth(resources, day)])
+    return [day.isoformat(), *_counts(resources, [day]), *_cells(measured, truth, resources)]
 
 
-def _all_days(at: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
+def _all_days(resources: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
     """Return the cells of all days together, and those that take every first label as true."""
-    window = at.lake.table("window_measurements", days[-1]).to_pandas()
-    errors = at.lake.table("label_errors", days[-1]).to_pandas()
+    window = resources.lake.table("window_measurements", days[-1]).to_pandas()
+    errors = resources.lake.table("label_errors", days[-1]).to_pandas()
     plain = errors.drop(columns=["value", "low", "high"]).rename(
         columns={f"uncorrected{end}": end.lstrip("_") or "value" for end in ("", "_low", "_high")}
     )
-    truth = _measured(at, [_truth(at, day) for day in days])
+    truth = _measured(resources, [_truth(resources, day) for day in days])
     return [
-        ["all days", *_counts(at, days), *_cells(window, truth, at)],
-        ["… uncorrected", "", "", "", *_cells(plain, truth, at)],
+        ["all days", *_counts(resources, days), *_cells(window, truth, resources)],
+        ["… uncorrected", "", "", "", *_cells(plain, truth, resources)],
     ]
 
 
-def _counts(at: Resources, days: Sequence[datetime.date]) -> list[str]:
+def _counts(resources: Resources, days: Sequence[datetime.date]) -> list[str]:
     """Return the numbers of comments, quarantined rows and reviewed comments of these days."""
     counted = ("comments", "quarantine", "labels")
-    return [f"{sum(at.lake.count(table, day) for day in days):,}" for table in counted]
+    return [f"{sum(resources.lake.count(table, day) for day in days):,}" for table in counted]
 
 
-def _cells(measured: pd.DataFrame, truth: pd.DataFrame, at: Resources) -> list[str]:
+def _cells(measured: pd.DataFrame, truth: pd.DataFrame, resources: Resources) -> list[str]:
     """Return the cells of the metrics."""
-    return [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
+    return [_cell(measured, truth, resources, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
 
 
-def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
+def _measured(resources: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
     """Return the metrics of some days together, at the strategy and α in use."""
     return measure_days(
         days,
-        review_fractions=[at.settings.review_fraction],
-        strategies=[at.settings.strategy],
+        review_fractions=[resources.settings.review_fraction],
+        strategies=[resources.settings.strategy],
     )
 
 
-def _truth(at: Resources, day: datetime.date) -> LabelledDay:
+def _truth(resources: Resources, day: datetime.date) -> LabelledDay:
     """Return the day with the labels of the source."""
-    scores, comments = _scored(at, day)
+    scores, comments = _scored(resources, day)
     label = comments["label"].to_numpy(np.int8)
     return fully_labelled(label, scores.prob.astype(np.float64), flagged=scores.flagged)
 
 
 def _scored(
-    at: Resources, day: datetime.date, columns: Sequence[str] = ("label",)
+    resources: Resources, day: datetime.date, columns: Sequence[str] = ("label",)
 ) -> tuple[DayScores, pd.DataFrame]:
     """Return the scores of a day, and these columns of its N scored comments."""
-    scores = day_scores(at.lake, day)
-    rows = at.lake.table("comments", day, columns=["comment_id", *columns]).to_pandas()
+    scores = day_scores(resources.lake, day)
+    rows = resources.lake.table("comments", day, columns=["comment_id", *columns]).to_pandas()
     return scores, rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
 
 
 def _cell(
     measured: pd.DataFrame,
     truth: pd.DataFrame,
-    at: Resources,
+    resources: Resources,
     metric: str,
     by_alpha: bool,
 ) -> str:
     """Return `estimate [low, high] (true value)`."""
-    estimate = _pick(measured, at, metric, by_alpha)
-    true = _pick(truth, at, metric, by_alpha)
+    estimate = _pick(measured, resources, metric, by_alpha)
+    true = _pick(truth, resources, metric, by_alpha)
     known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
     if estimate is None or pd.isna(estimate["value"]):
         return f"insufficient{known}"
@@ -138,28 +139,31 @@ def _cell(
 
 
 def _pick(
-    table: pd.DataFrame, at: Resources, metric: str, by_alpha: bool
+    table: pd.DataFrame, resources: Resources, metric: str, by_alpha: bool
 ) -> "pd.Series[float] | None":
     rows = table[table["metric"] == metric]
     if by_alpha:
-        fraction = np.isclose(rows["alpha"].astype(float), at.settings.review_fraction)
-        rows = rows[fraction & (rows["strategy"] == at.settings.strategy)]
+        fraction = np.isclose(rows["alpha"].astype(float), resources.settings.review_fraction)
+        rows = rows[fraction & (rows["strategy"] == resources.settings.strategy)]
     return None if rows.empty else rows.iloc[0]
 
 
-def _legend(at: Resources) -> str:
+def _legend(resources: Resources) -> str:
+    settings = resources.settings
     return (
         f"Estimates with 95 % confidence intervals from the moderators' labels at α = "
-        f"{at.settings.review_fraction:g} ({at.settings.strategy}; {at.settings.slice_share:.0%} "
-        "of it a random slice); in parentheses the true value, from the labels of the source. They "
-        f"allow for the moderators' errors: {_error_rates(at)}. The last row takes every first "
+        f"{settings.review_fraction:g} ({settings.strategy}; {settings.slice_share:.0%} of it a "
+        "random slice); in parentheses the true value, from the labels of the source. They allow "
+        f"for the moderators' errors: {_error_rates(resources)}. The last row takes every first "
         "label as true."
     )
 
 
-def _error_rates(at: Resources) -> str:
-    """Return what the confirmations tell of the moderators' errors."""
-    window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
+def _error_rates(resources: Resources) -> str:
+    """Return the moderators' error rates as estimated from the confirmations."""
+    window = resources.lake.table(
+        "window_measurements", resources.lake.days("window_measurements")[-1]
+    )
     rows = {row["metric"]: row for row in window.to_pylist()}
     names = {"false positives": "annotator_false_positive_rate"}
     names["false negatives"] = "annotator_false_negative_rate"
@@ -176,10 +180,10 @@ def _error_rates(at: Resources) -> str:
 
 
 def _incidents(database: Engine) -> str:
-    """Return the incidents that people would have been told of, as a list."""
+    """Return the active incidents as a list."""
     lines = [
-        f"- {each.severity}, since {each.since}: {each.headline}"
-        for each in open_incidents(database)
+        f"- {incident.severity}, since {incident.since}: {incident.headline}"
+        for incident in open_incidents(database)
     ]
     return "\n".join(["Incidents:", "", *lines]) if lines else "No incident is active."
 
@@ -208,12 +212,12 @@ def _agreement(agreement: Estimate) -> str:
     return f"{agreement.value:.1%} ({ends}), n = {agreement.n}"
 
 
-def audit_table(at: Resources) -> str:
-    """Return the estimates of the demo's audit beside the true values, and its verification."""
-    if AUDIT not in at.audit_store.names():
+def audit_table(resources: Resources) -> str:
+    """Return the estimates of the demo's audit next to the true values, and its verification."""
+    if AUDIT not in resources.audit_store.names():
         return "No audit was carried out."
-    audit = open_audit(at, AUDIT)
-    result, truth = audit.result, true_values(at, audit.plan)
+    audit = open_audit(resources, AUDIT)
+    result, truth = audit.result, true_values(resources, audit.plan)
     estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
     rows = [
         [name.replace("_", " "), *_audit_cells(estimates[name], truth[name])]
@@ -231,11 +235,11 @@ def audit_table(at: Resources) -> str:
     )
 
 
-def true_values(at: Resources, plan: AuditPlan) -> dict[str, float]:
+def true_values(resources: Resources, plan: AuditPlan) -> dict[str, float]:
     """Return the true metrics of the audit's period, from the labels of the source."""
     flagged, positive = [], []
     for day in plan.population:
-        scores, comments = _scored(at, day.day)
+        scores, comments = _scored(resources, day.day)
         flagged.append(scores.flagged)
         positive.append(comments["label"].to_numpy(bool))
     predicted, true = np.concatenate(flagged), np.concatenate(positive)
@@ -259,10 +263,10 @@ def _audit_cells(estimate: Mapping[str, Any], truth: float) -> list[str]:
     return [f"{estimate['value']:.4f} {ends}", f"{truth:.4f}", within, labels]
 
 
-def _models(at: Resources, data: DemoData) -> str:
+def _models(resources: Resources, data: DemoData) -> str:
     """Return AUROC and average precision of the model and of alternatives on the stream."""
-    label, prob, texts = _stream(at, data)
-    rows = [_quality(f"Modwatch, {_model_name(at)}", label, prob)]
+    label, prob, texts = _stream(resources, data)
+    rows = [_quality(f"Modwatch, {_model_name(resources)}", label, prob)]
     baseline = "TF-IDF + logistic regression, same training rows"
     rows.append(_quality(baseline, label, _tfidf(data, texts)))
     if data.stream is not None:
@@ -276,21 +280,21 @@ def _models(at: Resources, data: DemoData) -> str:
     return markdown_table(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
 
 
-def _model_name(at: Resources) -> str:
+def _model_name(resources: Resources) -> str:
     """Return which model the champion is."""
-    name, url = at.settings.model_name, at.settings.mlflow_url
-    tags = version_tags(name, at.champion_version(), url)
+    name, url = resources.settings.model_name, resources.settings.mlflow_url
+    tags = version_tags(name, resources.champion_version(), url)
     encoder = tags.get("encoder", SCRATCH)
     return "offline model" if encoder == SCRATCH else f"{Path(encoder).name}, fine-tuned"
 
 
 def _stream(
-    at: Resources, data: DemoData
+    resources: Resources, data: DemoData
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], Sequence[str]]:
     """Return labels (N,), probabilities (N,) and texts of all scored comments."""
     labels, probs, texts = [], [], list[str]()
     for day in data.day_list():
-        scores, comments = _scored(at, day, ["text", "label"])
+        scores, comments = _scored(resources, day, ["text", "label"])
         labels.append(comments["label"].to_numpy(np.int8))
         probs.append(scores.prob)
         texts += comments["text"].tolist()

@@ -1,5 +1,6 @@
-"""The preparation of Airflow's database, by a program that stands for Airflow's."""
+"""The addresses of the parts, and the preparation of Airflow's database by a stand-in program."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from modwatch.common.errors import StackError
 from modwatch.installation.stack import airflow, installation
 from modwatch.installation.stack.airflow import AirflowHome
+from modwatch.installation.stack.installation import require_free_ports
 
 
 def prepared(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
@@ -38,3 +40,18 @@ def test_a_preparation_that_fails_names_its_log(
 ) -> None:
     with pytest.raises(StackError, match=r"failed; see .*airflow-migrate\.log"):
         prepared(tmp_path, monkeypatch, "exit 3")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org"])
+def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(StackError, match="MODWATCH_CONSOLE_URL is not on the loopback interface"):
+        require_free_ports({"MODWATCH_CONSOLE_URL": f"http://{host}:8090"})
+
+
+def test_a_port_in_use_is_named_with_its_setting() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(StackError, match=f"port {port} is in use; set MODWATCH_MLFLOW_URL"):
+            require_free_ports({"MODWATCH_MLFLOW_URL": f"http://127.0.0.1:{port}"})

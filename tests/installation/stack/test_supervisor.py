@@ -1,6 +1,5 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,8 +10,6 @@ import pytest
 
 from modwatch.common.errors import StackError
 from modwatch.installation.stack.commands import describe, down
-from modwatch.installation.stack.memory import MemoryGauge
-from modwatch.installation.stack.ports import require_free_ports
 from modwatch.installation.stack.processes import MARK, Session, members, session_of
 from modwatch.installation.stack.progress import USUAL_STOP
 from modwatch.installation.stack.record import StackFolder
@@ -252,31 +249,7 @@ def test_a_session_whose_number_is_another_process_now_is_left_alone() -> None:
         stranger.wait()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org"])
-def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
-    with pytest.raises(StackError, match="MODWATCH_CONSOLE_URL is not on the loopback interface"):
-        require_free_ports({"MODWATCH_CONSOLE_URL": f"http://{host}:8090"})
-
-
-def test_a_port_in_use_is_named_with_its_setting() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(StackError, match=f"port {port} is in use; set MODWATCH_MLFLOW_URL"):
-            require_free_ports({"MODWATCH_MLFLOW_URL": f"http://127.0.0.1:{port}"})
-
-
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_signal_to_end_unwinds_like_ctrl_c(which: signal.Signals) -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
         signal.raise_signal(which)
-
-
-def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
-    hungry = [PYTHON, "-c", "import time; block = b'x' * 200_000_000; time.sleep(60)"]
-    with Stack(logs=tmp_path) as stack, MemoryGauge(stack, every=0.1) as gauge:
-        assert wait_until(lambda: gauge.peak_bytes > 0)
-        before = gauge.peak_bytes
-        stack.start(Service(name="hungry", command=hungry))
-        assert wait_until(lambda: gauge.peak_bytes > before + 150_000_000)

@@ -31,7 +31,7 @@ from modwatch.common.errors import ModelError
 from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.evaluation import DRAWS, advantage_draws, evaluated
 from modwatch.demo.benchmark.paper import DOMAINS
-from modwatch.demo.benchmark.timing import TimeLeft
+from modwatch.installation.stack.progress import Wait
 from modwatch.models.encoder import encode
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import LOSSES, METHODS, Loss, Method, Recipe
@@ -159,10 +159,9 @@ def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them kept in {bench.folder}")
     # To train a network, or to score a run, is a unit of work.
     units = [bench.recipe_of(job[-1]).networks + len(job) for job in jobs]
-    clock = TimeLeft(say)
-    for done, job in enumerate(jobs):
-        clock.start(sum(units[:done]), sum(units))
-        _carry_out(bench, job, clock)
+    wait = Wait(say, usual=0)
+    for number, job in enumerate(jobs):
+        _carry_out(bench, job, wait, before=sum(units[:number]), whole=sum(units))
     for job in _jobs(runs):  # of a process that was killed before it removed them
         shutil.rmtree(bench.checkpoints(job[-1]), ignore_errors=True)
     found = [_load(bench, run, say) for run in runs]
@@ -178,16 +177,24 @@ def _jobs(missing: Sequence[Run]) -> Iterator[list[Run]]:
                 yield job
 
 
-def _carry_out(bench: Bench, job: Sequence[Run], clock: TimeLeft) -> None:
-    """Train the networks of a job, then score and keep each of its runs."""
+def _carry_out(bench: Bench, job: Sequence[Run], wait: Wait, *, before: int, whole: int) -> None:
+    """Train the networks of a job, then score and keep each of its runs.
+
+    `before` units of the `whole` work are done.
+    """
     most = job[-1]
     recipe, folder = bench.trained_recipe(most), bench.checkpoints(most)
     name = f"seed {most.seed}, {most.loss}, {most.method}"
 
     def report(state: Progress) -> None:
-        part = state.network - 1 + state.step / state.steps
-        clock.report(part, f"{name}: network {state.network} of {state.networks}, step "
-                           f"{state.step:,} of {state.steps:,}")  # fmt: skip
+        done = before + state.network - 1 + state.step / state.steps
+        wait.expect(wait.elapsed() * whole / done)
+        wait.show(
+            lambda: (
+                f"{name}: network {state.network} of {state.networks}, step {state.step:,} of "
+                f"{state.steps:,}"
+            )
+        )
 
     train_data = bench.data.train
     model = train(
@@ -204,7 +211,8 @@ def _carry_out(bench: Bench, job: Sequence[Run], clock: TimeLeft) -> None:
         scored = replace(bench.recipe_of(run), max_length=model.recipe.max_length)
         members = model.members[: scored.networks]
         _keep(bench, run, replace(model, recipe=scored, members=members), ids)
-        clock.report(recipe.networks + number, f"{name}: {run.method} is scored", always=True)
+        wait.expect(wait.elapsed() * whole / (before + recipe.networks + number))
+        wait.say(f"{name}: {run.method} is scored; {wait.left()}")
     shutil.rmtree(folder)
 
 

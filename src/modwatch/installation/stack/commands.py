@@ -1,4 +1,4 @@
-"""`modwatch up --detach`, `down` and `status`: what they do, and what they say."""
+"""`modwatch up --detach`, `down`, `status` and `logs`."""
 
 import contextlib
 import os
@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from modwatch.common.errors import StackError
-from modwatch.installation.stack.logs import added
-from modwatch.installation.stack.postgres import stop_postgres
-from modwatch.installation.stack.processes import counted, members
+from modwatch.installation.stack.processes import counted, members, postgres_pid
 from modwatch.installation.stack.progress import USUAL_STOP, Wait
 from modwatch.installation.stack.record import PartState, StackFolder, already_runs, end_leftovers
 from modwatch.monitoring.publishing.view import days_address
@@ -23,15 +21,17 @@ from modwatch.settings import Settings
 _START_SECONDS = 300
 #: Seconds for everything to stop before the supervisor is killed.
 _STOP_SECONDS = 120
-#: Log of a supervisor that nobody watches.
+#: Log of a supervisor in the background.
 _LOG = "stack.log"
+#: Assumed length of a line in characters; `last_lines` reads no more than these.
+_LINE = 4_000
 
 
 def up_detached(folder: StackFolder, *, show: Callable[[str], None]) -> None:
     """Run the installation of the environment in the background; return once it is ready.
 
     Raises:
-        StackError: as of `up`; the supervisor's own words are shown before.
+        StackError: as `up`; the output of the supervisor is shown before.
     """
     if (pid := folder.supervisor()) is not None:
         raise already_runs(folder.home, pid)
@@ -51,7 +51,7 @@ def up_detached(folder: StackFolder, *, show: Callable[[str], None]) -> None:
         ended = supervisor.poll() is not None
         position = _show_added(log, position, show)
         if ended:
-            raise StackError(f"the installation did not start; its last words are in {log}")
+            raise StackError(f"the installation did not start; see {log}")
         if time.monotonic() > deadline:
             raise StackError(f"not everything is ready after {_START_SECONDS} s; see {log}")
         time.sleep(0.2)
@@ -67,7 +67,7 @@ def down(folder: StackFolder, *, say: Callable[[str], None]) -> str:
         return f"nothing runs in {folder.home}"
     with folder.held():
         left = end_leftovers(folder)
-        database = stop_postgres(folder.home)
+        database = _stop_postgres(folder.home)
     if supervisor is None and not left and not database:
         return f"nothing runs in {folder.home}"
     extra = f", with {counted(left)} that it had left" if left else ""
@@ -99,7 +99,7 @@ def is_ready(folder: StackFolder) -> bool:
 
 
 def pages(settings: Settings) -> str:
-    """Return where people find what runs, one line each."""
+    """Return the addresses of the parts, one line each."""
     home = settings.home.resolve()
     rows = [
         (
@@ -171,3 +171,59 @@ def _table(parts: Sequence[PartState]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def last_lines(path: Path, lines: int) -> tuple[str, int]:
+    """Return the last `lines` lines of a file, and its size in bytes.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.log"
+    ...     written = path.write_text("one\\ntwo\\nthree\\n")
+    ...     last_lines(path, 2)
+    ('two\\nthree\\n', 14)
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - _LINE * lines))
+        read = file.read(size - file.tell())
+    kept = read.splitlines(keepends=True)[-lines:] if lines else []
+    return b"".join(kept).decode("utf-8", "replace"), size
+
+
+def follow(
+    ends: MutableMapping[Path, int], *, show: Callable[[Path, str], None], every: float = 0.5
+) -> None:
+    """Show what is added to files after `ends` (bytes), until Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            for path, end in ends.items():
+                text, ends[path] = added(path, end)
+                if text:
+                    show(path, text)
+            time.sleep(every)
+
+
+def added(path: Path, end: int) -> tuple[str, int]:
+    """Return the whole lines of a file after byte `end`, and where they end.
+
+    A file that is shorter than before is read from its beginning.
+    """
+    size = path.stat().st_size
+    begin = end if size >= end else 0
+    with path.open("rb") as file:
+        file.seek(begin)
+        read = file.read(size - begin)
+    whole = read[: read.rfind(b"\n") + 1]
+    return whole.decode("utf-8", "replace"), begin + len(whole)
+
+
+def _stop_postgres(home: Path) -> bool:
+    """Stop the PostgreSQL of a home if it runs without a user; return whether it did."""
+    if postgres_pid(home) is None:
+        return False
+    from modwatch.review.embedded import embedded
+
+    with embedded(home / "postgres"):
+        pass  # the last user stops it
+    return postgres_pid(home) is None

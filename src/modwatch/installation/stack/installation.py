@@ -1,28 +1,30 @@
 """An installation on one machine: PostgreSQL, MLflow, the review console and Airflow."""
 
+import contextlib
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from modwatch.common.errors import SettingsError
+from modwatch.common.errors import SettingsError, StackError
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowHome
-from modwatch.installation.stack.ports import require_free_ports
-from modwatch.installation.stack.postgres import postgres_pid
-from modwatch.installation.stack.processes import counted
+from modwatch.installation.stack.commands import pages
+from modwatch.installation.stack.processes import counted, postgres_pid
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.record import StackFolder, end_leftovers
-from modwatch.installation.stack.supervisor import Neighbour, Service, Stack
-from modwatch.review.embedded import APPLICATION, embedded, kept_running
+from modwatch.installation.stack.supervisor import Service, Stack, interruptible
+from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded, kept_running
 from modwatch.review.migrate import upgrade
 from modwatch.settings import EMBEDDED, Settings, load_settings
 
@@ -62,7 +64,7 @@ def running(
 
     MLflow is ready when the block begins; `Stack.wait_ready` waits for the other parts.
 
-    What a supervisor that was killed left running is ended first. With `fresh` the home is emptied.
+    First it ends what a killed supervisor left running. With `fresh` the home is emptied.
     `also_free` are variables and URLs of programs that the caller will start. The environment gets
     the URL of the review database while the block runs.
 
@@ -79,23 +81,28 @@ def running(
     with ExitStack() as exits:
         exits.enter_context(folder.held())
         if ended := end_leftovers(folder):
-            say(f"ended {counted(ended)} that an earlier run had left")
-        require_free_ports({**_urls(settings), **also_free})
+            say(f"ended {counted(ended)} of an earlier run")
+        urls = {
+            "MODWATCH_MLFLOW_URL": settings.mlflow_url,
+            "MODWATCH_CONSOLE_URL": settings.console_url,
+            "MODWATCH_AIRFLOW_URL": settings.airflow_url,
+        }
+        require_free_ports({**urls, **also_free})
         if fresh:
             _empty(folder.home)
         say(f"starting PostgreSQL in {folder.home}")
-        databases = exits.enter_context(_databases(folder.home, settings))
+        server = exits.enter_context(_databases(folder.home, settings))
         exits.callback(say, f"stopping PostgreSQL; {time_left(_USUAL_STOP)}")
         airflow = AirflowHome.create(
             folder.home / "airflow",
             url=settings.airflow_url,
-            database_url=for_psycopg2(databases.airflow),
+            database_url=for_psycopg2(server.url("airflow")),
         )
         exits.callback(folder.forget)
         stack = exits.enter_context(Stack(logs=folder.logs, folder=folder, say=say))
-        stack.show(Neighbour(name="postgres", pid=lambda: postgres_pid(folder.home)))
+        stack.show("postgres", lambda: postgres_pid(folder.home))
         say("starting MLflow, the review console and Airflow")
-        stack.start(_mlflow(settings.mlflow_url, for_psycopg2(databases.mlflow), folder.home))
+        stack.start(_mlflow(settings.mlflow_url, for_psycopg2(server.url("mlflow")), folder.home))
         if not airflow.is_migrated:
             _migrate(airflow, folder.logs, say)
         for service in (_console(settings.console_url), *airflow.services()):
@@ -106,8 +113,61 @@ def running(
     say("everything is stopped")
 
 
+def up(settings: Settings, *, show: Callable[[str], None]) -> None:
+    """Run the installation of `settings` until SIGINT, SIGTERM or SIGHUP.
+
+    Raises:
+        StackError: it runs already, a port is in use, or a part did not start.
+    """
+    narrator = Narrator()
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        interruptible(),
+        running(settings, say=narrator.say) as installation,
+    ):
+        installation.stack.wait_ready()
+        show(pages(installation.settings))
+        if sys.stdout.isatty():
+            show("Press Ctrl-C to stop everything.")
+        while True:
+            time.sleep(1)
+
+
+def require_free_ports(urls: Mapping[str, str]) -> None:
+    """Raise StackError unless each URL is on the loopback interface and its port is free.
+
+    Keys are the variables of the URLs.
+
+    >>> require_free_ports({"MODWATCH_CONSOLE_URL": "http://127.0.0.1:0"})
+    """
+    for setting, url in urls.items():
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or 0
+        if not _is_loopback(host):
+            raise StackError(
+                f"{setting} is not on the loopback interface, where every part must listen; set it "
+                f"to a URL such as http://127.0.0.1:{port or 8090}"
+            )
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError:
+                raise StackError(
+                    f"port {port} is in use; set {setting} to a URL with a free port, "
+                    f"such as http://127.0.0.1:{port + 1}"
+                ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _migrate(airflow: AirflowHome, logs: Path, say: Callable[[str], None]) -> None:
-    """Bring Airflow's tables up to date, and say every ten seconds that this takes its time."""
+    """Bring Airflow's tables up to date, with a message every ten seconds."""
     doing = "preparing Airflow's database"
     wait = Wait(say, usual=_USUAL_MIGRATION)
     say(f"{doing}; {wait.left()}")
@@ -119,17 +179,9 @@ def for_psycopg2(url: str) -> str:
     return url.replace("postgresql+psycopg://", "postgresql+psycopg2://", 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Databases:
-    """URLs of the databases of Airflow and MLflow."""
-
-    airflow: str
-    mlflow: str
-
-
 @contextmanager
-def _databases(home: Path, settings: Settings) -> Iterator[_Databases]:
-    """Run PostgreSQL with all databases, migrated; the environment gets the review database."""
+def _databases(home: Path, settings: Settings) -> Iterator[EmbeddedServer]:
+    """Run PostgreSQL, the review database migrated; the environment gets the URL of that."""
     name = "MODWATCH_DATABASE_URL"
     before = {name: os.environ[name]} if name in os.environ else {}
     with embedded(home / "postgres") as server, kept_running(server):
@@ -137,21 +189,13 @@ def _databases(home: Path, settings: Settings) -> Iterator[_Databases]:
             os.environ[name] = server.application_url("modwatch")
             upgrade(server.url("modwatch"), application=APPLICATION)
         else:
-            with open_resources(settings) as at:
-                at.migrate()
+            with open_resources(settings) as resources:
+                resources.migrate()
         try:
-            yield _Databases(airflow=server.url("airflow"), mlflow=server.url("mlflow"))
+            yield server
         finally:
             os.environ.pop(name, None)
             os.environ.update(before)
-
-
-def _urls(settings: Settings) -> dict[str, str]:
-    return {
-        "MODWATCH_MLFLOW_URL": settings.mlflow_url,
-        "MODWATCH_CONSOLE_URL": settings.console_url,
-        "MODWATCH_AIRFLOW_URL": settings.airflow_url,
-    }
 
 
 def _empty(home: Path) -> None:

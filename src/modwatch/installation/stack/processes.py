@@ -2,7 +2,7 @@
 
 Programs rename themselves: Airflow's workers overwrite the memory where Linux keeps their
 environment, so that a variable does not find them. They cannot change the session that they were
-born into, only leave it for one of their own. A process belongs to a stack if its session does, if
+born into, only leave it for a new one. A process belongs to a stack if its session does, if
 its environment has the stack's mark, or if its parent belongs to it.
 """
 
@@ -13,6 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+#: A Python program that Linux terminates when its parent dies, and that becomes another program:
+#: `LAUNCH PARENT COMMAND …`. Code between fork and exec is unsafe in a process with threads.
+LAUNCH = (
+    "import ctypes, os, signal, sys\n"
+    "_, parent, *command = sys.argv\n"
+    "ctypes.CDLL(None).prctl(1, signal.SIGTERM)\n"  # PR_SET_PDEATHSIG
+    "if os.getppid() != int(parent): sys.exit(1)\n"  # it died before
+    "os.execvp(command[0], command)\n"
+)
 
 #: Environment variable of every process of a stack.
 MARK = "MODWATCH_STACK"
@@ -49,14 +59,14 @@ def session_of(process: psutil.Process) -> Session | None:
 
 def members(sessions: Iterable[Session], mark: str) -> list[psutil.Process]:
     """Return the running processes of a stack, without this one."""
-    wanted = {each.sid for each in sessions if not _is_reused(each)}
+    wanted = {session.sid for session in sessions if not _is_reused(session)}
     running = list(psutil.process_iter(["ppid"]))
-    found = {each for each in running if _sid(each) in wanted or _has_mark(each, mark)}
-    pids = {each.pid for each in found} - {os.getpid()}
-    while added := {p for p in running if p.info["ppid"] in pids} - found:
+    found = {process for process in running if _is_member(process, wanted, mark)}
+    pids = {process.pid for process in found} - {os.getpid()}
+    while added := {process for process in running if process.info["ppid"] in pids} - found:
         found |= added
-        pids |= {each.pid for each in added}
-    return [each for each in found if each.pid != os.getpid() and not _is_zombie(each)]
+        pids |= {process.pid for process in added}
+    return [process for process in found if process.pid != os.getpid() and is_alive(process)]
 
 
 def end(processes: Collection[psutil.Process], *, grace: float = 5) -> int:
@@ -72,14 +82,6 @@ def end(processes: Collection[psutil.Process], *, grace: float = 5) -> int:
     return len(processes) - len(alive)
 
 
-def family(pid: int) -> list[psutil.Process]:
-    """Return a process and its descendants."""
-    with contextlib.suppress(psutil.Error):
-        head = psutil.Process(pid)
-        return [head, *head.children(recursive=True)]
-    return []
-
-
 def counted(processes: int) -> str:
     """Return a number of processes in words.
 
@@ -89,11 +91,29 @@ def counted(processes: int) -> str:
     return f"{processes} process{'' if processes == 1 else 'es'}"
 
 
-def _sid(process: psutil.Process) -> int | None:
+def postgres_pid(home: Path) -> int | None:
+    """Return the process of the PostgreSQL of a home, which outlives supervisors, if it runs."""
     try:
-        return os.getsid(process.pid)
-    except OSError:
+        pid = int((home / "postgres" / "cluster" / "postmaster.pid").read_text().split()[0])
+        process = psutil.Process(pid)
+        return pid if process.name().startswith("postgres") and is_alive(process) else None
+    except (OSError, ValueError, IndexError, psutil.Error):
         return None
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Return whether a process runs, and is not just waited for by its parent."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _is_member(process: psutil.Process, sessions: Collection[int], mark: str) -> bool:
+    try:
+        return os.getsid(process.pid) in sessions or process.environ().get(MARK) == mark
+    except (psutil.Error, OSError):
+        return False
 
 
 def _is_reused(session: Session) -> bool:
@@ -103,17 +123,3 @@ def _is_reused(session: Session) -> bool:
     except psutil.Error:
         return False  # its leader is gone; the number stays taken while it has members
     return session.started is None or abs(started - session.started) > _SAME_START
-
-
-def _has_mark(process: psutil.Process, mark: str) -> bool:
-    try:
-        return bool(process.environ().get(MARK) == mark)
-    except (psutil.Error, OSError):
-        return False
-
-
-def _is_zombie(process: psutil.Process) -> bool:
-    try:
-        return bool(process.status() == psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return True

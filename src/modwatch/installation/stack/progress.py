@@ -1,9 +1,9 @@
-"""What a wait is for, and how long it still takes: lines for people, on a terminal or in a log."""
+"""Progress of a long wait: messages about what is running, and the time left."""
 
 import time
 from collections.abc import Callable
 
-#: Seconds between two lines.
+#: Seconds between two messages.
 _EVERY = 10.0
 
 #: Seconds that six parts usually take to start and to stop, on a machine with two cores.
@@ -11,7 +11,7 @@ USUAL_START, USUAL_STOP = 30.0, 12.0
 
 
 class Wait:
-    """Says every ten seconds what is waited for, and the time left.
+    """Reports every ten seconds what is running, and the time left.
 
     >>> seconds = iter([0.0, 4.0, 11.0, 25.0])
     >>> wait = Wait(print, usual=20, clock=lambda: next(seconds))
@@ -21,9 +21,9 @@ class Wait:
     waiting for mlflow; longer than the usual 20 s
 
     Args:
-        say: gets each line.
+        say: receives each message.
         usual: seconds of the whole wait: as measured before, or else on a machine with two cores.
-        clock: seconds that never go back.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -33,20 +33,20 @@ class Wait:
         usual: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say, self._usual, self._clock = say, usual, clock
+        self.say, self._usual, self._clock = say, usual, clock
         self._begun = clock()
         self._due = self._begun + _EVERY
 
     def show(self, doing: Callable[[], str]) -> None:
-        """Say a line if one is due, with what `doing` returns."""
+        """Report what `doing` returns if a message is due."""
         elapsed = self.elapsed()
         if self._begun + elapsed < self._due:
             return
         self._due = self._begun + elapsed + _EVERY
-        self._say(f"{doing()}; {time_left(self._usual, elapsed)}")
+        self.say(f"{doing()}; {time_left(self._usual, elapsed)}")
 
     def expect(self, usual: float) -> None:
-        """Correct the seconds of the whole wait by what was measured in the meantime."""
+        """Correct the expected seconds of the whole wait."""
         self._usual = usual
 
     def elapsed(self) -> float:
@@ -71,9 +71,11 @@ def time_left(usual: float, elapsed: float = 0.0) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return seconds, or minutes from two on.
+    """Return a duration in seconds, minutes or hours.
 
-    >>> _duration(0.2), _duration(119), _duration(125)
-    ('1 s', '119 s', '2 min')
+    >>> _duration(0.2), _duration(119), _duration(125), _duration(20_000)
+    ('1 s', '119 s', '2 min', '5.6 h')
     """
-    return f"{max(1, round(seconds))} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"

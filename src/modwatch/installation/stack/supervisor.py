@@ -18,8 +18,15 @@ import httpx
 import psutil
 
 from modwatch.common.errors import StackError
-from modwatch.installation.stack import launch
-from modwatch.installation.stack.processes import MARK, Session, boot_id, end, members, session_of
+from modwatch.installation.stack.processes import (
+    LAUNCH,
+    MARK,
+    Session,
+    boot_id,
+    end,
+    members,
+    session_of,
+)
 from modwatch.installation.stack.progress import USUAL_START, USUAL_STOP, Wait
 from modwatch.installation.stack.record import PartState, StackFolder, StackRecord
 
@@ -39,10 +46,6 @@ _BROKEN = 5
 _GRACE = 15.0
 
 
-def _silent(_: str) -> None:
-    """Say nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Service:
     """One program of the stack."""
@@ -52,19 +55,40 @@ class Service:
     env: Mapping[str, str] = field(default_factory=dict)
     #: URL that returns 200 when the program is ready; None: ready when started.
     ready_url: str | None = None
-    #: Where people or programs reach it; empty: nowhere.
+    #: URL to reach it; empty: none.
     address: str = ""
     #: Start it again when it dies.
     restart: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Neighbour:
-    """A program that somebody else starts and restarts, such as the embedded PostgreSQL."""
+@dataclass(kw_only=True)
+class _Neighbour:
+    """A program that starts and restarts without us, such as the embedded PostgreSQL."""
 
     name: str
-    pid: Callable[[], int | None]
-    address: str = ""
+    find: Callable[[], int | None]
+    pid: int | None
+    restarts: int = 0
+    last_end: str = ""
+
+    def look(self) -> None:
+        """Note whether it is another process than before."""
+        pid = self.find()
+        if pid != self.pid and self.pid is not None:
+            self.restarts += 1
+            self.last_end = f"died at {_now()}"
+        self.pid = pid
+
+    def state(self) -> PartState:
+        """Return it as it was last seen."""
+        return PartState(
+            name=self.name,
+            state="ready" if self.pid else "restarting",
+            pid=self.pid,
+            address="",
+            restarts=self.restarts,
+            last_end=self.last_end,
+        )
 
 
 @dataclass(kw_only=True)
@@ -75,7 +99,7 @@ class _Part:
     process: subprocess.Popen[bytes]
     session: Session
     begun: float
-    state: str = "starting"
+    status: str = "starting"
     #: It was ready once.
     proven: bool = False
     restarts: int = 0
@@ -85,23 +109,24 @@ class _Part:
     due: float = 0.0
     last_end: str = ""
 
-
-@dataclass(kw_only=True)
-class _Seen:
-    """A neighbour as it was last seen."""
-
-    neighbour: Neighbour
-    pid: int | None
-    restarts: int = 0
-    last_end: str = ""
+    def state(self) -> PartState:
+        """Return it as it was last seen."""
+        return PartState(
+            name=self.service.name,
+            state=self.status,
+            pid=self.process.pid if self.status in ("starting", "ready") else None,
+            address=self.service.address,
+            restarts=self.restarts,
+            last_end=self.last_end,
+        )
 
 
 class Stack:
     """A context with running services; on exit they are stopped, newest first.
 
     A service that dies is started again: after a second, then two, four … and at most a minute.
-    What its process left behind is ended first, so that no worker works beside its successor. One
-    that dies before it was ever ready is not started again.
+    What its process left behind is ended first, so that no old worker runs next to its successor.
+    One that dies before it was ever ready is not started again.
 
     >>> import tempfile, sys
     >>> with tempfile.TemporaryDirectory() as logs, Stack(logs=Path(logs)) as stack:
@@ -113,14 +138,14 @@ class Stack:
         *,
         logs: Path,
         folder: StackFolder | None = None,
-        say: Callable[[str], None] = _silent,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.logs = logs
         self.mark = secrets.token_hex(8)
         self.say = say
         self._folder = folder
         self._parts: list[_Part] = []
-        self._neighbours: list[_Seen] = []
+        self._neighbours: list[_Neighbour] = []
         self._sessions: dict[int, Session] = {}
         self._phase = "starting"
         self._lock = threading.RLock()
@@ -144,10 +169,10 @@ class Stack:
             self._thread = threading.Thread(target=self._watch, daemon=True, name="supervisor")
             self._thread.start()
 
-    def show(self, neighbour: Neighbour) -> None:
-        """Show a program that somebody else looks after among the parts."""
+    def show(self, name: str, find: Callable[[], int | None]) -> None:
+        """Show a program that we do not start among the parts; `find` returns its process ID."""
         with self._lock:
-            self._neighbours.append(_Seen(neighbour=neighbour, pid=neighbour.pid()))
+            self._neighbours.append(_Neighbour(name=name, find=find, pid=find()))
 
     def wait_ready(self, *names: str, timeout: float = 90) -> None:
         """Wait until every service is ready, or those of these names.
@@ -155,15 +180,15 @@ class Stack:
         Raises:
             StackError: a service exited or was not ready in time; the message names its log.
         """
-        what = f"start of {_names(self._starting(names))}"
+        what = f"start of {', '.join(self._starting(names))}"
         wait = self._wait(what, USUAL_START)
         while waiting := self._starting(names):
             self.check()
-            wait.show(partial(_waiting_for, waiting))
+            wait.show(partial("waiting for {}".format, ", ".join(waiting)))
             if wait.elapsed() > timeout:
-                name = waiting[0].service.name
                 raise StackError(
-                    f"{name} was not ready within {timeout:.0f} s; see {self._log(name)}"
+                    f"{waiting[0]} was not ready within {timeout:.0f} s; see "
+                    f"{self._log(waiting[0])}"
                 )
             time.sleep(0.1)
         self.check()
@@ -173,15 +198,15 @@ class Stack:
                 self._phase = "running"
                 self._record()
 
-    def _starting(self, names: Collection[str]) -> list[_Part]:
+    def _starting(self, names: Collection[str]) -> list[str]:
         """Return the parts that are not ready yet, of these names if there are any."""
-        found = [part for part in self._parts if part.state == "starting"]
-        return [part for part in found if not names or part.service.name in names]
+        found = [part.service.name for part in self._parts if part.status == "starting"]
+        return [name for name in found if not names or name in names]
 
     def check(self) -> None:
         """Raise StackError when a service did not start, or dies again and again."""
         for part in list(self._parts):
-            if part.state == "failed" or part.deaths >= _BROKEN:
+            if part.status == "failed" or part.deaths >= _BROKEN:
                 raise StackError(
                     f"{part.service.name} exited with {part.last_end}; "
                     f"see {self._log(part.service.name)}"
@@ -193,7 +218,7 @@ class Stack:
 
     def parts(self) -> list[PartState]:
         """Return every part, as it was last seen."""
-        return [*map(_neighbour_state, self._neighbours), *map(_part_state, self._parts)]
+        return [*map(_Neighbour.state, self._neighbours), *map(_Part.state, self._parts)]
 
     def processes(self) -> list[psutil.Process]:
         """Return every running process of this stack."""
@@ -226,34 +251,31 @@ class Stack:
 
         Linux ends programs with the thread that started them: this one stays until all are ended.
         """
-        while not self._done.wait(self._pause()):
+        while not self._done.wait(_SOON if self._starting(()) else _EVERY):
             with self._lock:
                 before = self.parts(), len(self._sessions)
                 for part in self._parts:
                     self._look_after(part)
-                for seen in self._neighbours:
-                    _look_at(seen)
+                for neighbour in self._neighbours:
+                    neighbour.look()
                 self.processes()  # keeps their sessions
                 if before != (self.parts(), len(self._sessions)):
                     self._record()
         self._idle.set()
         self._stopped.wait()
 
-    def _pause(self) -> float:
-        return _SOON if any(part.state == "starting" for part in self._parts) else _EVERY
-
     def _look_after(self, part: _Part) -> None:
         now = time.monotonic()
-        if part.state == "restarting":
+        if part.status == "restarting":
             if now >= part.due:
                 self._restart(part)
-        elif part.state != "failed" and part.process.poll() is not None:
+        elif part.status != "failed" and part.process.poll() is not None:
             self._bury(part, now)
-        elif part.state == "starting" and _answers(part.service):
-            part.state = "ready"
+        elif part.status == "starting" and _answers(part.service):
+            part.status = "ready"
             where = f" at {part.service.address}" if part.service.address else ""
             self.say(f"{part.service.name} is ready{where}")
-        if part.state == "ready":
+        if part.status == "ready":
             age = now - part.begun
             part.proven |= part.service.ready_url is not None or age > _PROBATION
             part.deaths = 0 if age > _SETTLED else part.deaths
@@ -264,24 +286,24 @@ class Stack:
         part.deaths += 1
         name = part.service.name
         if not (part.proven and part.service.restart):
-            part.state = "failed"
+            part.status = "failed"
             self.say(f"{name} exited with {part.last_end}; see {self._log(name)}")
             return
         wait = min(2.0 ** (part.deaths - 1), _LONGEST_WAIT)
-        part.state, part.due = "restarting", now + wait
+        part.status, part.due = "restarting", now + wait
         self.say(f"{name} exited with {part.last_end}; it starts again in {wait:.0f} s")
 
     def _restart(self, part: _Part) -> None:
         end(members([part.session], ""), grace=2)
         fresh = self._started(part.service)
         part.process, part.session, part.begun = fresh.process, fresh.session, fresh.begun
-        part.state = "starting"
+        part.status = "starting"
         part.restarts += 1
 
     def _started(self, service: Service) -> _Part:
         with self._log(service.name).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *service.command],
+                [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *service.command],
                 env={**os.environ, **service.env, MARK: self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -293,7 +315,7 @@ class Stack:
         return _Part(service=service, process=process, session=session, begun=time.monotonic())
 
     def _record(self) -> None:
-        """Write down what another process must know to show or end this stack."""
+        """Record what another process must know to show or end this stack."""
         if self._folder is None:
             return
         record = StackRecord(
@@ -307,12 +329,16 @@ class Stack:
         self._folder.write(record)
 
     def _end(self, part: _Part, wait: Wait) -> None:
-        name = part.service.name
-        _end_group(
-            part.process,
-            meanwhile=lambda: wait.show(lambda: f"{name} ends its work, in {_GRACE:.0f} s at most"),
-        )
-        part.state = "stopped"
+        """Terminate a program and its group; kill it if it stays."""
+        _signal_group(part.process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + _GRACE
+        while part.process.poll() is None:
+            if time.monotonic() > deadline:
+                _signal_group(part.process.pid, signal.SIGKILL)
+                part.process.wait()
+            wait.show(lambda: f"{part.service.name} ends its work, in {_GRACE:.0f} s at most")
+            time.sleep(0.05)
+        part.status = "stopped"
         self._record()
 
     def _wait(self, what: str, usual: float) -> Wait:
@@ -327,45 +353,6 @@ class Stack:
         return self.logs / f"{name}.log"
 
 
-def _names(parts: Sequence[_Part]) -> str:
-    return ", ".join(part.service.name for part in parts)
-
-
-def _waiting_for(parts: Sequence[_Part]) -> str:
-    return f"waiting for {_names(parts)}"
-
-
-def _part_state(part: _Part) -> PartState:
-    return PartState(
-        name=part.service.name,
-        state=part.state,
-        pid=part.process.pid if part.state in ("starting", "ready") else None,
-        address=part.service.address,
-        restarts=part.restarts,
-        last_end=part.last_end,
-    )
-
-
-def _neighbour_state(seen: _Seen) -> PartState:
-    return PartState(
-        name=seen.neighbour.name,
-        state="ready" if seen.pid else "restarting",
-        pid=seen.pid,
-        address=seen.neighbour.address,
-        restarts=seen.restarts,
-        last_end=seen.last_end,
-    )
-
-
-def _look_at(seen: _Seen) -> None:
-    """Note whether a neighbour is another process than before."""
-    pid = seen.neighbour.pid()
-    if pid != seen.pid and seen.pid is not None:
-        seen.restarts += 1
-        seen.last_end = f"died at {_now()}"
-    seen.pid = pid
-
-
 def _answers(service: Service) -> bool:
     url = service.ready_url
     if url is None:
@@ -376,18 +363,6 @@ def _answers(service: Service) -> bool:
         return httpx.get(url, timeout=2, trust_env=False, verify=tls).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-def _end_group(process: subprocess.Popen[bytes], *, meanwhile: Callable[[], None]) -> None:
-    """Terminate a program and its group; kill it if it stays."""
-    _signal_group(process.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _GRACE
-    while process.poll() is None:
-        if time.monotonic() > deadline:
-            _signal_group(process.pid, signal.SIGKILL)
-            process.wait()
-        meanwhile()
-        time.sleep(0.05)
 
 
 def _signal_group(pid: int, which: signal.Signals) -> None:
