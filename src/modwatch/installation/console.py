@@ -1,6 +1,5 @@
 """The review console of this installation, served alone or inside Airflow."""
 
-import datetime
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -78,7 +77,6 @@ def console_options(settings: Settings, address: str) -> "ConsoleOptions":
     from modwatch.review.queue.lanes import load_lanes
 
     return ConsoleOptions(
-        lease_length=datetime.timedelta(minutes=settings.lease_minutes),
         secure_cookies=urlsplit(address).scheme == "https",
         trusted_proxies=tuple(map(str, settings.trusted_proxies)),
         require_second_factor=settings.require_second_factor,

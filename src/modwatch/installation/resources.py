@@ -125,11 +125,12 @@ class Resources:
         from modwatch.common.ledger.signatures import read_signers
         from modwatch.common.ledger.timestamps import read_roots
 
-        at = self.settings
+        signers, url = self.settings.audit_signers, self.settings.timestamp_url
+        roots = self.settings.timestamp_roots
         return Witnesses(
-            signers=read_signers(at.audit_signers) if at.audit_signers else None,
-            roots=read_roots(at.timestamp_roots) if at.timestamp_roots else (),
-            authority=at.timestamp_url.get_secret_value() if at.timestamp_url else "",
+            signers=read_signers(signers) if signers else None,
+            roots=read_roots(roots) if roots else (),
+            authority=url.get_secret_value() if url else "",
         )
 
     @cached_property
@@ -301,7 +302,6 @@ class Resources:
                 model_version=version,
                 threshold=settings.scorer_threshold,
                 token=None if token is None else token.get_secret_value(),
-                concurrency=settings.scorer_requests,
             )
         )
 

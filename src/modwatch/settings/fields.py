@@ -143,9 +143,6 @@ class Settings(BaseSettings):
     scorer_token: SecretStr | None = Field(
         None, description="Token that the server asks for, and that `modwatch serve` asks for"
     )
-    scorer_requests: int = Field(
-        4, ge=1, le=64, description="Requests to the server at a time, of each scoring task"
-    )
     scorer_pool: str = Field(
         "default_pool",
         pattern=r"^[A-Za-z0-9_.-]+$",
@@ -212,7 +209,6 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="Secret key of the random slice; without it the slice is predictable",
     )
-    lease_minutes: float = Field(10, gt=0, description="Duration of a lease on an item")
     queue_rules: Path | None = Field(
         None,
         description="TOML file with queue rules per reason; extends the built-in rules",
