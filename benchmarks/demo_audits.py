@@ -29,9 +29,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from demo_coverage import ScoredDay, Team, people, scored
+from modwatch.demo.audit import LABELS
 
 from modwatch.audits.request import AuditRequest
-from modwatch.demo.audit import LABELS
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
 from modwatch.review.simulated import SimulatedModerator
