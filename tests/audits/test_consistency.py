@@ -12,7 +12,6 @@ from modwatch.statistics.audit.draw import Scored
 from modwatch.statistics.audit.plan import (
     AuditPlan,
     PlannedStratum,
-    PopulationDay,
     planned_calibrations,
     planned_strata,
 )
@@ -30,15 +29,11 @@ def counts(parts: Sequence[Scored]) -> tuple[ScoreCounts, ScoreCounts]:
     return ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged])
 
 
-def days(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, ...]:
-    return tuple(replace(day, texts="77") for day in days_of(parts, threshold))
-
-
 def planned(comments: Comments, **options: float) -> AuditPlan:
     made = design(*counts(comments.parts), 300, DesignOptions(**options))  # type: ignore[arg-type]
     return AuditPlan(
         audit="2026-01",
-        population=days(comments.parts, comments.threshold),
+        population=days_of(comments.parts, comments.threshold),
         strata=planned_strata(made),
         calibrations=planned_calibrations(made),
         options=asdict(DesignOptions(**options)),  # type: ignore[arg-type]
@@ -49,7 +44,7 @@ def problems(
     plan: AuditPlan, comments: Comments, parts: Sequence[Scored] | None = None
 ) -> list[str]:
     there = comments.parts if parts is None else parts
-    return list(plan_problems(plan, days(there, comments.threshold), *counts(there)))
+    return list(plan_problems(plan, days_of(there, comments.threshold), *counts(there)))
 
 
 @pytest.mark.parametrize("options", [{}, {"expected_prevalence": 0.03}, {"bins": 3}])
@@ -137,7 +132,7 @@ def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
 def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -> None:
     none = ScoreCounts(score=np.empty(0), count=np.empty(0, dtype=np.int64))
     plan = planned(comments, expected_prevalence=0.03)
-    now = days(comments.parts, comments.threshold)
+    now = days_of(comments.parts, comments.threshold)
     flagged, _ = counts(comments.parts)
     found = list(plan_problems(plan, now, flagged, none))
     assert {number for number in range(len(plan.strata)) if any(

@@ -9,6 +9,7 @@ import pytest
 
 from modwatch.audits.descriptions import describe_forecast, describe_plan, describe_result
 from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
@@ -23,6 +24,7 @@ def plan(**changes: Any) -> AuditPlan:
             model_version="3",
             threshold=0.35,
             digest="00",
+            texts="11",
         )
         for number in (30, 31)
     )
@@ -31,7 +33,7 @@ def plan(**changes: Any) -> AuditPlan:
         stratum("unflagged", None, 0.0123456, 90_000, 400),
         stratum("unflagged", 0.0123456, None, 8_000, 600),
     )
-    plain = {"audit": "2026-01", "population": days, "strata": strata, "seed": "s"}
+    plain = {"audit": "2026-01", "population": days, "strata": strata}
     return AuditPlan(**{**plain, **changes})
 
 
@@ -53,9 +55,13 @@ def test_the_words_of_a_plan() -> None:
         "| flagged | 0.35 to 1 | 2,000 | 200 |\n"
         "| unflagged | 0 to 0.01235 | 90,000 | 400 |\n"
         "| unflagged | 0.01235 to 0.35 | 8,000 | 600 |\n\n"
-        "1,200 comments to label, 20 % of them by 2 people: about 1,440 decisions, 2.4 hours "
-        "at 600 per hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
+        "1,200 comments to label, each by one person (no label is confirmed, so that the intervals "
+        "do not include errors of the annotators): about 1,200 decisions, 2.0 hours at 600 per "
+        "hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
         f"**Forecast**, {describe_forecast(asked)}\n\n"
+        "The sample is not fixed yet. Its seed is made of this plan, of the decision log, of a "
+        "random number when the plan is approved: nobody can choose it.\n\n"
+        "Whoever planned the audit cannot approve it, and neither can sign the result.\n\n"
         f"Plan `{asked.digest}`"
     )
     assert re.fullmatch(
@@ -70,29 +76,21 @@ def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
         plan(
             second_stage_labels=800,
             first_stage_share=0.6,
-            several_labels_share=0.125,
-            labels_an_item=3,
+            confirmations={"unflagged": ConfirmationRule(negative=0.125, positive=1.0)},
             deadline_days=7,
             rule=IntervalOptions(level=0.995),
         )
     )
     assert words.split("\n\n")[2] == (
-        "1,200 comments to label, and 800 more in a second stage, 12.5 % of them by 3 people: "
-        "about 2,500 decisions, 4.2 hours at 600 per hour. Deadline: 7 days per stage. "
-        "Confidence level: 99.5 %."
+        "1,200 comments to label, and 800 more in a second stage, and about 249 confirmations by "
+        "further people, who see no other label (unflagged: 100 % of the labels against the rules, "
+        "12.5 % of the others): about 2,416 decisions, 4.0 hours at 600 per hour. Deadline: 7 days "
+        "per stage. Confidence level: 99.5 %."
     )
 
 
-@pytest.mark.parametrize(
-    ("share", "people", "decisions"), [(0.0, 2, 1_200), (1.0, 2, 2_400), (1.0, 9, 10_800)]
-)
-def test_the_hours_count_every_decision(share: float, people: int, decisions: int) -> None:
-    words = describe_plan(plan(several_labels_share=share, labels_an_item=people))
-    assert f"about {decisions:,} decisions, {decisions / 600:.1f} hours" in words
-
-
 def test_another_plan_has_another_name() -> None:
-    assert describe_plan(plan(seed="t")).split()[-1] != describe_plan(plan()).split()[-1]
+    assert describe_plan(plan(deadline_days=7)).split()[-1] != describe_plan(plan()).split()[-1]
 
 
 def figure(metric: str, **changes: Any) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def test_the_words_of_a_result() -> None:
         reason="2 positives among 3 labels; 10 are needed",
     )
     figures = [figure("prevalence_unflagged"), missing, figure("precision"), figure("prevalence")]
-    result = {"labelled": 1_190, "drawn": 1_200, "figures": figures}
+    result = {"labelled": 1_190, "drawn": 1_200, "figures": figures, "four_eyes": True}
     assert describe_result(result, "s3://lake/_audits/a") == (
         "1,190 of 1,200 drawn comments are labelled.\n\n"
         "| metric | value | confidence interval | labels |\n"

@@ -5,20 +5,25 @@ import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from audit_making import NOW, Auditor, finished, make_comments, make_plan
+from audit_making import (
+    NOW,
+    Auditor,
+    finished,
+    label_all,
+    make_comments,
+    make_plan,
+    outcomes_of,
+)
 
 from modwatch.audits import evidence, files
-from modwatch.audits.levels import level_of_files
 from modwatch.audits.verify import planned_sizes, read_evidence, verify
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.labels import AuditLabel
-from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import computed, to_json
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
@@ -83,8 +88,33 @@ def population(auditor: Auditor) -> dict[tuple[str, str, int], int]:
     return files.read_population(auditor.folder[files.population_file(1)])
 
 
-def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) -> bytes:
-    return files.write_sample(draw(plan, population, sizes).comments)
+def redraw(
+    auditor: Auditor, sizes: Sequence[int], population: Iterable[Scored] | None = None
+) -> bytes:
+    return files.write_sample(redrawn(auditor, sizes, population))
+
+
+def redrawn(
+    auditor: Auditor, sizes: Sequence[int], population: Iterable[Scored] | None = None
+) -> tuple[DrawnComment, ...]:
+    """Return the sample of a stage with other sizes, or from other scores."""
+    parts = auditor.comments.parts if population is None else population
+    return draw(auditor.plan, parts, sizes, auditor.seed).comments
+
+
+def relabelled(
+    auditor: Auditor,
+    stage: int,
+    labels: Iterable[AuditLabel],
+    drawn: Sequence[DrawnComment] | None = None,
+) -> Folder:
+    """Return the files of other labels of a stage, and of what became of the comments."""
+    given = list(labels)
+    outcomes = outcomes_of(drawn or sample(auditor, stage), given)
+    return {
+        files.labels_file(stage): files.write_labels(given),
+        files.outcomes_file(stage): files.write_outcomes(outcomes),
+    }
 
 
 def test_an_audit_that_nobody_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
@@ -110,7 +140,7 @@ def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
         parts = list(auditor.comments.parts)
         random.Random(3).shuffle(parts)
         sizes = planned_sizes(auditor.plan, auditor.folder, stage)
-        again = redraw(auditor.plan, parts, sizes)
+        again = redraw(auditor, sizes, parts)
         # The second stage goes on where the first ended.
         assert again == auditor.folder[files.sample_file(stage)]
 
@@ -138,7 +168,7 @@ def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
 def test_a_changed_or_missing_event_is_found(done: Auditor, position: int) -> None:
     lines = done.folder[files.CHAIN].decode().splitlines(keepends=True)
     forged = [*lines]
-    forged[position] = forged[position].replace('"eva"', '"eve"')
+    forged[position] = forged[position].replace('"actor":"', '"actor":"x')
     assert verify(done.folder | {files.CHAIN: "".join(forged).encode()})
     if position < len(lines) - 1:  # a chain cut at its end is that of an unfinished audit
         del lines[position]
@@ -209,7 +239,7 @@ def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Au
 def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     """Who draws more and keeps those that please has larger numbers than chance gives."""
     sizes = [min(2 * each.labels, each.population) for each in done.plan.strata]
-    twice, kept = draw(done.plan, done.comments.parts, sizes).comments, list[DrawnComment]()
+    twice, kept = redrawn(done, sizes), list[DrawnComment]()
     for number, planned in enumerate(done.plan.strata):
         mine = [each for each in twice if each.stratum == number]
         kept += random.Random(number).sample(mine, planned.labels)
@@ -228,7 +258,7 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
     """The files alone do not tell of one comment left out, or of scores within the stratum."""
     sizes = planned_sizes(done.plan, done.folder, 1)
     more = [size + (number == 5) for number, size in enumerate(sizes)]
-    drawn = list(draw(done.plan, done.comments.parts, more).comments)
+    drawn = list(redrawn(done, more))
     drawn.remove(next(each for each in drawn if each.stratum == 5))
     forged = dataclasses.replace(done, folder={}, chain=[])
     forged.begin()
@@ -239,7 +269,7 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
     )
     for folder in (forged.folder, resealed(done, {"sample-1.csv": moved}, result=True)):
         assert verify(folder) == []
-        assert redraw(done.plan, done.comments.parts, sizes) != folder["sample-1.csv"]
+        assert redraw(done, sizes) != folder["sample-1.csv"]
 
 
 @pytest.mark.parametrize(
@@ -293,11 +323,9 @@ def test_traits_that_are_changed_no_longer_fit_the_numbers_of_comments(
 
 def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Auditor) -> None:
     first, second = sample(adaptive, 1), sample(adaptive, 2)
-    beyond = draw(
-        adaptive.plan,
-        adaptive.comments.parts,
-        [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)],
-    ).comments
+    beyond = redrawn(
+        adaptive, [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)]
+    )
     gone = first[0]
     [new] = [each for each in beyond if each.stratum == gone.stratum and each not in second]
     rest = sorted([*(each for each in second if each != gone), new], key=lambda each: each.key)
@@ -305,12 +333,14 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
     problems = verify(
         resealed(
             adaptive,
-            {"sample-2.csv": files.write_sample(rest), "labels-2.csv": files.write_labels(kept)},
+            {"sample-2.csv": files.write_sample(rest), **relabelled(adaptive, 2, kept, rest)},
         )
     )
     assert problems == [
         f"sample-2.csv does not continue the previous stage in stratum {gone.stratum}",
         "labels-2.csv does not contain all labels of the previous stage",
+        "outcomes-2.csv contains comments that nobody decided, although the labelling was not "
+        "stopped",
     ]
 
 
@@ -328,14 +358,15 @@ def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Audit
 
 def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
     first = labels(adaptive, 1)[0]
-    for content in (
-        files.write_labels(each for each in labels(adaptive, 2) if each != first),
-        files.write_labels(
-            dataclasses.replace(each, label=1 - each.label) for each in labels(adaptive, 2)
-        ),
-    ):
-        problems = verify(resealed(adaptive, {"labels-2.csv": content}))
-        assert problems == ["labels-2.csv does not contain all labels of the previous stage"]
+    later = labels(adaptive, 2)
+    left = [each for each in later if each != first]
+    turned = [dataclasses.replace(each, label=1 - each.label) for each in later]
+    lacks = "labels-2.csv does not contain all labels of the previous stage"
+    assert verify(resealed(adaptive, relabelled(adaptive, 2, turned))) == [lacks]
+    # What became of the comment does not fit either.
+    counts = "outcomes-2.csv counts other labels than were sealed: labels were left out or added"
+    fewer = {"labels-2.csv": files.write_labels(left)}
+    assert verify(resealed(adaptive, fewer)) == [lacks, counts]
 
 
 def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
@@ -385,9 +416,15 @@ def test_labels_that_cannot_be_are_found(
 
 
 def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> None:
-    """Files alone do not tell whether they were ever given; the log of decisions does."""
-    fewer = files.write_labels(each for each in labels(done) if each.comment_id[-1] != "3")
-    folder = resealed(done, {"labels-1.csv": fewer}, result=True)
+    """Files alone do not show whether they were ever given; the decision log does."""
+    made = begun(rule=QUICK)
+    made.people = lambda *given: [
+        label for label in label_all(*given) if label.comment_id[-1] != "3"
+    ]
+    made.begin()
+    made.draw_and_label(1, note=evidence.STOPPED)
+    made.finish()
+    folder = made.folder
     assert verify(folder) == []
     result = json.loads(folder[files.RESULT])
     assert result["labelled"] < result["drawn"] == 400
@@ -400,22 +437,27 @@ def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
     unsealed = rechained(done, lambda chain: chain.__setitem__(3, without_files(chain[3])))
     assert verify(unsealed) == [
         "labels-1.csv was not sealed when the audit was labelled",
+        "outcomes-1.csv was not sealed when the audit was labelled",
         "labels-1.csv was not sealed by any step",
+        "outcomes-1.csv was not sealed by any step",
     ]
     without_report = rechained(done, lambda chain: chain.__setitem__(6, without_files(chain[6])))
-    del without_report[files.REPORT]
-    assert verify(without_report) == ["report.html was not sealed when the audit was published"]
+    del without_report[files.REPORT], without_report[files.PUBLICATION]
+    assert verify(without_report) == [
+        f"{name} was not sealed when the audit was published"
+        for name in (files.REPORT, files.PUBLICATION)
+    ]
 
 
 @pytest.mark.parametrize(
     ("steps", "names"),
     [
         (2, ["population-1.csv", "sample-1.csv"]),
-        (3, ["labels-1.csv"]),
+        (3, ["labels-1.csv", "outcomes-1.csv"]),
         (4, ["population-2.csv", "sample-2.csv"]),
-        (5, ["labels-2.csv"]),
+        (5, ["labels-2.csv", "outcomes-2.csv"]),
         (6, ["result.json"]),
-        (8, ["dsa-automated-means.csv", "dsa-qualitative.csv", "report.html"]),
+        (8, ["dsa-automated-means.csv", "dsa-qualitative.csv", "publication.json", "report.html"]),
     ],
 )
 def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
@@ -443,13 +485,16 @@ def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
 
     assert verify(rechained(done, swap)) == [
         "labels-1.csv was not sealed when the audit was labelled",
+        "outcomes-1.csv was not sealed when the audit was labelled",
         "result.json was not sealed when the audit was estimated",
     ]
 
     def again(chain: list[evidence.Event]) -> None:
         chain[4] = dataclasses.replace(chain[4], files={**chain[3].files, **chain[4].files})
 
-    assert verify(rechained(done, again)) == ["labels-1.csv was sealed more than once"]
+    assert verify(rechained(done, again)) == [
+        f"{name} was sealed more than once" for name in ("labels-1.csv", "outcomes-1.csv")
+    ]
 
 
 def stopped(note: str) -> Auditor:
@@ -493,7 +538,7 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
         del chain[4:6]
 
     folder = rechained(adaptive, without_second)
-    for name in ("sample-2.csv", "population-2.csv", "labels-2.csv"):
+    for name in ("sample-2.csv", "population-2.csv", "labels-2.csv", "outcomes-2.csv"):
         del folder[name]
     assert verify(folder) == ["the audit was estimated after 1 of 2 stages"]
     with pytest.raises(
@@ -502,7 +547,8 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
         read_evidence(folder)
 
     more = {
-        f"{name}-2.csv": done.folder[f"{name}-1.csv"] for name in ("sample", "population", "labels")
+        f"{name}-2.csv": done.folder[f"{name}-1.csv"]
+        for name in ("sample", "population", "labels", "outcomes")
     }
     sealed = {name: evidence.file_digest(content) for name, content in more.items()}
 
@@ -510,7 +556,9 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
         drawn = {name: sealed[name] for name in ("sample-2.csv", "population-2.csv")}
         chain[4:4] = [
             dataclasses.replace(chain[2], files=drawn),
-            dataclasses.replace(chain[3], files={"labels-2.csv": sealed["labels-2.csv"]}),
+            dataclasses.replace(
+                chain[3], files={name: sealed[name] for name in ("labels-2.csv", "outcomes-2.csv")}
+            ),
         ]
 
     assert verify(rechained(done, with_second) | more) == [
@@ -526,7 +574,7 @@ def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> 
         half = dataclasses.replace(adaptive, folder=folder, chain=adaptive.chain[:length])
         folder[files.CHAIN] = evidence.written(half.chain).encode()
         assert verify(folder) == []
-        for name in there - {files.RESULT, files.REPORT}:
+        for name in there - {files.RESULT, files.REPORT, files.PUBLICATION}:
             assert verify(resealed(half, {name: folder[name][:-3]}))
 
 
@@ -590,11 +638,11 @@ def test_garbage_in_any_file_is_told_in_words(adaptive: Auditor, name: str, garb
 
 def test_another_seed_draws_others() -> None:
     comments = make_comments(2000)
-    one, other = (make_plan(comments, 200, seed=seed) for seed in ("one", "other"))
-    sizes = [stratum.labels for stratum in one.strata]
+    plan = make_plan(comments, 200)
+    sizes = [stratum.labels for stratum in plan.strata]
     first, second = (
-        {each.comment_id for each in files.read_sample(redraw(plan, comments.parts, sizes))}
-        for plan in (one, other)
+        {each.comment_id for each in draw(plan, comments.parts, sizes, seed).comments}
+        for seed in ("one", "other")
     )
     assert len(first & second) < np.sqrt(len(first)) * 5
 
@@ -604,74 +652,3 @@ def test_garbage_is_refused_in_words() -> None:
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
     assert verify({files.CHAIN: b"{}\n"}) == ["Line 1 of the chain is not an event."]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]
-
-
-FIRST_FORMAT = Path(__file__).resolve().parents[1] / "golden" / "audit" / "first_format"
-
-
-def rehashed(folder: dict[str, bytes], result: bytes) -> dict[str, bytes]:
-    """Return the files with another result, and a chain that seals it."""
-    chain = evidence.read(folder[files.CHAIN].decode())
-    made: list[evidence.Event] = []
-    for event in chain:
-        sealed = {name: folder[name] for name in event.files} | (
-            {files.RESULT: result} if files.RESULT in event.files else {}
-        )
-        made.append(
-            evidence.following(
-                made, audit=event.audit, action=event.action, actor=event.actor,
-                at=evidence.moment(event.at), files=sealed, note=event.note,
-            )
-        )  # fmt: skip
-    return folder | {files.RESULT: result, files.CHAIN: evidence.written(made).encode()}
-
-
-class TestFirstFormat:
-    """An audit of an earlier version, with disputed and unlabelled comments."""
-
-    folder = property(lambda _: {each.name: each.read_bytes() for each in FIRST_FORMAT.iterdir()})
-
-    def test_it_verifies(self) -> None:
-        assert verify(self.folder) == []
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda result: result["figures"][2].update(low=0.9),
-            lambda result: result["sensitivity"][0].update(recall=1.0),
-            lambda result: result["sensitivity"].pop(0),
-            lambda result: result["figures"].pop(2),
-            lambda result: result.update(format=2),
-        ],
-    )
-    def test_a_changed_result_is_found(self, change: Callable[[dict[str, Any]], object]) -> None:
-        result = json.loads(self.folder[files.RESULT])
-        change(result)
-        assert verify(rehashed(self.folder, to_json(result))) == [
-            "result.json does not follow from the sample and the labels"
-        ]
-
-    def test_a_new_audit_cannot_pass_for_one(self) -> None:
-        """The first format says nothing of comments without a label."""
-        done = finished()
-        result = computed(read_evidence(done.folder), form=1)
-        assert verify(rehashed(dict(done.folder), to_json(result))) == [
-            "result.json does not follow from the sample and the labels"
-        ]
-
-
-def test_evidence_of_an_earlier_version_is_verified_as_ever() -> None:
-    """Written by 0.4: the seed in the plan, nothing of texts, outcomes or what was published."""
-    kept = Path(__file__).parents[1] / "golden" / "audit" / "format-1"
-    folder = {path.name: path.read_bytes() for path in kept.iterdir()}
-    plan = AuditPlan.from_json(folder[files.PLAN].decode())
-    assert (plan.format, plan.digest[:8]) == (1, evidence.file_digest(folder[files.PLAN])[:8])
-    level = level_of_files(folder)
-    assert level.problems == []
-    said, published = level.remarks
-    assert "whoever planned it could choose the sample" in said
-    assert "report.html was not compared with the result" in published
-    labels_ = folder[files.labels_file(1)].replace(b",0,", b",1,", 1)
-    assert verify(folder | {files.labels_file(1): labels_}) == [
-        "labels-1.csv was changed after it was sealed"
-    ]

@@ -1,18 +1,22 @@
 """Audits of made-up comments, carried out in memory."""
 
 import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 from simulated_audits import simulate
 
 from modwatch.audits import evidence, files
+from modwatch.audits.seeds import LOG, NUMBER, seed_of
 from modwatch.audits.verify import planned_sizes, read_evidence
-from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw
-from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
+from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw, labels_demanded
+from modwatch.statistics.audit.labels import AuditLabel, Outcome, key_of
 from modwatch.statistics.audit.plan import (
+    SIDES,
     AuditPlan,
     PlannedStratum,
     PopulationDay,
@@ -25,6 +29,18 @@ from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, 
 FIRST = datetime.date(2026, 1, 5)
 NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)
 LANGUAGES = ("de", "en", "fr")
+
+#: Seed of draws whose plan nobody approved.
+SEED = "a seed"
+
+#: Who takes the steps that not everyone may take.
+ACTORS = {"approved": "eve", "signed_off": "fay"}
+
+ALL_CONFIRMED = dict.fromkeys(SIDES, ConfirmationRule(negative=1.0, positive=1.0))
+CONFIRMED = {
+    "flagged": ConfirmationRule(negative=1.0, positive=0.3),
+    "unflagged": ConfirmationRule(negative=0.25, positive=1.0),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +91,7 @@ def days_of(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, .
             model_version="7",
             threshold=threshold,
             digest=day_digest([part for part in parts if part.day == day]),
+            texts="00",
         )
         for day in sorted({part.day for part in parts})
     )
@@ -103,7 +120,6 @@ def plan_of(
         "audit": "small",
         "population": days_of(parts, 0.5),
         "strata": tuple(strata),
-        "seed": "a public seed",
     }
     return AuditPlan(**(fields | changes))  # type: ignore[arg-type]
 
@@ -120,26 +136,36 @@ def make_plan(comments: Comments, labels: int = 400, **changes: object) -> Audit
         "population": days_of(comments.parts, comments.threshold),
         "strata": planned_strata(made),
         "calibrations": planned_calibrations(made),
-        "seed": "a public seed",
     }
     return AuditPlan(**(fields | changes))  # type: ignore[arg-type]
 
 
-def label_all(
-    drawn: Sequence[DrawnComment], truth: Mapping[str, int], *, several: float = 0.3
-) -> list[AuditLabel]:
-    """Return the labels of people who never err; some comments have two."""
-    said = []
-    for number, each in enumerate(drawn):
-        people = ("ann", "bob") if number < several * len(drawn) else ("ann",)
-        said += [
-            AuditLabel(
-                day=each.day, comment_id=each.comment_id, labeller=name, action="label",
-                label=truth[each.comment_id], decided_at=NOW.isoformat(), decision="00",
-            )
-            for name in people
-        ]  # fmt: skip
-    return said
+def label_all(drawn: Sequence[DrawnComment], truth: Mapping[str, int]) -> list[AuditLabel]:
+    """Return the labels of a person who makes no errors."""
+    return [
+        AuditLabel(
+            day=comment.day, comment_id=comment.comment_id, labeller="ann", action="label",
+            label=truth[comment.comment_id], decided_at=NOW.isoformat(), decision="00",
+        )
+        for comment in drawn
+    ]  # fmt: skip
+
+
+def label_twice(labels: Sequence[AuditLabel], number: int) -> list[AuditLabel]:
+    """Return the labels, of which the first so many are given by another person, too."""
+    return [*labels, *(replace(label, labeller="bob") for label in labels[:number])]
+
+
+def outcomes_of(drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]) -> list[Outcome]:
+    """Return what became of each comment: decided if it has a label."""
+    given = Counter(key_of(label) for label in labels)
+    return [
+        Outcome(
+            day=comment.day, comment_id=comment.comment_id, labels=given[key_of(comment)],
+            outcome="decided" if given[key_of(comment)] else "waiting",
+        )
+        for comment in drawn
+    ]  # fmt: skip
 
 
 @dataclass
@@ -152,11 +178,17 @@ class Auditor:
     chain: list[evidence.Event] = field(default_factory=list)
     people: Callable[..., list[AuditLabel]] = label_all
 
+    @property
+    def seed(self) -> str:
+        """The seed of the draw, which the approval fixed."""
+        return seed_of(self.plan, self.chain)
+
     def record(self, action: str, note: str = "", **content: bytes) -> None:
         made = {name.replace("__", ".").replace("_", "-"): each for name, each in content.items()}
         event = evidence.following(
-            self.chain, audit=self.plan.audit, action=action, actor="eva", at=NOW, files=made,
-            note=note,
+            self.chain, audit=self.plan.audit, action=action, actor=ACTORS.get(action, "eva"),
+            at=NOW, files=made, note=note,
+            facts={LOG: 64 * "a", NUMBER: 64 * "b"} if action == "approved" else None,
         )  # fmt: skip
         self.folder |= made
         self.chain.append(event)
@@ -168,7 +200,8 @@ class Auditor:
 
     def draw_and_label(self, stage: int = 1, sample: bytes | None = None, note: str = "") -> None:
         """Draw and label a stage; a forger's `sample` takes the place of the drawn one."""
-        drawn = draw(self.plan, self.comments.parts, planned_sizes(self.plan, self.folder, stage))
+        sizes = planned_sizes(self.plan, self.folder, stage)
+        drawn = draw(self.plan, self.comments.parts, sizes, self.seed)
         content = sample or files.write_sample(drawn.comments)
         self.record(
             "drawn",
@@ -177,13 +210,33 @@ class Auditor:
                 f"population_{stage}__csv": files.write_population(drawn.population),
             },
         )
-        labels = files.write_labels(self.people(files.read_sample(content), self.comments.truth))
-        self.record("labelled", note, **{f"labels_{stage}__csv": labels})
+        self.label(stage, files.read_sample(content), note)
+
+    def label(self, stage: int, drawn: Sequence[DrawnComment], note: str = "") -> None:
+        """Seal the labels of a stage: those of `people`, and the confirmations of the plan."""
+        labels = self.people(drawn, self.comments.truth)
+        first = {key_of(label): label for label in reversed(labels)}
+        given = Counter(key_of(label) for label in labels)
+        labels += [
+            replace(first[key_of(comment)], labeller="bob")
+            for comment in drawn
+            if key_of(comment) in first
+            and given[key_of(comment)]
+            < labels_demanded(self.plan, comment, [first[key_of(comment)]])
+        ]
+        self.record(
+            "labelled",
+            note,
+            **{
+                f"labels_{stage}__csv": files.write_labels(labels),
+                f"outcomes_{stage}__csv": files.write_outcomes(outcomes_of(drawn, labels)),
+            },
+        )
 
     def finish(self) -> None:
         self.record("estimated", result__json=to_json(computed(read_evidence(self.folder))))
         self.record("signed_off")
-        self.record("published", report__html=b"<!doctype html>")
+        self.record("published", report__html=b"<!doctype html>", publication__json=b"{}")
 
 
 def finished(*, stages: int = 1, **changes: object) -> Auditor:

@@ -371,23 +371,22 @@ class Audit:
             refuse_conflicts(labels, moderated_before(self.database, self.name))
             refuse_labels_of_approver(self.plan, self.chain, labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
-            if self.plan.format > 1:
-                outcomes = sources.outcomes(self.database, self.name, drawn, labels)
-                for problem in outcome_problems(outcomes, drawn, labels, stopped=stop):
-                    raise AuditError(
-                        f"audit {self.name!r}: the queue {problem}; somebody changed a label just "
-                        "now: seal again"
-                    )
-                content[files.outcomes_file(stage)] = files.write_outcomes(outcomes)
+            outcomes = sources.outcomes(self.database, self.name, drawn, labels)
+            for problem in outcome_problems(outcomes, drawn, labels, stopped=stop):
+                raise AuditError(
+                    f"audit {self.name!r}: the queue {problem}; someone changed a label just now: "
+                    "seal again"
+                )
+            content[files.outcomes_file(stage)] = files.write_outcomes(outcomes)
             note = evidence.stopping(why) if stop else note
             self._record("labelled", actor=actor, content=content, note=note)
         return labelled(labels)
 
     def _refuse(self, action: str, actor: str, labellers: Collection[str] = ()) -> None:
         """Raise AuditError unless `actor` may take a step."""
-        # A plan of format 1 was made by a version that asked for less.
-        four_eyes = self.plan.four_eyes and self.plan.format > 1
-        why = conflict(self.chain, action, actor, four_eyes=four_eyes, labellers=labellers)
+        why = conflict(
+            self.chain, action, actor, four_eyes=self.plan.four_eyes, labellers=labellers
+        )
         if why:
             raise AuditError(f"audit {self.name!r}: {why}")
 
@@ -399,7 +398,7 @@ class Audit:
     def _seed(self, public_value: str) -> tuple[str, dict[str, str]]:
         """Return the seed of the draw, and what the step fixes of it."""
         approved = evidence.first_of(self.chain, "approved")
-        if self.plan.seed or approved is None or evidence.first_of(self.chain, "drawn"):
+        if approved is None or evidence.first_of(self.chain, "drawn"):
             return seed_of(self.plan, self.chain), {}
         seed = made_seed(self.plan, approved.facts, public_value)
         return seed, {PUBLIC_VALUE: public_value} if public_value else {}

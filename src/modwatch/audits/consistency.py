@@ -52,13 +52,11 @@ def plan_problems(
                 yield f"{then.day}: {title} is {after}, but {before} in the plan"
         if then.digest != now.digest and then.comments == now.comments:
             yield f"{then.day}: ids, scores or decisions differ from the plan"
-        if then.texts and then.texts != now.texts and then.comments == now.comments:
+        if then.texts != now.texts and then.comments == now.comments:
             yield (
                 f"{then.day}: texts differ from the plan: people may have read other words than "
                 "the model scored"
             )
-    if plan.format == 1 and (plan.options or {}).get("expected_prevalence") is not None:
-        return  # versions before 0.5 shifted scores in a way of their own
     for side, scores in (("flagged", flagged), ("unflagged", unflagged)):
         means = _mean_scores(plan, side, scores)
         for number, mean in zip(plan.of_side(side), means.tolist(), strict=True):
@@ -82,7 +80,7 @@ def sample_problems(
     sizes: Sequence[int],
     earlier: Sequence[DrawnComment] = (),
     *,
-    seed: str = "",
+    seed: str,
 ) -> Iterator[str]:
     """Yield the problems of a sample that should have `sizes` (H,) comments per stratum.
 
@@ -209,8 +207,6 @@ def confirmation_problems(
     A comment that is decided has them all, unless a lead adjudicated it. Of a comment whose label
     was corrected by its person, only the decision log shows what the label was before.
     """
-    if plan.confirmations is None:
-        return
     said = in_order(labels)
     outcome = {key_of(each): each.outcome for each in outcomes}
     few = many = 0

@@ -59,10 +59,10 @@ def describe_plan(plan: AuditPlan) -> str:
     >>> from datetime import date
     >>> from modwatch.statistics.audit.plan import PopulationDay
     >>> day = PopulationDay(day=date(2026, 1, 5), comments=9000, flagged=0, model_version="3",
-    ...                     threshold=0.5, digest="00")
+    ...                     threshold=0.5, digest="00", texts="11")
     >>> stratum = PlannedStratum(side="unflagged", lower=None, upper=None, population=9000,
     ...                          labels=500, score=0.02)
-    >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,), seed="s")
+    >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,))
     >>> print(describe_plan(plan))  # doctest: +ELLIPSIS
     **2026-01-05 to 2026-01-05**: 9,000 comments, 0 flagged by model 3 (score above 0.5).
     <BLANKLINE>
@@ -70,12 +70,17 @@ def describe_plan(plan: AuditPlan) -> str:
     |---|---|---:|---:|
     | unflagged | 0 to 0.5 | 9,000 | 500 |
     <BLANKLINE>
-    500 comments to label, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 per \
-hour. Deadline: 14 days. Confidence level: 95 %.
+    500 comments to label, each by one person (no label is confirmed, so that the intervals do \
+not include errors of the annotators): about 500 decisions, 0.8 hours at 600 per hour. Deadline: \
+14 days. Confidence level: 95 %.
     <BLANKLINE>
     **Forecast**, by the scores alone: recall cannot be estimated; precision cannot be \
 estimated; share of positives among the unflagged about 0.02 (interval 0.0099 to 0.036), with too \
 few positives to estimate it in 0.25 % of such audits.
+    <BLANKLINE>
+    The sample is not fixed yet. ...
+    <BLANKLINE>
+    Whoever planned the audit cannot approve it, and neither can sign the result.
     <BLANKLINE>
     Plan `...`
     """
@@ -139,7 +144,7 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
 
     >>> recall = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.88,
     ...           "labels": 500, "reason": ""}
-    >>> result = {"labelled": 490, "drawn": 500, "figures": [recall]}
+    >>> result = {"labelled": 490, "drawn": 500, "figures": [recall], "four_eyes": True}
     >>> print(describe_result(result, "lake/_audits/a"))
     490 of 500 drawn comments are labelled.
     <BLANKLINE>
@@ -154,7 +159,7 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
     return "\n\n".join(
         [
             f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
-            *([] if result.get("four_eyes", True) else [f"**Four eyes: {ONE_PERSON}.**"]),
+            *([] if result["four_eyes"] else [f"**Four eyes: {ONE_PERSON}.**"]),
             *_label_errors(result),
             "\n".join([_RESULT_HEADER, "|---|---:|---|---:|", *rows]),
             f"All files are in `{folder}`.",
@@ -221,9 +226,7 @@ def _stages(plan: AuditPlan, wanted: int) -> str:
 
 
 def _effort(plan: AuditPlan, wanted: int) -> str:
-    again = plan.several_labels_share * (plan.labels_an_item - 1)
-    if plan.confirmations is not None:
-        again = _expected_further(plan) / wanted
+    again = _expected_further(plan) / wanted
     decisions = round((wanted + plan.second_stage_labels) * (1 + again))
     hours = decisions / LABELS_AN_HOUR
     return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} per hour"
@@ -231,9 +234,6 @@ def _effort(plan: AuditPlan, wanted: int) -> str:
 
 def _further(plan: AuditPlan) -> str:
     """Return who labels a comment beside the first person."""
-    if plan.confirmations is None:
-        share = _percent(plan.several_labels_share)
-        return f"{share} of them by {plan.labels_an_item} people"
     if not plan.confirmations:
         return (
             "each by one person (no label is confirmed, so that the intervals do not include "
@@ -250,20 +250,18 @@ def _confirmed(plan: AuditPlan) -> list[str]:
     return [
         f"{side}: {_percent(rule.positive)} of the labels against the rules, "
         f"{_percent(rule.negative)} of the others"
-        for side, rule in sorted((plan.confirmations or {}).items())
+        for side, rule in sorted(plan.confirmations.items())
     ]
 
 
 def _expected_further(plan: AuditPlan) -> float:
     """Return the expected number of second and third labels of the first stage."""
     strata = [(each.side, each.labels, each.score) for each in plan.strata]
-    return expected_confirmations(plan.confirmations or {}, strata)
+    return expected_confirmations(plan.confirmations, strata)
 
 
 def _people(plan: AuditPlan) -> list[str]:
-    """Return how the sample is drawn, and who may approve; nothing for plans of format 1."""
-    if plan.format == 1:
-        return []
+    """Return how the sample is drawn, and who may approve."""
     also = f", and of {plan.public_value}" if plan.public_value else ""
     return [
         "The sample is not fixed yet. Its seed is made of this plan, of the decision log, of a "

@@ -66,7 +66,7 @@ def refuse_labels_of_approver(
     """Raise AuditError when who approved the plan has labelled."""
     approved = evidence.first_of(chain, "approved")
     labellers = {one.labeller for one in labels}
-    if approved is not None and plan.format > 1:
+    if approved is not None:
         why = conflict(chain, "approved", approved.actor, four_eyes=False, labellers=labellers)
         if why:
             raise AuditError(

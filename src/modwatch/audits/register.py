@@ -109,14 +109,9 @@ def continued(
 def register_problems(
     entries: Sequence[Entry], chain: Sequence[Event], plan: AuditPlan
 ) -> Iterator[str]:
-    """Yield the differences between an audit and the register.
-
-    Audits that were planned by an earlier version may be missing.
-    """
+    """Yield the differences between an audit and the register."""
     mine = {each.step for each in entries if each.audit == plan.audit}
     steps = {event.digest for event in chain}
-    if plan.format == 1 and not mine and (not entries or chain[0].at < entries[0].at):
-        return
     if number := len(steps - mine):
         yield (
             f"{number} of {len(steps)} steps of the audit are not in the register of audits: they "
@@ -133,11 +128,6 @@ def register_problems(
 
 def register_remarks(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
     """Yield the other audits of days of the same period, and whether this one is older."""
-    if all(each.audit != plan.audit for each in entries):
-        yield (
-            "the register does not have the audit: it was planned before there was a register, or "
-            "pretends to have been"
-        )
     others: dict[str, list[Entry]] = {}
     for each in entries:
         overlap = each.first <= plan.last.isoformat() and plan.first.isoformat() <= each.last
@@ -174,8 +164,6 @@ def witness_problems(
     """Yield the differences between the steps of an audit, its register, and the database."""
     with database.connect() as connection:
         known = _steps(connection, plan.audit)
-        if plan.format == 1 and not known:
-            return
         steps = {event.digest for event in chain}
         if missing := len(steps - known):
             yield (
@@ -226,7 +214,7 @@ def _approval_problems(
 ) -> Iterator[str]:
     """Yield why the seed is not what the database fixed."""
     approved = next((event for event in chain if event.action == "approved"), None)
-    if approved is None or plan.format == 1:
+    if approved is None:
         return
     kept = _approval(connection, plan)
     if kept is None:

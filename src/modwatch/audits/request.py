@@ -118,8 +118,7 @@ class AuditRequest:
             "last": self.last,
             "rule": self.rule,
             "second_stage_labels": self.second_stage_labels,
-            # Earlier versions had another rule for further labels.
-            "confirmations": None if plan.confirmations is None else rules,
+            "confirmations": rules,
             "deadline_days": self.deadline_days,
             "options": asdict(self.options),
             "four_eyes": self.four_eyes,

@@ -161,10 +161,9 @@ def withdrawing(engine: Engine, audit: str) -> Iterator[int]:
 def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
     """Return the labels of the items of an audit, without those that were undone.
 
-    Rows of `day`, `comment_id`, `labeller`, `action` (label | adjudicate), `label`, `decided_at`
-    (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and item. Only the
-    last adjudication of an item counts. With confirmations, a correction is the label of its
-    person (`correct`); without, an adjudication.
+    Rows of `day`, `comment_id`, `labeller`, `action` (label | correct | adjudicate), `label`,
+    `decided_at` (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and
+    item. Only the last adjudication of an item counts. A correction is the label of its person.
     """
     statement = (
         select(
@@ -176,7 +175,6 @@ def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
             decision.c.label,
             decision.c.decided_at,
             decision.c.hash,
-            review_item.c.confirms.is_not(None).label("confirmed"),
         )
         .join(decision, decision.c.item_id == review_item.c.id)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
@@ -293,12 +291,11 @@ def _bar(connection: Connection, audit: str, barred: Callable[[str], bool]) -> N
 
 def _current(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of one item that count, in the form in which an audit stores them."""
-    own = ("label", "correct") if rows[0]["confirmed"] else ("label",)
-    adjudicators = {row["labeller"] for row in rows if row["action"] not in own}
+    adjudicators = {row["labeller"] for row in rows if row["action"] == "adjudicate"}
     settled = [r for r in rows if r["labeller"] in adjudicators and r["action"] != "label"][-1:]
     over = {row["labeller"] for row in settled}
-    labels = {r["labeller"]: r for r in rows if r["action"] in own and r["labeller"] not in over}
-    for row in [*labels.values(), *settled]:
+    own = [r for r in rows if r["action"] != "adjudicate" and r["labeller"] not in over]
+    for row in [*{row["labeller"]: row for row in own}.values(), *settled]:
         yield {
             **{name: row[name] for name in ("day", "comment_id", "labeller", "label")},
             "action": "adjudicate" if row in settled else row["action"],

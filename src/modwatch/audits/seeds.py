@@ -25,14 +25,12 @@ _HEX = re.compile("[0-9a-f]{64}")
 
 
 def seed_of(plan: AuditPlan, chain: Sequence[Event]) -> str:
-    """Return the seed of the draw: that of the plan in format 1, else SHA-256 of what fixes it.
+    """Return the seed of the draw, SHA-256 of what fixes it.
 
     Raises:
         AuditError: the plan is not approved, the approval does not say what the seed depends on,
             or the public value that the plan names is missing.
     """
-    if plan.seed:
-        return plan.seed
     approved, drawn = first_of(chain, "approved"), first_of(chain, "drawn")
     if approved is None:
         raise AuditError(f"audit {plan.audit!r} has no seed before its plan is approved")
@@ -40,7 +38,7 @@ def seed_of(plan: AuditPlan, chain: Sequence[Event]) -> str:
 
 
 def made_seed(plan: AuditPlan, facts: Mapping[str, str], public_value: str = "") -> str:
-    """Return the seed of a plan of format 2, from the facts of its approval and the public value.
+    """Return the seed of a plan, from the facts of its approval and the public value.
 
     >>> from datetime import date
     >>> from modwatch.statistics.audit.plan import PlannedStratum, PopulationDay

@@ -27,7 +27,6 @@ from modwatch.statistics.audit.draw import (
     Scored,
     ScoreHistogram,
     day_digest,
-    labels_wanted,
     texts_digest,
 )
 from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
@@ -393,10 +392,8 @@ def queue_items(
                 prob=each.score,
                 uncertainty=each.score * (1 - each.score),
                 model_version=plan.model_version,
-                labels_wanted=labels_wanted(plan, each),
-                confirms=None
-                if plan.confirmations is None
-                else plan.confirms(each.stratum, each.key),
+                labels_wanted=1,
+                confirms=plan.confirms(each.stratum, each.key),
             ),
         )
         for rank, each in enumerate(drawn, 1)

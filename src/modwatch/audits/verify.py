@@ -19,7 +19,6 @@ from modwatch.audits.evidence import (
     FOLLOWS,
     Event,
     file_problems,
-    first_of,
     read,
     sealed_files,
     stopped,
@@ -44,7 +43,6 @@ from modwatch.audits.files import (
 )
 from modwatch.audits.seeds import seed_of
 from modwatch.common.errors import AuditError, ModwatchError
-from modwatch.common.ledger.signatures import folded
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.labels import (
     AuditLabel,
@@ -55,8 +53,7 @@ from modwatch.statistics.audit.labels import (
     key_of,
 )
 from modwatch.statistics.audit.plan import AuditPlan
-from modwatch.statistics.audit.results import Evidence, computed, format_of, to_json
-from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.audit.results import Evidence, computed, to_json
 from modwatch.statistics.audit.stages import second_stage
 
 #: Tolerated difference of the numbers of a result, absolute or relative: processors round
@@ -65,9 +62,6 @@ _ROUNDING = 1e-6
 
 #: The same where true labels were drawn from a posterior, whose mode an optimiser finds.
 _DRAWS_ROUNDING = 1e-3
-
-#: Fields of a result that earlier versions did not write.
-_LATER_FIELDS = {"labels_needed_side"}
 
 #: Files that are only published for a named service.
 _OPTIONAL = (AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
@@ -85,8 +79,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     kept; of every drawn comment, what became of it, and as many labels as that says; further labels
     of the comments whose confirmation the plan demands, and of no others. The people:
     that who planned, approved, labelled and signed may have done so. The result: that it follows
-    from all of this; `publication.publication_problems` goes on to what was published. Plans of
-    format 1 have no outcomes, and only a labeller's signature is a problem; `remarks` tells so.
+    from all of this; `publication.publication_problems` goes on to what was published.
 
     Files alone do not detect somebody who rewrites all of them and:
 
@@ -112,7 +105,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
         if problems:
             return problems
         plan = AuditPlan.from_json(_text(folder, PLAN))
-        problems += _sealing(chain, folder, plan.format)
+        problems += _sealing(chain, folder)
         if problems:
             return problems
         if plan.audit != chain[0].audit:
@@ -134,19 +127,13 @@ def remarks(folder: Mapping[str, bytes]) -> list[str]:
     """
     plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read(_text(folder, CHAIN))
     said = []
-    if plan.format == 1:
-        said.append(
-            "the audit was planned by an earlier version of Modwatch: the seed is in the plan, so "
-            "whoever planned it could choose the sample; texts are not covered; nothing says why a "
-            "drawn comment has no label; and planner, approver and signer may be one person"
-        )
-    elif not plan.four_eyes:
+    if not plan.four_eyes:
         said.append(
             "the plan does without four eyes: planner, approver and signer may be one person, and "
             "nobody else answers for the audit"
         )
     seals = sum(event.action == "labelled" for event in chain)
-    if seals and plan.format > 1:
+    if seals:
         said += _without_label(_outcomes(folder, seals))
         said += _without_confirmation(plan, _drawn(folder, seals), _labels(folder, seals))
     return said
@@ -165,21 +152,20 @@ def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
     return _evidence(_evidence_files(folder))
 
 
-def recomputed(folder: Mapping[str, bytes], *, form: int | None = None) -> bytes:
-    """Return the result that follows from the other files, in a format, by default the latest.
+def recomputed(folder: Mapping[str, bytes]) -> bytes:
+    """Return the result that follows from the other files.
 
     A process computes it once for the same files: the intervals take a second.
 
     Raises:
         AuditError: see `read_evidence`.
     """
-    plan = AuditPlan.from_json(_text(folder, PLAN))
-    return _recomputed(_evidence_files(folder), form or format_of(plan))
+    return _recomputed(_evidence_files(folder))
 
 
 @lru_cache(maxsize=8)
-def _recomputed(contents: tuple[bytes, ...], form: int) -> bytes:
-    return to_json(computed(_evidence(contents), form=form))
+def _recomputed(contents: tuple[bytes, ...]) -> bytes:
+    return to_json(computed(_evidence(contents)))
 
 
 def _evidence_files(folder: Mapping[str, bytes]) -> tuple[bytes, ...]:
@@ -223,34 +209,30 @@ def _enough(plan: AuditPlan, chain: Sequence[Event]) -> bool:
     return done >= plan.stages or stopped(chain)
 
 
-def _step_files(action: str, stage: int, format_: int) -> tuple[str, ...]:
-    """Return the files that a step may seal when it is taken for the `stage`th time.
-
-    `format_` is that of the plan.
-    """
-    later = {"labelled": (outcomes_file(stage),), "published": (PUBLICATION,)}
+def _step_files(action: str, stage: int) -> tuple[str, ...]:
+    """Return the files that a step may seal when it is taken for the `stage`th time."""
     by_action = {
         "planned": (PLAN,),
         "drawn": (sample_file(stage), population_file(stage)),
-        "labelled": (labels_file(stage),),
+        "labelled": (labels_file(stage), outcomes_file(stage)),
         "estimated": (RESULT,),
-        "published": (REPORT, *_OPTIONAL),
+        "published": (REPORT, PUBLICATION, *_OPTIONAL),
     }
-    return by_action.get(action, ()) + (later.get(action, ()) if format_ > 1 else ())
+    return by_action.get(action, ())
 
 
-def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes], format_: int) -> Iterator[str]:
+def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes]) -> Iterator[str]:
     """Yield the files that their step did not seal, and those that no step sealed."""
     done = Counter[str]()
     for event in chain:
         done[event.action] += 1
-        for name in _step_files(event.action, done[event.action], format_):
+        for name in _step_files(event.action, done[event.action]):
             if name not in event.files and name not in _OPTIONAL:
                 yield f"{name} was not sealed when the audit was {event.action}"
     next_files = {
         name
         for action in FOLLOWS[chain[-1].action]
-        for name in _step_files(action, done[action] + 1, format_)
+        for name in _step_files(action, done[action] + 1)
     }
     for name in sorted(folder.keys() - sealed_files(chain).keys() - {CHAIN}):
         if steps := witnessed_steps(name):
@@ -279,6 +261,8 @@ def _contents(
     for stage, event in enumerate(draws, 1):
         drawn = _drawn(folder, stage)
         yield from _sample(plan, chain, folder, stage, earlier)
+        if any(not 0 <= comment.stratum < len(plan.strata) for comment in drawn):
+            return  # which the sample's problems name
         for each in drawn:
             drawn_at.setdefault(key_of(each), event.at)
         if stage <= len(seals):
@@ -287,22 +271,15 @@ def _contents(
             before = _labels(folder, stage - 1) if stage > 1 else []
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{labels_file(stage)} {problem}"
-            if plan.format > 1:
-                over = stopped(chain[: seals[stage - 1].position + 1])
-                for problem in outcome_problems(
-                    _outcomes(folder, stage), drawn, labels, stopped=over
-                ):
-                    yield f"{outcomes_file(stage)} {problem}"
-                for problem in confirmation_problems(plan, drawn, labels, _outcomes(folder, stage)):
-                    yield f"{labels_file(stage)} {problem}"
+            over = stopped(chain[: seals[stage - 1].position + 1])
+            outcomes = _outcomes(folder, stage)
+            for problem in outcome_problems(outcomes, drawn, labels, stopped=over):
+                yield f"{outcomes_file(stage)} {problem}"
+            for problem in confirmation_problems(plan, drawn, labels, outcomes):
+                yield f"{labels_file(stage)} {problem}"
             people |= {label.labeller for label in labels}
         earlier = drawn
-    if plan.format > 1:
-        yield from identities.conflicts(chain, four_eyes=plan.four_eyes, labellers=people)
-    else:
-        signed = first_of(chain, "signed_off")
-        if signed and folded(signed.actor) in map(folded, people):
-            yield "the result was signed by a labeller"
+    yield from identities.conflicts(chain, four_eyes=plan.four_eyes, labellers=people)
 
 
 def _sample(
@@ -326,19 +303,9 @@ def _sample(
 def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
     """Yield whether the result differs from the recomputed one."""
     sealed = folder[RESULT]
-    form = _form(sealed, AuditPlan.from_json(_text(folder, PLAN)))
-    follows = recomputed(folder, form=form)
+    follows = recomputed(folder)
     if sealed != follows and not _equal_but_rounding(sealed, follows):
         yield f"{RESULT} does not follow from the sample and the labels"
-
-
-def _form(sealed: bytes, plan: AuditPlan) -> int:
-    """Return the format of a result; the first did not name it, and had other intervals."""
-    try:
-        named = "format" in json.loads(sealed)
-    except (ValueError, RecursionError, TypeError):
-        return format_of(plan)
-    return format_of(plan) if named or plan.rule.method == IntervalOptions().method else 1
 
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -356,8 +323,6 @@ def _without_confirmation(
     plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
 ) -> Iterator[str]:
     """Yield how many labels the plan wanted confirmed and are not, and how many were corrected."""
-    if plan.confirmations is None:
-        return
     if not plan.confirmations:
         yield "nobody was to confirm a label: the figures do not include errors of the annotators"
     said = in_order(labels)
@@ -378,7 +343,7 @@ def _without_confirmation(
 
 
 def _equal_but_rounding(sealed: bytes, follows: bytes) -> bool:
-    """Return whether two results differ only by rounding, and by fields of later versions."""
+    """Return whether two results differ only by rounding."""
     try:
         document = json.loads(sealed)
         drawn = b'"label_errors"' in follows
@@ -392,8 +357,7 @@ def _close(sealed: Any, follows: Any, tolerance: float) -> bool:
     if type(sealed) is not type(follows):
         return False
     if isinstance(sealed, dict):
-        known = sealed.keys() | (follows.keys() & _LATER_FIELDS)
-        return known == follows.keys() and all(
+        return sealed.keys() == follows.keys() and all(
             _close(sealed[name], follows[name], tolerance) for name in sealed
         )
     if isinstance(sealed, list):

@@ -34,9 +34,11 @@ def half_year(days: tuple[PopulationDay, ...]) -> tuple[PopulationDay, ...]:
     """Return these days and the rest of the half-year around them, without comments."""
     known = {day.day: day for day in days}
     first = date(2026, 1, 1)
-    empty = {"comments": 0, "flagged": 0, "model_version": "", "threshold": 0.5, "digest": "00"}
+    empty = {"comments": 0, "flagged": 0, "model_version": "", "threshold": 0.5}
     every = (first + timedelta(days=number) for number in range(181))
-    return tuple(known.get(day) or PopulationDay(day=day, **empty) for day in every)
+    return tuple(
+        known.get(day) or PopulationDay(day=day, digest="00", texts="", **empty) for day in every
+    )
 
 
 @cache

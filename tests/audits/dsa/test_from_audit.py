@@ -133,7 +133,7 @@ def test_a_bound_is_called_one() -> None:
 
 def test_a_result_of_another_plan_is_refused() -> None:
     plan, result = audited()
-    other = replace(plan, seed="another")
+    other = replace(plan, deadline_days=3)
     with pytest.raises(AuditError, match="the result belongs to another plan"):
         automated_means(other, result, MEASURES, service="Forum")
     with pytest.raises(DsaReportError, match="service"):

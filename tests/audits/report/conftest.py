@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from audit_making import Auditor, finished
+from audit_making import CONFIRMED, Auditor, finished
 
 from modwatch.audits import files
 
@@ -19,7 +19,7 @@ def done() -> Auditor:
 
 @pytest.fixture(scope="session")
 def adaptive() -> Auditor:
-    return finished(stages=2)
+    return finished(stages=2, confirmations=CONFIRMED)
 
 
 @pytest.fixture

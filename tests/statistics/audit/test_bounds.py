@@ -304,7 +304,7 @@ def test_whoever_passes_over_positives_widens_the_interval_and_hides_nothing():
             plan=make_plan(comments, 500),
             people=lambda drawn, truth, passing=passing: [
                 each
-                for each in label_all(drawn, truth, several=0)
+                for each in label_all(drawn, truth)
                 if not (passing and each.label and each.comment_id.endswith(("1", "2", "3")))
             ],
         )

@@ -9,7 +9,7 @@ import pytest
 from audit_making import NOW, Comments, make_comments, make_plan
 
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
+from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.draw import DrawnComment, draw, labels_demanded
 from modwatch.statistics.audit.labels import AuditLabel, in_order
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
@@ -22,9 +22,8 @@ Say = Callable[[DrawnComment, str], int]
 
 
 def plan_of(comments: Comments, labels: int, share: float = 0.2, **changes: Any) -> AuditPlan:
-    """Return a plan of format 3."""
-    population = tuple(replace(day, texts="11") for day in make_plan(comments, labels).population)
-    plan = make_plan(comments, labels, seed="", population=population, confirmations={})
+    """Return a plan with an expected share of confirmations."""
+    plan = make_plan(comments, labels)
     strata = {side: [plan.strata[n] for n in plan.of_side(side)] for side in SIDES}
     strata = {side: each for side, each in strata.items() if each}
     rules = planned_rules(
@@ -35,8 +34,8 @@ def plan_of(comments: Comments, labels: int, share: float = 0.2, **changes: Any)
     return replace(plan, **{"confirmations": rules, **changes})
 
 
-def drawn_by(plan: AuditPlan, comments: Comments) -> Sequence[DrawnComment]:
-    return draw(plan, comments.parts, [each.labels for each in plan.strata], SEED).comments
+def drawn_by(plan: AuditPlan, comments: Comments, seed: str = SEED) -> Sequence[DrawnComment]:
+    return draw(plan, comments.parts, [each.labels for each in plan.strata], seed).comments
 
 
 def said(
@@ -103,7 +102,6 @@ def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> No
     assert corrected >= 17  # 93 % of 20, less two standard errors
     assert uncorrected <= 6
     assert np.mean(prices) < 0.25
-    assert plan.format == 3
 
 
 def test_error_rates_are_found() -> None:
@@ -151,31 +149,34 @@ def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> N
     assert plain["low"] == plain["high"]
 
 
-def test_without_confirmations_labels_count_as_true_and_the_result_is_as_before() -> None:
+def test_without_confirmations_labels_count_as_true() -> None:
     comments = make_comments(6000)
     plan = plan_of(comments, 400, share=0.0)
     drawn = drawn_by(plan, comments)
     result = result_of(
         plan, drawn, said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
     )
-    assert (plan.format, plan.confirmations, result["format"]) == (3, {}, 2)
+    assert plan.confirmations == {}
     assert "label_errors" not in result
 
 
 def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> None:
     comments = make_comments(30_000, prevalence=0.05)
-    plan = plan_of(comments, 800)
-    drawn = drawn_by(plan, comments)
-    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(11))
-    result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:1]))
-    errors, recall = result["label_errors"], figure(result, "recall")
-    assert not errors["enough"]
-    assert errors["confirmed"] == 0
-    assert result["short_of_labels"] == errors["missing"] > 0
-    plain = figure(result, "recall", "uncorrected")
-    assert recall["high"] - recall["low"] > 1.1 * (plain["high"] - plain["low"])
-    assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.35
-    assert holds(recall, comments.recall)
+    plan, wider, covered = plan_of(comments, 800), [], 0
+    for seed in range(8):
+        drawn = drawn_by(plan, comments, f"seed {seed}")
+        say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(11))
+        result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:1]))
+        errors, recall = result["label_errors"], figure(result, "recall")
+        assert not errors["enough"]
+        assert errors["confirmed"] == 0
+        assert result["short_of_labels"] == errors["missing"] > 0
+        assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.35
+        plain = figure(result, "recall", "uncorrected")
+        wider.append((recall["high"] - recall["low"]) / (plain["high"] - plain["low"]))
+        covered += holds(recall, comments.recall)
+    assert np.mean(wider) > 1.1
+    assert covered >= 7
 
 
 def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
@@ -208,7 +209,7 @@ def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason
     for each in result["figures"]:
         assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
         assert (each["low"], each["high"]) == (None, None)
-        assert "annotators contradict each other" in each["reason"]
+        assert "annotators disagree so often" in each["reason"]
     assert result["shared_errors"] == []
 
 
@@ -221,7 +222,7 @@ def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
         result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
         for each in result["figures"]:
             assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
-            assert "annotators contradict each other" in each["reason"]
+            assert "annotators disagree so often" in each["reason"]
 
 
 def test_two_labels_by_one_person_are_refused() -> None:
@@ -267,20 +268,10 @@ def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
     assert one["uncorrected"] != other["uncorrected"]
 
 
-def test_a_rule_of_two_mechanisms_is_refused() -> None:
-    comments = make_comments(6000)
-    plan = plan_of(comments, 400)
-    with pytest.raises(AuditError, match="no other rule for several labels"):
-        replace(plan, labels_an_item=3)
-    with pytest.raises(AuditError, match="only labels of flagged and unflagged"):
-        replace(plan, confirmations={"all": ConfirmationRule(negative=0.1, positive=1.0)})
-
-
 def test_a_plan_with_confirmations_is_read_as_it_was_written() -> None:
     plan = plan_of(make_comments(6000), 400)
     again = AuditPlan.from_json(plan.to_json())
     assert (again, again.digest) == (plan, plan.digest)
-    assert "several_labels_share" not in plan.to_json()
 
 
 def test_agreement_of_confirmations_represents_all_labels() -> None:

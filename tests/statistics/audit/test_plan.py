@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from modwatch.common.errors import AuditError
-from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
+from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum, PopulationDay
 from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
 SHARES = st.floats(0, 1)
+RULES = st.builds(ConfirmationRule, negative=SHARES, positive=SHARES)
 OPTIONS = st.dictionaries(
     st.text(max_size=5), st.none() | st.booleans() | st.integers() | SHARES | st.text(max_size=5)
 )
@@ -100,8 +102,7 @@ def plans(draw: st.DrawFn) -> AuditPlan:
         ),
         second_stage_labels=second,
         first_stage_share=draw(st.floats(0.01, 0.99)) if second else 1.0,
-        several_labels_share=draw(SHARES),
-        labels_an_item=draw(st.integers(1, 9)),
+        confirmations=draw(st.dictionaries(st.sampled_from(SIDES), RULES)),
         deadline_days=draw(st.integers(1, 100)),
         options=draw(st.none() | OPTIONS),
     )
@@ -138,9 +139,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "rule": lambda plan: IntervalOptions(level=0.9),
     "second_stage_labels": lambda plan: 61,
     "first_stage_share": lambda plan: 0.4,
-    "several_labels_share": lambda plan: 0.3,
-    "labels_an_item": lambda plan: 3,
-    "confirmations": lambda plan: {},
+    "confirmations": lambda plan: {"flagged": ConfirmationRule(negative=1.0, positive=0.5)},
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
     "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},
@@ -151,15 +150,13 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
 def test_the_digest_changes_with_each_field(name: str) -> None:
     plan = a_plan(second_stage_labels=60, first_stage_share=0.5)
     assert replace(plan, **{name: OTHERS[name](plan)}).digest != plan.digest
-    assert OTHERS.keys() == plan.__dataclass_fields__.keys() - {"seed"}
+    assert OTHERS.keys() == plan.__dataclass_fields__.keys()
 
 
 def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
     plan = a_plan()
     fields = json.loads(plan.to_json())
-    assert fields.pop("format") == 2
-    fields["seed"] = ""  # of format 1 alone
-    fields["confirmations"] = None  # of format 3
+    assert fields.pop("format") == 1
     for record, there in (
         (plan, fields),
         (plan.population[0], fields["population"][0]),
@@ -209,7 +206,6 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
          "no comments would be drawn"),
         ({"population": (a_day(texts=""),)}, "a day has no digest of its texts"),
         ({"public_value": "\ud800"}, "not valid Unicode"),
-        ({"seed": "s"}, "a plan with a seed of its own has no digests of texts"),
         ({"options": {"\ud800": 1}}, "not valid Unicode"),
         ({"options": {"a": "\ud800"}}, "not valid Unicode"),
         ({"population": (a_day(model_version="\ud800"),)}, "not valid Unicode"),
@@ -221,10 +217,8 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
         ({"second_stage_labels": 50, "first_stage_share": 0.5,
           "population": (a_day(flagged=100),), "strata": (a_stratum("flagged", population=100),)},
          "a second stage needs unflagged comments"),
-        ({"several_labels_share": 1.1}, "the share of items with several labels"),
-        ({"several_labels_share": -0.1}, "the share of items with several labels"),
-        ({"labels_an_item": 0}, "labels per item must be"),
-        ({"labels_an_item": 10}, "labels per item must be"),
+        ({"confirmations": {"all": ConfirmationRule(negative=0.1, positive=1.0)}},
+         "only labels of flagged and unflagged"),
         ({"deadline_days": 0}, "the deadline must be at least 1 day"),
     ],
 )  # fmt: skip
@@ -247,8 +241,9 @@ def test_a_second_stage_has_labels_for_each_stratum() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"more": 1}, {"deadline_days": "14"}, {"labels_an_item": 2.0}, {"seed": b"s"}, {"seed": 5},
-     {"labels_an_item": np.int64(2)}, {"first_stage_share": "1.0"},
+    [{"more": 1}, {"deadline_days": "14"}, {"deadline_days": 2.0}, {"seed": "s"},
+     {"deadline_days": np.int64(2)}, {"public_value": b"s"}, {"public_value": 5},
+     {"confirmations": None}, {"first_stage_share": "1.0"},
      {"options": {"bins": float("nan")}}, {"options": {"bins": [8]}}, {"population": [a_day()]}],
 )  # fmt: skip
 def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
@@ -258,7 +253,7 @@ def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
 
 
 def test_whole_numbers_and_floats_are_written_alike() -> None:
-    one, other = (a_plan(first_stage_share=share, several_labels_share=0) for share in (1, 1.0))
+    one, other = (a_plan(first_stage_share=share) for share in (1, 1.0))
     assert one.digest == other.digest
     assert '"first_stage_share":1.0' in one.to_json()
     assert AuditPlan.from_json(one.to_json()) == one
@@ -279,11 +274,10 @@ def test_an_edited_plan_is_refused() -> None:
         edited(lambda fields: fields.update(audit=fields.pop("audit")), sort_keys=False),
         edited(lambda fields: fields.pop("options")),  # has a default
         edited(lambda fields: fields.update(first_stage_share=1)),  # is written 1.0
-        edited(lambda fields: fields.update(format=2.0)),
+        edited(lambda fields: fields.update(format=1.0)),
         edited(lambda fields: fields["rule"].update(level=0.950)).replace("0.95", "0.950"),
         plan.to_json() + "\n",
         " " + plan.to_json(),
-        edited(lambda fields: fields.update(seed="")),
         plan.to_json().replace('"audit":', '"audit":"x","audit":'),
         plan.to_json().replace('"7"', '"\\u0037"'),
     ):
@@ -327,7 +321,7 @@ def test_hostile_types_are_refused_wherever_they_stand(path: tuple[Any, ...]) ->
      '{"format":{}}', '{"format":1,"audit":' + "9" * 5000 + "}"],
 )  # fmt: skip
 def test_garbage_is_no_plan(text: str) -> None:
-    with pytest.raises(AuditError, match=r"not an audit plan|format of the plan is unknown"):
+    with pytest.raises(AuditError, match=r"not an audit plan|format of the plan is not 1"):
         AuditPlan.from_json(text)
 
 
@@ -338,8 +332,8 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
 
 
 def test_another_format_is_refused() -> None:
-    for other in (0, 4, None, "1"):
-        with pytest.raises(AuditError, match="The format of the plan is unknown"):
+    for other in (0, 2, None, "1"):
+        with pytest.raises(AuditError, match="The format of the plan is not 1"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
 
 

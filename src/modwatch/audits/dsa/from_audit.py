@@ -290,15 +290,12 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
 
 def _without_label(result: Mapping[str, Any]) -> list[str]:
     """Return a sentence on the comments whose label the intervals allow to be either."""
-    missing = result.get("missing", {})
-    if "label_errors" in result:
-        missing = {**missing, "disputed": 0}
-    unknown = missing.get("disputed", 0) + missing.get("passed_over", 0)
-    if not unknown:
+    passed_over = result["missing"]["passed_over"]
+    if not passed_over:
         return []
     return [
-        f"Of the others, {missing['disputed']} were disputed and {missing['passed_over']} passed "
-        "over; the confidence intervals allow for both outcomes of each."
+        f"Of the others, {passed_over} were passed over; the confidence intervals allow for both "
+        "outcomes of each."
     ]
 
 
@@ -318,9 +315,9 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
             continue
         recall = "unknown" if row["recall"] is None else f"{row['recall']:.4f}"
         sentences.append(
-            f"At annotator error rates of {row['false_positive']:.4g} for false positives and "
-            f"{row['false_negative']:.4g} for false negatives ({row['source']}), corrected "
-            f"precision is {row['precision']:.4f} and corrected recall {recall}."
+            f"At assumed annotator error rates of {row['false_positive']:.4g} for false positives "
+            f"and {row['false_negative']:.4g} for false negatives, corrected precision is "
+            f"{row['precision']:.4f} and corrected recall {recall}."
         )
     return sentences
 

@@ -32,7 +32,6 @@ def of_plan(plan: AuditPlan) -> Table:
         **_of_confirmations(plan),
         **_of_draw(plan),
     }
-    # Plans of other versions may have unknown options.
     given = sorted(options, key=[*_DESIGN, *sorted(options)].index)
     rows = [*settings.items(), *(_of_option(key, options[key]) for key in given)]
     return Table(
@@ -44,11 +43,6 @@ def of_plan(plan: AuditPlan) -> Table:
 
 def _of_confirmations(plan: AuditPlan) -> dict[str, str]:
     """Return who labels a comment beside the first person."""
-    if plan.confirmations is None:
-        return {
-            "Share of comments with several labels": formatting.rate(plan.several_labels_share),
-            "Labels of each of those": formatting.whole(plan.labels_an_item),
-        }
     if not plan.confirmations:
         return {"Confirmations": "none: labels count as true"}
     words = {"flagged": "flagged", "unflagged": "unflagged"}
@@ -63,8 +57,6 @@ def _of_confirmations(plan: AuditPlan) -> dict[str, str]:
 
 def _of_draw(plan: AuditPlan) -> dict[str, str]:
     """Return where the seed comes from, and who may approve and sign."""
-    if plan.format == 1:
-        return {"Seed of the draw": formatting.name(plan.seed)}
     public = {"Public value in the seed": formatting.name(plan.public_value)}
     return {
         "Seed of the draw": "made of plan, decision log and a random number at the approval",

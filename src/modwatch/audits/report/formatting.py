@@ -205,11 +205,9 @@ def lacking_briefly(estimate: Mapping[str, Any]) -> str:
 
 
 def _needed(estimate: Mapping[str, Any]) -> str:
-    """Return the labels that would suffice; earlier versions did not store their side."""
-    needed, side = estimate.get("labels_needed"), estimate.get("labels_needed_side")
-    if not needed:
-        return ""
-    return f"about {needed:,} labels" + (f" of {side} comments" if side else "")
+    """Return the labels that would suffice."""
+    needed = estimate.get("labels_needed")
+    return f"about {needed:,} labels of {estimate['labels_needed_side']} comments" if needed else ""
 
 
 def score(value: float) -> str:

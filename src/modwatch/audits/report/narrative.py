@@ -106,23 +106,19 @@ def _without_label(plan: AuditPlan, result: Result) -> list[str]:
         f"{formatting.noun(missing, 'drawn comment')} of {result['drawn']:,} "
         f"{'has' if missing == 1 else 'have'} no final label"
     )
-    if "missing" not in result:
-        return [f"{sentence}."]
     why = {
-        "disputed": _disputed(result),
+        "disputed": "disputed by two people, without a third (both labels count)",
         "passed_over": "passed over or escalated",
         "not_reached": "not reached before the end, in the random order of the draw",
     }
     parts = [f"{result['missing'][name]:,} {text}" for name, text in why.items()
              if result["missing"][name]]  # fmt: skip
     sentence += f": {', '.join(parts)}."
-    disputed = 0 if "label_errors" in result else result["missing"]["disputed"]
-    unknown = disputed + result["missing"]["passed_over"]
+    unknown = result["missing"]["passed_over"]
     if unknown:
-        kinds = "passed over" if "label_errors" in result else "disputed or passed over"
         sentence += (
-            f" The intervals allow for both outcomes of the {unknown:,} that were {kinds}, because "
-            "these may be the difficult ones."
+            f" The intervals allow for both outcomes of the {unknown:,} that were passed over, "
+            "because these may be the difficult ones."
         )
         recall = of_metric(result["figures"], "recall")
         if recall.get("low_if_random") is not None:
@@ -131,12 +127,6 @@ def _without_label(plan: AuditPlan, result: Result) -> list[str]:
                 f"{formatting.if_random(recall, plan.rule)}."
             )
     return [sentence]
-
-
-def _disputed(result: Result) -> str:
-    if "label_errors" in result:
-        return "disputed by two people, without a third (both labels count)"
-    return "disputed and not settled"
 
 
 def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
@@ -260,27 +250,12 @@ def _of_annotators(result: Result) -> list[str]:
 def _of_labels(result: Result, chain: Sequence[Event]) -> list[str]:
     limits_ = []
     missing = result["drawn"] - result["labelled"]
-    if missing and "label_errors" in result:
+    if missing:
         limits_.append(
             "Comments that were passed over or escalated and have no label may be the difficult "
-            "ones: each end of an interval takes for them the label that moves it outwards. "
+            "ones: each end of an interval assumes the label that moves it outwards. "
             "Comments that the labelling did not reach are a random part of the sample, because "
             "the order of the draw is random, and only widen the intervals."
-        )
-    elif missing and "missing" in result:
-        limits_.append(
-            "Comments without a final label: those that were disputed or passed over may be the "
-            "difficult ones. Each end of an interval takes for them the label that moves it "
-            "outwards; the values leave them out. Comments that the labelling did not reach are a "
-            "random part of the sample, because the order of the draw is random, and only widen "
-            "the intervals."
-        )
-    elif missing:
-        limits_.append(
-            f"{formatting.noun(missing, 'drawn comment')} of {result['drawn']:,} "
-            f"{'has' if missing == 1 else 'have'} no final label: labels missing at the deadline, "
-            "or unresolved disagreement. The estimates assume that they are missing at random "
-            "within their range of scores; difficult comments may not be."
         )
     notes = [event.note for event in chain if event.action == "labelled" and event.note]
     limits_ += [f"Note on the labelling: “{formatting.name(note)}”." for note in notes]

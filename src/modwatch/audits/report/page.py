@@ -114,6 +114,6 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str
         ("Model version", formatting.name(result["model_version"])),
         ("Threshold", formatting.decision(result["threshold"])),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
-        ("Four eyes", "" if result.get("four_eyes", True) else ONE_PERSON),
+        ("Four eyes", "" if result["four_eyes"] else ONE_PERSON),
     ]
     return [(term, text) for term, text in facts if text]

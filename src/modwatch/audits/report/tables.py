@@ -115,15 +115,13 @@ def of_domains(result: Result, interval: IntervalOptions) -> list[Table]:
 def of_labelling(result: Result) -> Table:
     """Return the numbers of comments, labels and annotators."""
     missing = result["drawn"] - result["labelled"]
-    why = result.get("missing", {})
     reasons = [
-        (f"– – {text}", why[name])
+        (f"– – {text}", result["missing"][name])
         for name, text in (
             ("disputed", "disputed, and not settled by a lead"),
             ("passed_over", "passed over or escalated, and not labelled"),
             ("not_reached", "not reached, in the order of the draw"),
         )
-        if name in why
     ]
     flagged, comments = result["flagged"], result["comments"]
     rows = (
@@ -151,7 +149,6 @@ def of_agreement(result: Result) -> Table:
     names = {
         "observed": "Observed agreement",
         "cohen_kappa": "Cohen's κ (1: full agreement, 0: chance)",
-        "krippendorff_alpha": "Krippendorff's α (1: full agreement, 0: chance)",
     }
     rows = []
     for each in result["agreement"]:
@@ -166,7 +163,7 @@ def of_agreement(result: Result) -> Table:
         rows.append((name, value, ends, formatting.whole(each["n"])))
     return Table(
         caption="Agreement between annotators who labelled the same comment independently"
-        + (", weighted to represent all labels" if "label_errors" in result else ""),
+        ", weighted to represent all labels",
         columns=("Measure", "Value", "95\u00a0% confidence interval", "Comments"),
         rows=tuple(rows),
         numbers=frozenset({1, 3}),
@@ -267,7 +264,6 @@ def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
     impossible = "the labels contradict such error rates"
     rows = tuple(
         (
-            row["source"].capitalize(),
             formatting.rate(row["false_positive"]),
             formatting.rate(row["false_negative"]),
             *(
@@ -279,13 +275,12 @@ def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
         for row in result["sensitivity"]
     )
     return Table(
-        caption="Estimates corrected for annotator errors at these rates",
+        caption="Estimates corrected for annotator errors at assumed rates",
         columns=(
-            "Error rates", "False positives", "False negatives",
-            *map(title, _CORRECTED_METRICS), "Remark",
+            "False positives", "False negatives", *map(title, _CORRECTED_METRICS), "Remark",
         ),
         rows=rows,
-        numbers=frozenset(range(1, 6)),
+        numbers=frozenset(range(1, 5)),
     )  # fmt: skip
 
 

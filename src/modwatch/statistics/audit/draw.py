@@ -195,51 +195,34 @@ def strata_of(plan: AuditPlan, part: Scored) -> Ints:
 
 
 def keys_of(
-    plan: AuditPlan, day: date, comment_ids: Sequence[str], seed: str = ""
+    plan: AuditPlan, day: date, comment_ids: Sequence[str], seed: str
 ) -> NDArray[np.uint64]:
-    """Return the random number (n,) of each comment.
+    """Return the random number (n,) of each comment; AuditError for an empty seed.
 
-    `seed` is that of `seeds.seed_of`; plans of format 1 have their own. AuditError without one.
+    The seed is made when the plan is approved.
     """
-    salt = plan.seed or seed
-    if not salt:
+    if not seed:
         raise AuditError(f"audit {plan.audit!r} has no seed before its plan is approved")
-    return random_keys(list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=salt)
-
-
-def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
-    """Return how many people label a drawn comment, by the lower half of its key.
-
-    One, if the plan has confirmations: the first label decides about further ones.
-    """
-    if plan.confirmations is not None:
-        return 1
-    several = (drawn.key & 0xFFFFFFFF) / 2**32 < plan.several_labels_share
-    return plan.labels_an_item if several else 1
+    return random_keys(list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=seed)
 
 
 def labels_demanded(plan: AuditPlan, drawn: DrawnComment, labels: Sequence[HasLabel]) -> int:
-    """Return how many people label a drawn comment, given the labels so far, oldest first.
+    """Return how many people must label a drawn comment, given the labels so far, oldest first.
 
-    With confirmations: one; two if the first label is one that is confirmed; three if these differ.
+    One; two if the plan confirms the first label; three if these two differ.
     """
-    if plan.confirmations is None:
-        return labels_wanted(plan, drawn)
-    said = [each.label for each in labels]
-    if len(said) > 1:
-        return MOST_LABELS if said[0] != said[1] else 2
-    return 2 if {*said} & {*plan.confirms(drawn.stratum, drawn.key)} else 1
+    given = [label.label for label in labels]
+    if len(given) > 1:
+        return MOST_LABELS if given[0] != given[1] else 2
+    return 2 if {*given} & {*plan.confirms(drawn.stratum, drawn.key)} else 1
 
 
-def draw(
-    plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int], seed: str = ""
-) -> Drawn:
+def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int], seed: str) -> Drawn:
     """Return the comments with the smallest keys of each stratum, in the order of their keys.
 
     `labels` (H,) is the number per stratum, including earlier stages; for `seed` see `keys_of`.
     Memory is bounded by the sample and one batch, and 32 bytes per comment of a plan without a
-    threshold. AuditError when the stream differs from the
-    population of the plan.
+    threshold. AuditError when the stream differs from the population of the plan.
     """
     pools = [_Smallest(size) for size in labels]
     seen = _StreamCounts(plan)

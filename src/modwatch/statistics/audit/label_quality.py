@@ -1,23 +1,17 @@
-"""What a result says of its labels: agreement and error rates of the annotators, and what if."""
+"""The part of a result on its labels: agreement and error rates of the annotators, sensitivity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from typing import Any
 
 import numpy as np
 
-from modwatch.statistics.agreement import (
-    annotator_error_rate,
-    cohen_kappa,
-    krippendorff_alpha,
-    observed_agreement,
-)
+from modwatch.statistics.agreement import cohen_kappa, observed_agreement
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.estimates import Estimate
 from modwatch.statistics.audit.imputation import LabelErrors
-from modwatch.statistics.audit.labels import AuditLabel, Key, blind_labels, in_order, key_of
+from modwatch.statistics.audit.labels import AuditLabel, blind_labels, in_order, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.sensitivity import corrected
 from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
@@ -63,20 +57,6 @@ def error_rates(
     }
 
 
-def _time_order(label: AuditLabel) -> tuple[str, date, str, str]:
-    return label.decided_at, label.day, label.comment_id, label.labeller
-
-
-def _pairs(labels: Sequence[AuditLabel]) -> Floats:
-    """Return comment index, first and second label (n, 3) of each comment with two labels."""
-    by_comment: dict[Key, list[int]] = {}
-    for each in sorted(labels, key=_time_order):
-        if each.action != "adjudicate":
-            by_comment.setdefault(key_of(each), []).append(each.label)
-    pairs = [(number, *of[:2]) for number, of in enumerate(by_comment.values()) if len(of) > 1]
-    return np.array(pairs, dtype=np.float64).reshape(-1, 3)
-
-
 def agreement(
     plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
 ) -> list[Section]:
@@ -85,23 +65,13 @@ def agreement(
     Confirmations are drawn where labels matter or surprise: weighted by their probability, they
     represent all labels of the sample.
     """
-    if plan.confirmations:
-        first, second, probability = _confirmed(plan, drawn, labels)
-        weight = 1 / probability
-        estimates = {
-            "observed": observed_agreement(first, second, sample_weight=weight),
-            "cohen_kappa": cohen_kappa(first, second, sample_weight=weight),
-        }
-    else:
-        pairs = _pairs(labels)
-        units = np.repeat(pairs[:, 0], 2)
-        estimates = {
-            "observed": observed_agreement(pairs[:, 1], pairs[:, 2]),
-            "krippendorff_alpha": krippendorff_alpha(
-                units, pairs[:, 1:].ravel(), rng=np.random.default_rng(0)
-            ),
-        }
-    return [{"metric": name} | asdict(each) for name, each in estimates.items()]
+    first, second, probability = _confirmed(plan, drawn, labels)
+    weight = 1 / probability
+    estimates = {
+        "observed": observed_agreement(first, second, sample_weight=weight),
+        "cohen_kappa": cohen_kappa(first, second, sample_weight=weight),
+    }
+    return [{"metric": name} | asdict(estimate) for name, estimate in estimates.items()]
 
 
 def _confirmed(
@@ -109,43 +79,26 @@ def _confirmed(
 ) -> tuple[Floats, Floats, Floats]:
     """Return first and second label (n,) of confirmed comments, and the probability of the second.
 
-    Without the labels that the plan does not confirm, which `verify` tells.
+    Labels that the plan does not confirm are left out; `verify` reports them.
     """
-    said, rows = blind_labels(labels), []
-    for each in drawn:
-        mine = said.get(key_of(each), [])
-        rule = (plan.confirmations or {}).get(plan.strata[each.stratum].side)
+    given, rows = blind_labels(labels), []
+    for comment in drawn:
+        mine = given.get(key_of(comment), [])
+        rule = plan.confirmations.get(plan.strata[comment.stratum].side)
         if len(mine) > 1 and rule is not None and rule.by_label[mine[0]] > 0:
             rows.append((*mine[:2], rule.by_label[mine[0]]))
     first, second, probability = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return first, second, probability
 
 
-def sensitivity(
-    estimates: Mapping[str, Estimate],
-    plan: AuditPlan,
-    labels: Sequence[AuditLabel],
-    *,
-    measured: bool,
-) -> list[Section]:
-    """Return the metrics corrected for assumed annotator error rates.
-
-    The first format of results had a row for `measured` ones, too: half of the disagreement of all
-    pairs, whatever their stratum. Pairs are drawn where positives are likely, so it overstated the
-    errors.
-    """
+def sensitivity(estimates: Mapping[str, Estimate], plan: AuditPlan) -> list[Section]:
+    """Return the metrics corrected for assumed annotator error rates."""
     precision = estimates["precision"].value
     missed = estimates["prevalence_unflagged"].value
     if precision is None or missed is None:
         return []
     flagged = sum(day.flagged for day in plan.population)
     comments = (flagged, sum(day.comments for day in plan.population) - flagged)
-    errors = list(ASSUMED_ERRORS)
-    if measured:
-        pairs = _pairs(labels)
-        rate = annotator_error_rate(pairs[:, 1], pairs[:, 2]).value
-        errors[:0] = [] if rate is None else [(rate, rate)]
     recall = estimates["recall"].value
-    rows = corrected(precision, missed, comments, errors=errors, recall=recall)
-    sources = ["measured"] * (len(errors) - len(ASSUMED_ERRORS)) + ["assumed"] * len(ASSUMED_ERRORS)
-    return [{"source": source} | asdict(row) for source, row in zip(sources, rows, strict=True)]
+    rows = corrected(precision, missed, comments, errors=ASSUMED_ERRORS, recall=recall)
+    return [asdict(row) for row in rows]

@@ -9,8 +9,7 @@ from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment
 
 #: Actions of a labeller; an adjudication overrides all labels. `correct` is the label of a person
-#: who replaced their own one, not knowing those of others; with plans up to format 2 that counts as
-#: an adjudication.
+#: who replaced their own one, without knowing those of others.
 ACTIONS = ("label", "correct", "adjudicate")
 
 #: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
@@ -60,13 +59,10 @@ def labelled(labels: Iterable[AuditLabel]) -> int:
     return len({key_of(label) for label in labels})
 
 
-def final_labels(
-    drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel], *, majority: bool = False
-) -> dict[Key, int]:
-    """Return the final label of each comment that has one.
+def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) -> dict[Key, int]:
+    """Return the final label of each comment that has one: the adjudicator's, or the majority's.
 
-    It is the adjudicator's, or the one that all labellers gave, or with `majority` most of them.
-    Comments with unresolved disagreement have none.
+    Comments with a tie have none.
 
     Raises:
         AuditError: a label of a comment that was not drawn, two labels by one person on a comment,
@@ -80,7 +76,7 @@ def final_labels(
         _reject(label.action not in ACTIONS, label, f"has the action {label.action!r}")
         _reject(label.label not in (0, 1), label, "is neither 0 nor 1")
         by_comment[key].append(label)
-    found = ((key, _final(each, majority)) for key, each in by_comment.items())
+    found = ((key, _final(mine)) for key, mine in by_comment.items())
     return {key: final for key, final in found if final is not None}
 
 
@@ -121,20 +117,17 @@ class Unlabelled:
 
 
 def unlabelled(
-    samples: Sequence[Sequence[DrawnComment]],
-    labels: Iterable[AuditLabel],
-    *,
-    majority: bool = False,
+    samples: Sequence[Sequence[DrawnComment]], labels: Iterable[AuditLabel]
 ) -> Unlabelled:
-    """Return the comments without a final label; for `majority` see `final_labels`.
+    """Return the comments without a final label.
 
     `samples` are those of the stages, each including the one before, in the order of the draw,
     which is random and the order of labelling. So the comments after the last labelled one of a
     stage are a random part of it, and those before it are not.
     """
-    said = list(labels)
-    seen = {key_of(label) for label in said}
-    final = final_labels(samples[-1], said, majority=majority)
+    given = list(labels)
+    seen = {key_of(label) for label in given}
+    final = final_labels(samples[-1], given)
     passed_over, not_reached = set[Key](), set[Key]()
     earlier = set[Key]()
     for sample in samples:
@@ -179,8 +172,8 @@ def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]
     return known & {key_of(each) for each in before ^ after}
 
 
-def _final(labels: Sequence[AuditLabel], majority: bool) -> int | None:
-    """Return the final label, or None while people disagree."""
+def _final(labels: Sequence[AuditLabel]) -> int | None:
+    """Return the final label, or None for a tie."""
     settled = [each for each in labels if each.action == "adjudicate"]
     first = [each for each in labels if each.action != "adjudicate"]
     people = set[str]()
@@ -190,10 +183,8 @@ def _final(labels: Sequence[AuditLabel], majority: bool) -> int | None:
     _reject(len(settled) > 1, labels[-1], "is adjudicated twice")
     if settled:
         return settled[0].label
-    if majority:
-        excess = sum(1 if each.label else -1 for each in first)
-        return None if not excess else int(excess > 0)
-    return first[0].label if len({each.label for each in first}) == 1 else None
+    excess = sum(1 if each.label else -1 for each in first)
+    return None if not excess else int(excess > 0)
 
 
 def _reject(wrong: bool, label: AuditLabel, why: str) -> None:

@@ -22,16 +22,8 @@ from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
-#: Formats of the document; others are rejected. A plan of format 1 has its seed in itself, says
-#: nothing of texts or recalibrated scores, and does not demand four eyes. Up to format 2 a share of
-#: the comments is labelled by several people, and labels count as true.
-FORMATS = (1, 2, 3)
-
-#: Fields of a plan that format 1 does not have, and the one that only format 1 has.
-_LATER_THAN_1, _ONLY_1 = ("four_eyes", "public_value"), "seed"
-
-#: Fields that only formats before 3 have, with the only values that format 3 may have.
-_UP_TO_2 = {"several_labels_share": 0.2, "labels_an_item": 2}
+#: Format of the document; others are rejected.
+FORMAT = 1
 
 SIDES = ("flagged", "unflagged")
 
@@ -62,9 +54,8 @@ class PopulationDay:
     threshold: float | None
     #: SHA-256 over id, score and decision of all comments in any order; see `draw.day_digest`.
     digest: str
-    #: SHA-256 over id and texts of all comments in any order; see `draw.texts_digest`. Empty in
-    #: format 1.
-    texts: str = ""
+    #: SHA-256 over id and texts of all comments in any order; see `draw.texts_digest`.
+    texts: str
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -103,20 +94,13 @@ class AuditPlan:
     population: tuple[PopulationDay, ...]
     #: Flagged strata first, each side by ascending score.
     strata: tuple[PlannedStratum, ...]
-    #: Seed of the draw of plans of format 1; empty in later ones, whose seed nobody knows before
-    #: the approval: see `seeds`.
-    seed: str = ""
     rule: IntervalOptions = field(default_factory=IntervalOptions)
     #: Labels of the second stage; 0 for a single-stage audit.
     second_stage_labels: int = 0
     #: Fixed weight in (0, 1] of the first stage in the estimate.
     first_stage_share: float = 1.0
-    #: By side: which first labels further people confirm; empty: none. None up to format 2.
-    confirmations: Mapping[str, ConfirmationRule] | None = None
-    #: Up to format 2: share in [0, 1] of the items that several people label independently.
-    several_labels_share: float = 0.2
-    #: Up to format 2: number of people who label each of those.
-    labels_an_item: int = 2
+    #: By side: the first labels that other people confirm. Empty: labels count as true.
+    confirmations: Mapping[str, ConfirmationRule] = field(default_factory=dict)
     #: Days until the labelling ends without the labels that are missing.
     deadline_days: int = 14
     #: Options of the design, from `design.DesignOptions`.
@@ -139,15 +123,8 @@ class AuditPlan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
-    def format(self) -> int:
-        """The format of the document."""
-        if self.seed:
-            return 1
-        return 2 if self.confirmations is None else 3
-
-    @property
     def missing_days(self) -> tuple[date, ...]:
-        """Days of the period without any score, of which the audit says nothing."""
+        """Days of the period without scores, which the audit does not cover."""
         return tuple(day.day for day in self.population if not day.comments)
 
     @property
@@ -176,8 +153,8 @@ class AuditPlan:
         return 2 if self.second_stage_labels else 1
 
     def confirms(self, stratum: int, key: int) -> tuple[int, ...]:
-        """Return which first labels of a comment further people confirm, by its random number."""
-        rule = (self.confirmations or {}).get(self.strata[stratum].side)
+        """Return which first labels of a comment other people confirm, by its random number."""
+        rule = self.confirmations.get(self.strata[stratum].side)
         return rule.confirmed(key) if rule else ()
 
     def edges(self, side: str) -> Strata:
@@ -195,18 +172,7 @@ class AuditPlan:
 
     def to_json(self) -> str:
         """Return the canonical document: sorted keys, no whitespace, dates in ISO 8601."""
-        fields = _plans.dump_python(self, mode="json") | {"format": self.format}
-        if self.format == 1:
-            for name in _LATER_THAN_1:
-                del fields[name]
-            for day in fields["population"]:
-                del day["texts"]
-            if not self.calibrations:  # as in those of versions before 0.5
-                del fields["calibrations"]
-        else:
-            del fields[_ONLY_1]
-        for name in _UP_TO_2 if self.format > 2 else ("confirmations",):
-            del fields[name]
+        fields = _plans.dump_python(self, mode="json") | {"format": FORMAT}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -218,14 +184,14 @@ class AuditPlan:
         """
         try:
             fields = json.loads(text)
-            known = fields.pop("format") in FORMATS
+            known = fields.pop("format") == FORMAT
             plan = _plans.validate_json(json.dumps(fields)) if known else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
             raise AuditError(f"The file is not an audit plan ({type(exc).__name__}).") from None
         except DesignError as exc:
             raise AuditError(f"The file is not an audit plan: {exc}") from None
         if plan is None:
-            raise AuditError("The format of the plan is unknown to this version of Modwatch.")
+            raise AuditError(f"The format of the plan is not {FORMAT}.")
         if plan.to_json() != text:
             raise AuditError("The plan is not in canonical form: it was edited or reformatted.")
         return plan
@@ -301,7 +267,7 @@ def _period_problems(plan: AuditPlan) -> Iterator[str]:
     versions = {(day.model_version, day.threshold) for day in plan.population if day.comments}
     if len(versions) > 1:
         yield "the model or its threshold changed within the period; audit each part separately"
-    if plan.format > 1 and any(day.comments and not day.texts for day in plan.population):
+    if any(day.comments and not day.texts for day in plan.population):
         yield "a day has no digest of its texts"
     thresholds = [day.threshold for day in plan.population if day.threshold is not None]
     if any(not 0 <= threshold <= 1 for threshold in thresholds):
@@ -344,31 +310,21 @@ def _is_contiguous(strata: list[PlannedStratum]) -> bool:
 
 def _option_problems(plan: AuditPlan) -> Iterator[str]:
     """Yield problems of the texts, the stages, the labels and the deadline."""
-    texts = [plan.seed, plan.public_value, *(day.texts for day in plan.population)]
+    texts = [plan.public_value, *(day.texts for day in plan.population)]
     texts += [*(plan.options or {}), *map(str, (plan.options or {}).values())]
     texts += [each.source for each in plan.calibrations.values()]
     try:
         "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
     except UnicodeEncodeError:
         yield "a text is not valid Unicode: it contains a lone surrogate"
-    later = [plan.public_value, *(day.texts for day in plan.population)]
-    if plan.format == 1 and (any(later) or not plan.four_eyes):
-        yield "a plan with a seed of its own has no digests of texts, public value or other rules"
     share, second = plan.first_stage_share, plan.second_stage_labels
     if not (0 < share < 1 if second else share == 1):
         yield "the share of the first stage must be in (0, 1), or 1 without a second stage"
     least = max(_LEAST_STAGE, MINIMUM * len(plan.of_side("unflagged")))
     if second and (second < least or not plan.of_side("unflagged")):
         yield f"a second stage needs unflagged comments and at least {least} labels"
-    if not 0 <= plan.several_labels_share <= 1:
-        yield "the share of items with several labels must be in [0, 1]"
-    if not 1 <= plan.labels_an_item <= 9:
-        yield "labels per item must be from 1 to 9"
-    if plan.confirmations is not None:
-        if plan.format == 1 or any(getattr(plan, name) != _UP_TO_2[name] for name in _UP_TO_2):
-            yield "a plan with confirmations has no other rule for several labels"
-        if not {*plan.confirmations} <= {*SIDES}:
-            yield "only labels of flagged and unflagged comments can be confirmed"
+    if not {*plan.confirmations} <= {*SIDES}:
+        yield "only labels of flagged and unflagged comments can be confirmed"
     if not {*plan.calibrations} <= {*SIDES}:
         yield "only flagged and unflagged scores can be recalibrated"
     if any(not 0 <= each.positives <= each.labels for each in plan.calibrations.values()):

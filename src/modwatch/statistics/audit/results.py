@@ -37,23 +37,17 @@ from modwatch.statistics.audit.stratified import WeightedCounts
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
 
-#: Format of the document. The first had no bounds, left comments without a final label out of every
-#: interval, and corrected for the disagreement of annotators as if both erred alike. Up to the
-#: second, labels counted as true: it is still that of plans without confirmations.
-FORMAT, UNCORRECTED = 3, 2
+#: Format of the document.
+FORMAT = 1
 
-#: Metrics and fields of an estimate in the first format.
-_FIRST_METRICS = ("prevalence_unflagged", "precision", "recall", "f1", "accuracy", "prevalence")
 #: Metrics of each value of a column.
 _DOMAIN_METRICS = ("prevalence_unflagged", "precision", "recall", "accuracy")
 #: Metrics with a band for shared errors.
 _SHARED_METRICS = ("recall", "precision", "prevalence_unflagged", "accuracy", "prevalence")
 
-_LATER_FIELDS = ("bound", "all_labelled", "low_if_random", "high_if_random")
-
 #: Why labels of annotators who hardly do better than chance give no estimate.
 _USELESS = (
-    "the annotators contradict each other so often that their labels tell too little; clarify the "
+    "the annotators disagree so often that their labels carry too little information; clarify the "
     "guidelines and plan another audit"
 )
 
@@ -72,13 +66,8 @@ class Evidence:
     labels: Sequence[AuditLabel]
 
 
-def format_of(plan: AuditPlan) -> int:
-    """Return the format of the result of a plan."""
-    return FORMAT if plan.confirmations else UNCORRECTED
-
-
-def computed(evidence: Evidence, *, form: int | None = None) -> Document:
-    """Return the result of the audit in a format, by default the latest for its plan.
+def computed(evidence: Evidence) -> Document:
+    """Return the result of the audit.
 
     `short_of_labels` counts comments whose final label comes from fewer people than planned, such
     as when the labelling was stopped; adjudicated comments are not counted. `missing` counts those
@@ -89,19 +78,17 @@ def computed(evidence: Evidence, *, form: int | None = None) -> Document:
     those that take the final labels for true. `label_errors` counts the confirmations and
     estimates the error rates; `shared_errors` are the intervals if some errors were shared.
     """
-    made = _Estimation.of(evidence, form or format_of(evidence.plan))
+    made = _Estimation.from_evidence(evidence)
     plan, plain = evidence.plan, made.plain(made.whole)
     estimates = made.reported(made.whole) if made.errors else plain
     by_metric = {estimate.metric: estimate for estimate in plain}
     document = _counts(made) | {
-        "figures": [made.figure(each) for each in estimates if _told(each, made.form)],
+        "figures": [asdict(estimate) for estimate in estimates],
         "strata": _by_stratum(plan, made.drawn, made.final),
         "domains": _by_domain(made),
         "agreement": agreement(plan, made.drawn, evidence.labels),
-        "sensitivity": sensitivity(
-            by_metric, plan, evidence.labels, measured=made.form < UNCORRECTED
-        ),
-        # Of the error of sampling alone: people would err about a random sample, too.
+        "sensitivity": sensitivity(by_metric, plan),
+        # Of the sampling error alone: a random sample would have annotator errors, too.
         "random_labels": _random_labels(
             by_metric["prevalence_unflagged"],
             sum(plan.strata[n].population for n in plan.of_side("unflagged")),
@@ -110,7 +97,7 @@ def computed(evidence: Evidence, *, form: int | None = None) -> Document:
     if made.errors is None:
         return document
     return document | {
-        "uncorrected": [made.figure(each) for each in plain],
+        "uncorrected": [asdict(estimate) for estimate in plain],
         "label_errors": error_rates(plan, made.drawn, evidence.labels, made.errors),
         "shared_errors": _shared_errors(made, made.errors, estimates),
     }
@@ -130,7 +117,6 @@ class _Estimation:
     """What every metric of a result is estimated from, for all comments or a part of them."""
 
     evidence: Evidence
-    form: int
     #: Drawn comments with a final label, and why the others have none.
     final: Mapping[Key, int]
     missing: Unlabelled
@@ -138,15 +124,13 @@ class _Estimation:
     errors: LabelErrors | None
 
     @classmethod
-    def of(cls, evidence: Evidence, form: int) -> "_Estimation":
-        plan, drawn = evidence.plan, evidence.samples[-1]
-        majority = plan.confirmations is not None
+    def from_evidence(cls, evidence: Evidence) -> "_Estimation":
+        drawn = evidence.samples[-1]
         return cls(
             evidence=evidence,
-            form=form,
-            final=final_labels(drawn, evidence.labels, majority=majority),
-            missing=unlabelled(evidence.samples, evidence.labels, majority=majority),
-            errors=label_errors(plan, drawn, evidence.labels) if form >= FORMAT else None,
+            final=final_labels(drawn, evidence.labels),
+            missing=unlabelled(evidence.samples, evidence.labels),
+            errors=label_errors(evidence.plan, drawn, evidence.labels),
         )
 
     @property
@@ -160,18 +144,11 @@ class _Estimation:
         strata = enumerate(self.evidence.plan.strata)
         return _Part(population={n: each.population for n, each in strata}, drawn=self.drawn)
 
-    def figure(self, estimate: Estimate) -> Document:
-        """Return an estimate as the document has it."""
-        figure = asdict(estimate)
-        if self.form < UNCORRECTED:
-            ends = {"low": None, "high": None} if estimate.value is None else {}
-            return {k: v for k, v in figure.items() if k not in _LATER_FIELDS} | ends
-        return figure
-
     def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
         """Return metrics that take the final labels for true."""
-        unknown = self.missing.unknown if self.form >= UNCORRECTED else frozenset()
-        made = estimator(self.evidence, self.final, part.population, part.drawn, unknown, self.form)
+        made = estimator(
+            self.evidence, self.final, part.population, part.drawn, self.missing.unknown
+        )
         return made.estimates(metrics)
 
     def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
@@ -205,7 +182,8 @@ def _without_value(estimate: Estimate) -> Estimate:
 def _counts(made: _Estimation) -> Document:
     """Return what was audited, and how many comments were drawn and labelled."""
     evidence, plan, missing = made.evidence, made.evidence.plan, made.missing
-    counts: Document = {
+    return {
+        "format": FORMAT,
         "audit": plan.audit,
         "plan": plan.digest,
         "first_day": plan.first.isoformat(),
@@ -220,22 +198,14 @@ def _counts(made: _Estimation) -> Document:
         "stages": len(evidence.samples),
         "stages_planned": plan.stages,
         "decisions": len(evidence.labels),
-        "labellers": len({each.labeller for each in evidence.labels}),
-    }
-    if plan.format > 1:
-        counts["four_eyes"] = plan.four_eyes
-    if made.form >= UNCORRECTED:
-        counts["format"] = made.form
-        counts["missing"] = {
+        "labellers": len({label.labeller for label in evidence.labels}),
+        "four_eyes": plan.four_eyes,
+        "missing": {
             "disputed": len(missing.disputed),
             "passed_over": len(missing.passed_over),
             "not_reached": len(missing.not_reached),
-        }
-    return counts
-
-
-def _told(estimate: Estimate, form: int) -> bool:
-    return form >= UNCORRECTED or estimate.metric in _FIRST_METRICS
+        },
+    }
 
 
 def to_json(document: Document) -> bytes:
@@ -250,7 +220,6 @@ def estimator(
     population: Mapping[int, int],
     drawn: Sequence[DrawnComment],
     unknown: Collection[Key] = (),
-    form: int = FORMAT,
 ) -> AuditEstimator:
     """Return the estimator of the labels of `drawn`, or of draws (R,) of each.
 
@@ -279,25 +248,20 @@ def estimator(
         comments=(comments[0], comments[1]),
         options=plan.rule,
         extremes=extremes,
-        whole=form >= UNCORRECTED,
     )
 
 
 def _short_of_labels(
     plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
 ) -> int:
-    """Return how many comments with a label have fewer than planned, and no adjudication.
-
-    Up to format 2 of the plan, comments whose labels disagree do not count.
-    """
+    """Return how many comments with a label have fewer than planned, and no adjudication."""
     given = in_order(labels)
-    final = final_labels(drawn, labels) if plan.confirmations is None else given
-    counting = [each for each in drawn if key_of(each) in final]
-    of = [(each, given[key_of(each)]) for each in counting]
+    rows = [(comment, given.get(key_of(comment), [])) for comment in drawn]
     return sum(
-        len(mine) < labels_demanded(plan, each, mine)
-        for each, mine in of
-        if all(one.action != "adjudicate" for one in mine)
+        bool(mine)
+        and len(mine) < labels_demanded(plan, comment, mine)
+        and all(label.action != "adjudicate" for label in mine)
+        for comment, mine in rows
     )
 
 
@@ -338,7 +302,7 @@ def _by_domain(made: _Estimation) -> list[Document]:
                 "column": column,
                 "value": value,
                 "comments": sum(population.values()),
-                "figures": [made.figure(each) for each in made.reported(part, _DOMAIN_METRICS)],
+                "figures": [asdict(each) for each in made.reported(part, _DOMAIN_METRICS)],
             }
         )
     return rows

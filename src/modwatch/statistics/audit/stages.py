@@ -72,8 +72,7 @@ def second_stage(
     more = min(plan.second_stage_labels, int(rest.sum()))
     if not more:
         return sizes
-    majority = plan.confirmations is not None
-    by_stratum = _labels_by_stratum(drawn, final_labels(drawn, labels, majority=majority))
+    by_stratum = _labels_by_stratum(drawn, final_labels(drawn, labels))
     if all(by_stratum[number] for number in numbers):
         # Comments that were drawn but not labelled cannot be drawn again, and are left out.
         population = {
