@@ -27,7 +27,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.common.connections import listen
 from modwatch.review import people, queue
-from modwatch.review.console.server import server
+from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade

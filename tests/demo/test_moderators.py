@@ -34,7 +34,7 @@ from modwatch.demo.moderators import (
 from modwatch.demo.run import run_demo
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline.audit import open_audit
-from modwatch.review.console.server import server
+from modwatch.review.console.app import server
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import authenticate
 from modwatch.review.quality_control.comparisons import day_answers

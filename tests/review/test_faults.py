@@ -18,7 +18,7 @@ from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.connections import listen
 from modwatch.review import people, queue
-from modwatch.review.console.server import server
+from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade
@@ -38,7 +38,7 @@ _SHIFT = 500
 CONSOLE = """
 import os, sys
 from modwatch.review.console.app import create_app
-from modwatch.review.console.server import listen
+from modwatch.review.console.app import listen
 from modwatch.review.database import connect
 import uvicorn
 

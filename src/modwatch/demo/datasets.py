@@ -14,7 +14,7 @@ from modwatch.data.sources.community import Community
 from modwatch.data.sources.community.metadata import comment_ids
 from modwatch.data.sources.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
-from modwatch.review.ratings import Ratings
+from modwatch.review.simulated import Ratings
 
 #: A Monday; fixed, so that all runs of a demo have the same comments and days. Which comments are
 #: reviewed at random differs, as the salt of the sampling does.

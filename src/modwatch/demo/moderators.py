@@ -10,8 +10,7 @@ from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts
 from modwatch.review.queue.lanes import Lanes
-from modwatch.review.ratings import Ratings
-from modwatch.review.simulated import SimulatedModerator, work
+from modwatch.review.simulated import Ratings, SimulatedModerator, work
 from modwatch.review.tables import review_item
 
 #: Pseudonym, false-positive rate and false-negative rate.

@@ -36,7 +36,7 @@ def serve(
     embedded PostgreSQL is started again when it dies. `came` is from `signals_held`: the console
     ends at once if a signal came before it was ready.
     """
-    from modwatch.review.console.server import serve as serve_console
+    from modwatch.review.console.app import serve as serve_console
 
     address = urlsplit(at.settings.console_url)
     with _database_kept_running(at), delivering(at, at.settings.console_url):

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 
 from modwatch.common.errors import AccessDeniedError, QueueError
-from modwatch.review.ratings import Ratings
 
 #: After a broken connection or a 5xx, a request is sent again with the same key: the restart of a
 #: database on a busy machine takes some ten seconds.
@@ -25,6 +24,40 @@ _LONGEST_PAUSE_SECONDS = 4.0
 #: Reasons of the policy that comes with Modwatch.
 _SKIP_REASONS = ("unsure", "language", "distressing")
 _ESCALATE_REASONS = ("policy_gap", "context", "legal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratings:
+    """The ratings of some comments by people without names, handed out to simulated people.
+
+    Every person gives one rating of a comment, and the same one every time. The first k people, by
+    number, give different ones of its k ratings, in a random order of the comment's own; further
+    people give any of the k. So the rating of a person depends neither on who labelled before nor
+    on the order of the work, and each is equally likely to be any person's.
+
+    >>> ratings = Ratings(by_comment={"c": [0, 0, 1]})
+    >>> sorted(ratings.rating("c", person) for person in range(3))
+    [0, 0, 1]
+    """
+
+    #: The ratings of each comment, 0 or 1; at least one each.
+    by_comment: Mapping[str, Sequence[int]] = field(repr=False)
+    seed: int = 0
+
+    def __contains__(self, comment_id: object) -> bool:
+        """Return whether the comment has ratings."""
+        return comment_id in self.by_comment
+
+    def rating(self, comment_id: str, person: int) -> int:
+        """Return the rating of the comment by the person of this number, from 0.
+
+        Raises KeyError for a comment without ratings.
+        """
+        ratings = self.by_comment[comment_id]
+        order = _chance(self.seed, comment_id).sample(ratings, len(ratings))
+        if person < len(order):
+            return order[person]
+        return _chance(self.seed, f"{comment_id} {person}").choice(order)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +94,28 @@ class SimulatedModerator:
 
     def label(self, comment_id: str, truth: int) -> int | None:
         """Return the label of this person, or None for a skip; the same for the same comment."""
-        chance = self._chance(comment_id)
+        chance = _chance(self.seed, comment_id)
         if chance.random() < self.skip_rate:
             return None
         if self.ratings is not None and comment_id in self.ratings:
-            return self.ratings.of(comment_id, self.seed)
+            return self.ratings.rating(comment_id, self.seed)
         errs = chance.random() < (self.false_negative_rate if truth else self.false_positive_rate)
         return 1 - truth if errs else truth
 
     def escalates(self, comment_id: str) -> bool:
         """Return whether this person escalates the comment instead of labelling it."""
-        return self._chance(f"escalate {comment_id}").random() < self.escalate_rate
+        return _chance(self.seed, f"escalate {comment_id}").random() < self.escalate_rate
 
     def code(self, comment_id: str, label: int) -> str | None:
         """Return the policy code that this person gives with the label; None if it is not toxic."""
         if label != 1 or not self.codes:
             return None
-        return self._chance(f"code {comment_id}").choice(self.codes)
+        return _chance(self.seed, f"code {comment_id}").choice(self.codes)
 
     def answer(self, comment_id: str, truth: int) -> dict[str, Any]:
         """Return this person's decision on the comment, as a body for the API."""
         label = self.label(comment_id, truth)
-        reasons = self._chance(f"reason {comment_id}")
+        reasons = _chance(self.seed, f"reason {comment_id}")
         if label is None:
             return {"action": "skip", "reason": reasons.choice(_SKIP_REASONS)}
         if self.escalates(comment_id):
@@ -91,12 +124,13 @@ class SimulatedModerator:
 
     def seconds(self, comment_id: str) -> float:
         """Return how long this person takes, in seconds: log-normal with median 6."""
-        chance = self._chance(f"seconds {comment_id}")
+        chance = _chance(self.seed, f"seconds {comment_id}")
         return round(chance.lognormvariate(1.8, 0.5), 3)
 
-    def _chance(self, name: str) -> random.Random:
-        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
-        return random.Random(int.from_bytes(digest))  # noqa: S311 - a simulation
+
+def _chance(seed: int, name: str) -> random.Random:
+    digest = hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
+    return random.Random(int.from_bytes(digest))  # noqa: S311 - a simulation
 
 
 @dataclass(frozen=True, kw_only=True)

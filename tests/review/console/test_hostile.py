@@ -18,9 +18,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.pages.review import LEASE_COOKIE
-from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
+from modwatch.review.console.review_page import LEASE_COOKIE
+from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import (

@@ -9,11 +9,11 @@ from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import StackError
-from modwatch.review.console.server import serve
+from modwatch.review.console.app import serve
 
 SERVE = """
 import sys
-from modwatch.review.console.server import serve
+from modwatch.review.console.app import serve
 from modwatch.review.database import connect
 serve("127.0.0.1", int(sys.argv[2]), connect(sys.argv[1]))
 """

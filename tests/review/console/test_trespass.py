@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
+from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from sqlalchemy import Engine
 
@@ -14,10 +15,10 @@ from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import labels_of_comments
 from modwatch.review.quality_control.error_rates import (
     ErrorRates,
-    LabelledComments,
     by_name,
     error_rate_report,
     error_rates,
+    labelled_comments,
 )
 from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import NewItem
@@ -84,7 +85,7 @@ def holds(rates: ErrorRates) -> bool:
 
 
 def test_rates_are_recovered_within_their_intervals() -> None:
-    found = [error_rates(LabelledComments.of(simulated(1500, seed))) for seed in range(8)]
+    found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(8)]
     assert sum(map(holds, found)) >= 7  # both at once
     assert all(each.false_negative.high - each.false_negative.low < 0.25 for each in found)
     assert all(0 < (each.overturned or 0) < each.confirmed < each.labelled for each in found)
@@ -92,7 +93,7 @@ def test_rates_are_recovered_within_their_intervals() -> None:
 
 def test_top_and_slice_are_told_apart() -> None:
     rows = [*simulated(900, 1), *simulated(900, 2, stratum=3, reason="random_slice")]
-    assert holds(error_rates(LabelledComments.of(rows)))
+    assert holds(error_rates(labelled_comments(rows)))
 
 
 @pytest.mark.parametrize(("confirmed", "status"), [(29, "insufficient"), (30, "ok")])
@@ -100,7 +101,7 @@ def test_too_few_confirmed_labels_give_no_figure(confirmed: int, status: str) ->
     rows = [{**row, "given": 1, "toxic": row["first_label"]} for row in simulated(200, 3)]
     for row in rows[:confirmed]:
         row |= {"given": 2, "toxic": 2, "first_label": 1}
-    found = error_rates(LabelledComments.of(rows))
+    found = error_rates(labelled_comments(rows))
     assert found.confirmed == confirmed
     assert found.false_positive.status == found.false_negative.status == status
     if status == "insufficient":
@@ -130,13 +131,13 @@ def test_what_counts_of_one_comment(
     rounds(engine, team, *labels)
     comments = read(engine)
     assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
-    assert comments.first.tolist() == [labels[0]]
+    assert comments.first_label.tolist() == [labels[0]]
     assert int(comments.overturned.sum()) == overturned
 
 
-def read(engine: Engine, **options: list[str]) -> LabelledComments:
+def read(engine: Engine, **options: list[str]) -> pd.DataFrame:
     with engine.connect() as connection:
-        return LabelledComments.of(labels_of_comments(connection, MONDAY, MONDAY, **options))
+        return labelled_comments(labels_of_comments(connection, MONDAY, MONDAY, **options))
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
@@ -157,7 +158,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     label(engine, ben, lease, 1)
     assert (read(engine).given.tolist(), read(engine).toxic.tolist()) == ([2, 1], [2, 1])
     undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo too")
-    assert (read(engine).given.tolist(), read(engine).first.tolist()) == ([1], [1])
+    assert (read(engine).given.tolist(), read(engine).first_label.tolist()) == ([1], [1])
 
 
 def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: Route) -> None:
@@ -186,8 +187,8 @@ def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: 
 
 def test_only_the_largest_queues_have_figures_of_their_own() -> None:
     rows = [row for k in range(10) for row in simulated(5 + k, k, queue=f"q{k}", given=2, toxic=1)]
-    comments = LabelledComments.of(rows)
-    assert list(by_name(comments, comments.queue)) == [f"q{k}" for k in range(2, 10)]
+    comments = labelled_comments(rows)
+    assert list(by_name(comments, "queue")) == [f"q{k}" for k in range(2, 10)]
 
 
 def fields_of(value: object) -> Iterator[str]:

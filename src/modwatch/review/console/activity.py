@@ -1,19 +1,73 @@
-"""A moderator's own decisions today, and which of them can be undone."""
+"""A moderator's own decisions today, to undo or correct."""
 
 import datetime as dt
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
+from fastapi import APIRouter, Form, Response
+from fastapi.responses import RedirectResponse
 from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, or_, select
 
-from modwatch.review.console.schemas import DayDecisionSchema, DaySchema
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review.console.decision_choices import reasons_of, titles_of
+from modwatch.review.console.preferences import preferences_of
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import (
+    ContextDep,
+    ReviewerDep,
+    ReviewForm,
+    ReviewSession,
+)
+from modwatch.review.console.review import correct
+from modwatch.review.console.schemas import (
+    FormId,
+    FormLabel,
+    FormVersion,
+    RecordSchema,
+    error_responses,
+)
 from modwatch.review.log.labels import undone
+from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue.amendments import UNDO_WITHIN, UNDOABLE
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
 
+
+class DayDecisionSchema(RecordSchema):
+    """One of your decisions today."""
+
+    id: int
+    item_id: int
+    action: str
+    label: int | None
+    policy_code: str | None
+    reason: str | None
+    seconds: float | None
+    decided_at: datetime
+    item_version: int = Field(description="Current version of the item; needed for a correction.")
+    undone: bool
+    undoable: bool = Field(description="Within the time limit, and the item has not changed since.")
+
+
+class DaySchema(RecordSchema):
+    """Your activity today."""
+
+    date: date
+    decided: int
+    toxic: int
+    skipped: int
+    escalated: int
+    per_hour: float | None = Field(
+        description="Labels per hour since the first; null in the first ten minutes."
+    )
+    median_seconds: float | None
+    decisions: tuple[DayDecisionSchema, ...] = Field(description="The last fifty, newest first.")
+
+
 #: Maximum length of a comment in the list, in characters.
 EXCERPT = 120
-
 _SHOWN = 50
 
 #: Labels per hour are undefined before.
@@ -106,3 +160,68 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
         .order_by(decision.c.id.desc())
         .limit(_SHOWN)
     )
+
+
+api = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
+
+
+@api.get("/day", responses=error_responses(403))
+def read_day(context: ContextDep, person: ReviewerDep) -> DaySchema:
+    """Return your activity today, without kinds and scores."""
+    chosen = preferences_of(person.preferences)
+    return activity_today(context.engine, person.id, chosen.timezone)
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityPage(Page, template="activity.html"):
+    """Counts and latest decisions of today."""
+
+    activity: Activity
+    #: Title of every code, and of every reason as `action:reason`.
+    titles: dict[str, str]
+    #: Reasons for a correction, with their titles.
+    reasons: dict[str, str]
+
+
+@pages.get("/day")
+def show(session: ReviewSession) -> Response:
+    """Return your activity today."""
+    locale, timezone = session.locale, session.preferences.timezone
+    page = ActivityPage(
+        activity=activity_today(session.engine, session.person.id, timezone),
+        titles=titles_of(session.policy, locale),
+        reasons=reasons_of(session.policy, "correct", locale),
+    )
+    return render(page, session)
+
+
+@pages.post("/correct")
+def correct_own(
+    session: ReviewForm,
+    decision_id: FormId,
+    item_id: FormId,
+    version: FormVersion,
+    label: FormLabel,
+    reason: Annotated[str, Form(max_length=60)],
+) -> Response:
+    """Replace your own label."""
+    check_reason(session.policy, "correct", reason)
+    key = f"page-correct-{decision_id}-{version}"
+    try:
+        correct(
+            session.context,
+            session.person,
+            item_id,
+            label=int(label),
+            version=version,
+            reason=reason,
+            key=key,
+        )
+    except (LeaseConflictError, ItemNotFoundError):
+        return RedirectResponse("./day?notice=conflict", 303)
+    except QueueError:
+        return RedirectResponse("./day?notice=refused", 303)
+    return RedirectResponse("./day?notice=corrected", 303)

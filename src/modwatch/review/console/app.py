@@ -1,50 +1,47 @@
-"""The application: API, pages, static files and middleware."""
+"""The console: a FastAPI application of API and pages, and its server process.
 
+A topic is one module with its part of the API, `api`, and its pages, `pages`. Every address in a
+page is relative.
+"""
+
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Engine
 
+from modwatch.common.connections import listen, server_config
 from modwatch.review import queue
-from modwatch.review.console import errors
-from modwatch.review.console.api import decisions as api_decisions
-from modwatch.review.console.api import deliveries as api_deliveries
-from modwatch.review.console.api import dismissals as api_dismissals
-from modwatch.review.console.api import lead as api_lead
-from modwatch.review.console.api import me as api_me
-from modwatch.review.console.api import people as api_people
-from modwatch.review.console.api import probes
-from modwatch.review.console.api import review as api_review
-from modwatch.review.console.middleware import BodyLimit, SecurityHeaders
-from modwatch.review.console.pages import (
+from modwatch.review.console import (
+    account,
     activity,
-    adjudication,
     decision_log,
     deliveries,
     dismissals,
-    error_rates,
-    item,
+    errors,
     people,
-    preferences,
     queues,
     review,
+    review_page,
     search,
-    second_factor,
     sign_in,
     team,
+    telemetry,
 )
+from modwatch.review.console.middleware import BodyLimit, SecurityHeaders
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
 from modwatch.review.queue.lease_limit import LeaseLimit
 
 #: In the order of the documentation.
-_MODULES: tuple[Any, ...] = (
-    probes, api_review, api_me, api_lead, api_dismissals, api_decisions, api_people, api_deliveries,
-    sign_in, second_factor, review, activity, preferences, queues, team, error_rates,
-    adjudication, dismissals, search, item, decision_log, deliveries, people,
+_TOPICS: tuple[Any, ...] = (
+    telemetry, review, account, activity, queues, team, dismissals, search, decision_log, people,
+    deliveries, sign_in, review_page,
 )  # fmt: skip
 
 #: Maximum age of the queue counts in the page header, in seconds.
@@ -73,12 +70,58 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)
     app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
-    for module in _MODULES:
-        # `include_router` would analyse the signature of every endpoint again.
-        app.router.routes.extend(module.router.routes)
+    for topic in _TOPICS:
+        for name in ("api", "pages"):
+            if router := getattr(topic, name, None):
+                # `include_router` would analyse the signature of every endpoint again.
+                app.router.routes.extend(router.routes)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     errors.install(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestTimer, telemetry=app.state.telemetry)
     return app
+
+
+#: Time for running requests to finish at shutdown.
+GRACE_SECONDS = 10
+
+
+class _Server(uvicorn.Server):
+    """A server that heeds the signals that came before its own handlers were in place."""
+
+    came: Sequence[int] = ()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.should_exit |= bool(self.came)
+        await super().startup(sockets)
+
+
+def serve(
+    host: str,
+    port: int,
+    engine: Engine,
+    options: ConsoleOptions | None = None,
+    came: Sequence[int] = (),
+) -> None:
+    """Serve the console at `host` and `port` until SIGTERM or SIGINT.
+
+    Running requests finish first; then the process ends with that signal. `came` holds the signals
+    that `signals_held` has put off. Raises `StackError` when the address is taken.
+    """
+    with listen(host, port, program="the console") as listener:
+        console = server(engine, options)
+        console.came = came
+        console.run(sockets=[listener])
+
+
+def server(engine: Engine, options: ConsoleOptions | None = None) -> _Server:
+    """Return a server of the console that does not listen yet and logs no requests."""
+    options = options or ConsoleOptions()
+    return _Server(
+        server_config(
+            create_app(engine, options),
+            grace_seconds=GRACE_SECONDS,
+            trusted_proxies=options.trusted_proxies,
+        )
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fastapi import HTTPException
 
 from modwatch.review.console.i18n import Locale
-from modwatch.review.console.schemas import DecisionRequest
+from modwatch.review.console.review import DecisionRequest
 from modwatch.review.policy.tree import Policy
 
 _VERDICT = re.compile(r"(?P<action>[01]|skip|escalate)(:(?P<detail>[a-z][a-z0-9_.]{0,59}))?")

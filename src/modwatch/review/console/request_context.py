@@ -22,9 +22,9 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from sqlalchemy import Engine
 
 from modwatch.common.errors import AccessDeniedError
-from modwatch.review.console.forms import FormText
 from modwatch.review.console.i18n import Locale, negotiate
 from modwatch.review.console.preferences import Preferences, preferences_of
+from modwatch.review.console.schemas import FormText
 from modwatch.review.people import Moderator, OidcOptions, authenticate, session_seed
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH

@@ -1,27 +1,33 @@
-"""Prometheus metrics of the console: request durations, and cached metrics of the queue."""
+"""Probes, and Prometheus metrics: request durations, and cached metrics of the queue."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, func, select
+from pydantic import BaseModel
+from sqlalchemy import Connection, func, select, text
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modwatch.review.console.request_context import Context
+from modwatch.review.console.request_context import Context, ContextDep, require
+from modwatch.review.console.schemas import error_responses
 from modwatch.review.tables import decision, outbox_delivery, review_item, waiting
+
+
+class HealthSchema(BaseModel):
+    """Response of a probe."""
+
+    status: Literal["ok"] = "ok"
+
 
 #: Seconds.
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
-
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 T = TypeVar("T")
 
 
@@ -183,3 +189,32 @@ def _gauge(name: str, text: str, label: str, rows: Iterable[Any]) -> Metric:
     for value, n in rows:
         family.add_metric([value], n)
     return family
+
+
+api = APIRouter(tags=["probes"])
+
+
+@api.get("/livez")
+def live() -> HealthSchema:
+    """Return 200 while the process responds."""
+    return HealthSchema()
+
+
+@api.get("/readyz", responses=error_responses(503))
+def ready(context: ContextDep) -> HealthSchema:
+    """Return 200 while the database responds and has the tables."""
+    with context.engine.connect() as connection:
+        connection.execute(text("SELECT FROM decision LIMIT 1"))
+    return HealthSchema()
+
+
+@api.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **error_responses(401, 403, 503)},
+    dependencies=[Depends(require("metrics:read"))],
+)
+def metrics(request: Request) -> Response:
+    """Return metrics for Prometheus; requires the scope `metrics:read`."""
+    content, content_type = request.app.state.telemetry.exposition()
+    return Response(content, headers={"Content-Type": content_type})

@@ -5,20 +5,88 @@ be interpreted years later.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self, get_args
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.digests import json_digest
 from modwatch.review.events import record_event
-from modwatch.review.policy.schema import NodeSchema, Texts, validated
+from modwatch.review.policy.dsa import CATEGORIES
 from modwatch.review.tables import policy_version
+
+#: Actions that require a reason.
+Action = Literal["skip", "escalate", "correct", "close"]
+
+_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$", max_length=60)]
+_Sentence = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class Texts(_Data):
+    """A text in every language of the console."""
+
+    en: _Sentence
+    de: _Sentence
+
+    def of(self, locale: str) -> str:
+        """Return the text in `locale`, or in English for an unknown locale.
+
+        >>> Texts(en="Insult", de="Beleidigung").of("de")
+        'Beleidigung'
+        """
+        return self.de if locale.split("-")[0].split("_")[0] == "de" else self.en
+
+
+class NodeSchema(_Data):
+    """One code in the file."""
+
+    #: Stable and short; stored with decisions.
+    code: _Name
+    #: The code above it, if any.
+    parent: _Name | None = None
+    title: Texts
+    #: One sentence about when to choose it.
+    description: Texts
+    #: 1 toxic, 0 not.
+    label: Literal[0, 1]
+    #: Keyboard shortcut.
+    key: Annotated[str, Field(pattern=r"^[a-z0-9]$")] | None = None
+    #: Category of the DSA statement of reasons; None if no statement is due.
+    dsa_category: str | None = None
+    #: Keyword that specifies the category.
+    dsa_keyword: str | None = None
+
+
+class PolicySchema(_Data):
+    """A whole policy file."""
+
+    version: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
+    node: Annotated[tuple[NodeSchema, ...], Field(min_length=2)]
+    reasons: dict[Action, dict[_Name, Texts]]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_unique("code", [node.code for node in self.node])
+        _check_unique("key", [node.key for node in self.node if node.key])
+        nodes = {node.code: node for node in self.node}
+        for node in self.node:
+            _check_parent(node, nodes)
+            _check_category(node, nodes)
+        for action in get_args(Action):
+            if not self.reasons.get(action):
+                raise ValueError(f"reasons.{action} is empty")
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +132,19 @@ def load_policy(path: Path | None = None) -> Policy:
             f"MODWATCH_POLICY names {file}, which cannot be read as TOML "
             f"({type(exc).__name__}); correct the file or unset the variable"
         ) from None
-    return _policy(content)
+    valid = _validated(content)
+    category = {node.code: node.dsa_category for node in valid.node}
+    return Policy(
+        version=valid.version,
+        nodes=tuple(
+            node.model_copy(
+                update={"dsa_category": node.dsa_category or category.get(node.parent or "")}
+            )
+            for node in valid.node
+        ),
+        reasons={str(action): texts for action, texts in valid.reasons.items()},
+        content=valid.model_dump(mode="json", exclude_none=True),
+    )
 
 
 def check(policy: Policy, label: int, code: str | None, *, required: bool = False) -> None:
@@ -133,16 +213,64 @@ def register_policy(engine: Engine, policy: Policy) -> None:
         )
 
 
-def _policy(content: Mapping[str, Any]) -> Policy:
-    file = validated(content)
-    categories = {node.code: node.dsa_category for node in file.node}
-    return Policy(
-        version=file.version,
-        nodes=tuple(_with_category(node, categories.get(node.parent or "")) for node in file.node),
-        reasons={str(action): texts for action, texts in file.reasons.items()},
-        content=file.model_dump(mode="json", exclude_none=True),
-    )
+def _validated(content: Mapping[str, Any]) -> PolicySchema:
+    """Return the validated `content` of a file; raise `SettingsError` naming the invalid node."""
+    try:
+        return PolicySchema.model_validate(content)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        problem = error["msg"].removeprefix("Value error, ")
+        raise SettingsError(
+            f"invalid policy{_where(content, error['loc'])}: {problem}; correct the file that "
+            "MODWATCH_POLICY names"
+        ) from None
 
 
-def _with_category(node: NodeSchema, inherited: str | None) -> NodeSchema:
-    return node.model_copy(update={"dsa_category": node.dsa_category or inherited})
+def _where(content: Mapping[str, Any], location: tuple[int | str, ...]) -> str:
+    """Return the location of an error in `content`; a node by its code."""
+    match location:
+        case ("node", int(number), *rest):
+            node = content["node"][number]
+            code = node.get("code") if isinstance(node, Mapping) else None
+            name = code if isinstance(code, str) else f"number {number + 1}"
+            return f", node {name}" + "".join(f".{part}" for part in rest)
+        case ():
+            return ""
+        case _:
+            return ", " + ".".join(str(part) for part in location)
+
+
+def _check_unique(what: str, names: Iterable[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{times} nodes have the {what} {name}")
+
+
+def _check_parent(node: NodeSchema, nodes: Mapping[str, NodeSchema]) -> None:
+    if node.parent is None:
+        return
+    parent = nodes.get(node.parent)
+    if parent is None:
+        raise ValueError(f"the node {node.code} has the unknown parent {node.parent}")
+    if node.code in (node.parent, parent.parent):
+        raise ValueError(f"the node {node.code} is its own ancestor")
+    if parent.parent is not None:
+        raise ValueError(f"the node {node.code} is on a third level, but there may be only two")
+    if parent.label != node.label:
+        raise ValueError(f"the node {node.code} has another label than its parent {parent.code}")
+
+
+def _check_category(node: NodeSchema, nodes: Mapping[str, NodeSchema]) -> None:
+    parent = nodes.get(node.parent or "")
+    category = node.dsa_category or (parent.dsa_category if parent else None)
+    if category is None and node.label == 1:
+        raise ValueError(f"the node {node.code} lacks a DSA category")
+    if category is not None and node.label == 0:
+        raise ValueError(f"the node {node.code} has a DSA category although it is not toxic")
+    if category is not None and category not in CATEGORIES:
+        raise ValueError(f"the node {node.code} has the unknown DSA category {category}")
+    keyword = node.dsa_keyword
+    if keyword is not None and keyword not in CATEGORIES.get(category or "", ()):
+        raise ValueError(
+            f"the node {node.code} has the DSA keyword {keyword}, which {category} does not have"
+        )

@@ -1,18 +1,17 @@
 """How often one label is wrong, by queue, by reason and by week.
 
 From first labels and their confirmations: `comparisons` says which count, and
-`modwatch.statistics.true_labels` tells the rates from them. No figure is about a person.
+`modwatch.statistics.true_labels` estimates the rates from them. No figure is about a person.
 """
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
@@ -28,61 +27,31 @@ MOST_GROUPS = 8
 _REMEMBERED = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelledComments:
-    """The labels that people gave m comments, independently of each other."""
+_COLUMNS: dict[str, Any] = {
+    "dt": "datetime64[s]",
+    "queue": object,
+    "reason": object,
+    "stratum": np.int64,
+    "prob": np.float32,
+    "first_label": np.int8,
+    "given": np.int8,
+    "toxic": np.int8,
+}
 
-    #: (m,) day, queue and reason of the comment.
-    day: NDArray[np.datetime64]
-    queue: NDArray[np.object_]
-    reason: NDArray[np.object_]
-    #: (m,) whether it is of the top, and not of the random slice.
-    top: NDArray[np.bool_]
-    #: (m,) probability of the model, in [0, 1].
-    prob: NDArray[np.float32]
-    #: (m,) the first label, 0 or 1.
-    first: NDArray[np.int8]
-    #: (m,) number of labels, the first one included, and how many of them are toxic.
-    given: NDArray[np.int8]
-    toxic: NDArray[np.int8]
 
-    @classmethod
-    def of(cls, rows: Iterable[Mapping[Any, Any]]) -> Self:
-        """Return the columns of the rows of `comparisons.labels_of_comments`."""
-        names = ("dt", "queue", "reason", "stratum", "prob", "first_label", "given", "toxic")
-        columns = {name: [row[name] for row in rows] for rows in [list(rows)] for name in names}
-        return cls(
-            day=np.array(columns["dt"], dtype="datetime64[D]"),
-            queue=np.array(columns["queue"], dtype=object),
-            reason=np.array(columns["reason"], dtype=object),
-            top=np.array(columns["stratum"], dtype=np.int64) == 0,
-            prob=np.array(columns["prob"], dtype=np.float32),
-            first=np.array(columns["first_label"], dtype=np.int8),
-            given=np.array(columns["given"], dtype=np.int8),
-            toxic=np.array(columns["toxic"], dtype=np.int8),
-        )
+def labelled_comments(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
+    """Return the labels that people gave comments, from rows of `comparisons.labels_of_comments`.
 
-    def __getitem__(self, rows: NDArray[np.bool_]) -> "LabelledComments":
-        """Return some of the comments."""
-        columns = {name: getattr(self, name)[rows] for name in self.__dataclass_fields__}
-        return LabelledComments(**columns)
-
-    @property
-    def week(self) -> NDArray[np.object_]:
-        """(m,) the Monday of the comment's week."""
-        # Day 0 of numpy is a Thursday.
-        return (self.day - (self.day.astype(np.int64) + 3) % 7).astype(object)
-
-    @property
-    def confirmed(self) -> NDArray[np.bool_]:
-        """(m,) whether there are two labels or more."""
-        return self.given > 1
-
-    @property
-    def overturned(self) -> NDArray[np.bool_]:
-        """(m,) whether most labels contradict the first."""
-        same = np.where(self.first == 1, self.toxic, self.given - self.toxic)
-        return 2 * same < self.given
+    Adds to their columns: `week`, the Monday of the comment's week; `confirmed`, whether there are
+    two labels or more; `overturned`, whether most labels contradict the first.
+    """
+    frame = pd.DataFrame([dict(row) for row in rows], columns=list(_COLUMNS)).astype(_COLUMNS)
+    same = frame["toxic"].where(frame["first_label"] == 1, frame["given"] - frame["toxic"])
+    return frame.assign(
+        week=(frame["dt"] - pd.to_timedelta(frame["dt"].dt.day_of_week, "D")).dt.date,
+        confirmed=frame["given"] > 1,
+        overturned=2 * same < frame["given"],
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,58 +94,58 @@ def error_rate_report(
     if last < first:
         raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
     with engine.connect() as connection:
-        comments = LabelledComments.of(labels_of_comments(connection, first, last, queues))
-    weeks = by_name(comments, comments.week, most=None)
+        comments = labelled_comments(labels_of_comments(connection, first, last, queues))
+    weeks = by_name(comments, "week", most=None)
     return ErrorRateReport(
         first=first,
         last=last,
         everything=error_rates(comments),
-        by_queue=by_name(comments, comments.queue),
-        by_reason=by_name(comments, comments.reason),
+        by_queue=by_name(comments, "queue"),
+        by_reason=by_name(comments, "reason"),
         by_week={week: weeks[week] for week in sorted(weeks, reverse=True)},
     )
 
 
-def error_rates(comments: LabelledComments, *, minimum: int = MINIMUM_CONFIRMED) -> ErrorRates:
+def error_rates(comments: pd.DataFrame, *, minimum: int = MINIMUM_CONFIRMED) -> ErrorRates:
     """Return the error rates of one label: the posterior's mean and central 95 %.
 
     With fewer than `minimum` confirmed labels they are insufficient.
 
     >>> row = {"dt": dt.date(2026, 3, 4), "queue": "general", "reason": "random_slice",
     ...        "stratum": 1, "prob": 0.1, "first_label": 1, "given": 3, "toxic": 1}
-    >>> rates = error_rates(LabelledComments.of([row] * 20))
+    >>> rates = error_rates(labelled_comments([row] * 20))
     >>> rates.confirmed, rates.overturned, rates.false_positive.reason
     (20, None, '20 confirmed labels; 30 are needed')
     """
-    confirmed = int(comments.confirmed.sum())
+    confirmed = int(comments["confirmed"].sum())
     if confirmed < max(minimum, 1):
         reason = f"{confirmed} confirmed labels; {max(minimum, 1)} are needed"
         false_positive = false_negative = Estimate.insufficient(reason, n=confirmed)
     else:
-        columns = (comments.prob, ~comments.top, comments.given, comments.toxic)
-        found = _posterior(*(column.tobytes() for column in columns))
+        columns = comments["prob"], comments["stratum"] != 0, comments["given"], comments["toxic"]
+        found = _posterior(*(column.to_numpy().tobytes() for column in columns))
         false_positive, false_negative = (
             Estimate.of(value, bounds, n=confirmed) for value, bounds in found
         )
     return ErrorRates(
         false_positive=false_positive,
         false_negative=false_negative,
-        labelled=comments.first.size,
+        labelled=len(comments),
         confirmed=confirmed,
-        overturned=int(comments.overturned.sum()) if false_positive.status == "ok" else None,
+        overturned=int(comments["overturned"].sum()) if false_positive.status == "ok" else None,
     )
 
 
 def by_name(
-    comments: LabelledComments, names: NDArray[np.object_], most: int | None = MOST_GROUPS
+    comments: pd.DataFrame, column: str, most: int | None = MOST_GROUPS
 ) -> dict[Any, ErrorRates]:
-    """Return the rates of the comments of each name (m,), in order.
+    """Return the rates of the comments of each name in `column`, in order.
 
     Of the `most` names with the most confirmed labels, or of all if None.
     """
-    confirmed = Counter(names[comments.confirmed])
-    largest = sorted(set(names), key=lambda name: (-confirmed[name], name))[:most]
-    return {name: error_rates(comments[names == name]) for name in sorted(largest)}
+    confirmed = comments.groupby(column)["confirmed"].sum().sort_index()
+    largest = confirmed.sort_values(ascending=False, kind="stable").index[:most]
+    return {name: error_rates(comments[comments[column] == name]) for name in sorted(largest)}
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from modwatch.common.errors import AccessDeniedError, ThrottledError
 from modwatch.review import people
-from modwatch.review.console.pages.sign_in import DEVICE_COOKIE, LOGIN_COOKIE
 from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.console.sign_in import DEVICE_COOKIE, LOGIN_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator, new_device
 from review.console.visiting import hidden

@@ -14,9 +14,8 @@ from tabs import Tab
 from modwatch.common.connections import listen
 from modwatch.common.errors import TooManyLeasesError
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
+from modwatch.review.console.app import create_app, server
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import server
 from modwatch.review.people import Moderator
 from modwatch.review.queue import lease_limit
 from modwatch.review.queue.items import Lease

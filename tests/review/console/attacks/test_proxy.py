@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
+from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import server
 from modwatch.review.people.throttle import FAILURES_PER_ADDRESS
 from review.console.visiting import hidden
 

@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from modwatch.common import connections
 from modwatch.common.connections import listen
+from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import server
 
 #: Shorter than in earnest, so that the tests are.
 HEADER, BODY, READ = 1.0, 2.0, 2.0

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from modwatch.common.errors import WeakPasswordError
 from modwatch.review import people
-from modwatch.review.console.page_texts import NOTICES
+from modwatch.review.console.render import NOTICES
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import password_strength
 from modwatch.review.people.password_strength import WEAKNESSES, check_strength

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
 from modwatch.review import queue
+from modwatch.review.console.app import server
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
-from modwatch.review.console.server import server
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import session_of

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.pages.review import ReviewPage
+from modwatch.review.console.review_page import ReviewPage
 from modwatch.review.people import Moderator
 
 Seat = Callable[..., Any]

@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.review.console.app import create_app
-from modwatch.review.console.pages.sign_in import OIDC_COOKIE
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
+from modwatch.review.console.sign_in import OIDC_COOKIE
 from modwatch.review.people import OidcOptions
 from review.people.conftest import CLIENT_ID, CLIENT_SECRET, FakeProvider
 

@@ -8,9 +8,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.review import people, queue
-from modwatch.review.console.pages.review import LEASE_COOKIE
-from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
 from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.console.review_page import LEASE_COOKIE
+from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.queue.items import NewItem
 
 Fill = Callable[[int], None]

@@ -1,14 +1,30 @@
 """Webhook deliveries: pending messages and dead letters."""
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
-from modwatch.review.console.request_context import ContextDep, require
-from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import (
+    ContextDep,
+    Session,
+    form_session,
+    page_session,
+    require,
+)
+from modwatch.review.console.schemas import (
+    FormText,
+    OptionalId,
+    RecordSchema,
+    RequestSchema,
+    error_responses,
+)
 from modwatch.review.outbox.delivery_status import (
+    DeadLetter,
     DeliveryState,
     dead_letters,
     delivery_state,
@@ -16,7 +32,7 @@ from modwatch.review.outbox.delivery_status import (
 )
 from modwatch.review.queue.items import storable
 
-router = APIRouter(
+api = APIRouter(
     prefix="/api/v1/deliveries",
     tags=["admin"],
     responses=error_responses(401, 403, 503),
@@ -64,13 +80,13 @@ class ResentSchema(BaseModel):
     resent: int
 
 
-@router.get("")
+@api.get("")
 def read_deliveries(context: ContextDep) -> DeliveriesSchema:
     """Return the number of pending messages and dead letters."""
     return DeliveriesSchema(channels=delivery_state(context.engine))
 
 
-@router.get("/dead", responses=error_responses(422))
+@api.get("/dead", responses=error_responses(422))
 def read_dead_letters(
     context: ContextDep,
     channel: Annotated[str, Query(min_length=1, max_length=200)],
@@ -83,8 +99,52 @@ def read_dead_letters(
     return DeadLettersSchema(dead_letters=letters)
 
 
-@router.post("/resend", responses=error_responses(413, 422))
+@api.post("/resend", responses=error_responses(413, 422))
 def resend_dead(request: ResendRequest, context: ContextDep) -> ResentSchema:
     """Queue dead letters for delivery again."""
     storable(request.channel, "name", "the channel")
     return ResentSchema(resent=resend(context.engine, request.channel, request.ids))
+
+
+pages = APIRouter(include_in_schema=False)
+
+#: Dead letters of a channel on the page.
+_MOST_LETTERS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveriesPage(Page, template="deliveries.html"):
+    """State of each channel, and its dead letters."""
+
+    states: dict[str, DeliveryState]
+    #: The first dead letters of each channel.
+    dead: dict[str, list[DeadLetter]]
+
+
+@pages.get("/deliveries")
+def show(
+    session: Annotated[Session, Depends(page_session("deliveries"))],
+) -> Response:
+    """Return the number of pending messages and the dead letters of each channel."""
+    states = delivery_state(session.engine)
+    page = DeliveriesPage(
+        states=states,
+        dead={
+            name: dead_letters(session.engine, name, limit=_MOST_LETTERS)
+            for name, state in states.items()
+            if state.dead
+        },
+    )
+    return render(page, session)
+
+
+@pages.post("/deliveries/resend")
+def send_again(
+    session: Annotated[Session, Depends(form_session("deliveries"))],
+    channel: FormText,
+    message_id: OptionalId = None,
+) -> Response:
+    """Queue dead letters of a channel for delivery again: one, or all."""
+    storable(channel, "name", "the channel")
+    resend(session.engine, channel, None if message_id is None else [message_id])
+    return RedirectResponse("../deliveries?notice=resent", 303)

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Cookie, Form, HTTPException, Query, Request, Resp
 from fastapi.responses import RedirectResponse
 
 from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
-from modwatch.review.console.forms import FormText
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, RedirectPage, render_public
 from modwatch.review.console.request_context import (
@@ -23,6 +22,7 @@ from modwatch.review.console.request_context import (
     delete_cookies,
     set_cookie,
 )
+from modwatch.review.console.schemas import FormText
 from modwatch.review.people import (
     KNOWN,
     LONGEST_PASSWORD,
@@ -35,16 +35,13 @@ from modwatch.review.people import (
     second_factor,
 )
 
-router = APIRouter(include_in_schema=False)
-
+pages = APIRouter(include_in_schema=False)
 LOGIN_COOKIE = "modwatch_login"
 OIDC_COOKIE = "modwatch_oidc"
-
 DEVICE_COOKIE = "modwatch_device"
 PENDING_COOKIE = "modwatch_pending"
 _DEVICE = re.compile(r"[A-Za-z0-9_-]{43}")
 _DEVICE_SECONDS = KNOWN // timedelta(seconds=1)
-
 LoginCookie = Annotated[str, Cookie(alias=LOGIN_COOKIE)]
 DeviceCookie = Annotated[str, Cookie(alias=DEVICE_COOKIE)]
 PendingCookie = Annotated[str, Cookie(alias=PENDING_COOKIE, max_length=100)]
@@ -72,7 +69,7 @@ class SignInPage(Page, template="sign_in.html"):
     next: str
 
 
-@router.get("/login")
+@pages.get("/login")
 def show(request: Request, context: ContextDep, next: Next = "") -> Response:
     """Return the sign-in page; a valid session is redirected."""
     with suppress(AccessDeniedError):
@@ -81,7 +78,7 @@ def show(request: Request, context: ContextDep, next: Next = "") -> Response:
     return _sign_in_page(request, None, go_on=next)
 
 
-@router.post("/login")
+@pages.post("/login")
 def sign_in(
     request: Request,
     context: ContextDep,
@@ -144,7 +141,7 @@ def sign_in(
     return response
 
 
-@router.post("/logout")
+@pages.post("/logout")
 def sign_out(
     request: Request, context: ContextDep, csrf: FormText, session: SessionCookie = ""
 ) -> Response:
@@ -156,7 +153,7 @@ def sign_out(
     return response
 
 
-@router.get("/oidc/start")
+@pages.get("/oidc/start")
 def start(request: Request) -> Response:
     """Redirect to the identity provider."""
     try:
@@ -169,7 +166,7 @@ def start(request: Request) -> Response:
     return response
 
 
-@router.get("/oidc/callback")
+@pages.get("/oidc/callback")
 def finish(
     request: Request,
     context: ContextDep,

@@ -1,13 +1,13 @@
 """Lease, decide, undo and correct items; state of the queue, and the policy."""
 
-from datetime import date
-from typing import Annotated, Any
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from modwatch.common.errors import LeaseConflictError, TooManyLeasesError
 from modwatch.review import queue
-from modwatch.review.console.api import IdempotencyKey, RecordId
 from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of
 from modwatch.review.console.request_context import (
     Context,
@@ -18,14 +18,13 @@ from modwatch.review.console.request_context import (
     require,
 )
 from modwatch.review.console.schemas import (
-    CorrectionRequest,
-    DecisionRequest,
-    DecisionSchema,
-    ExpirySchema,
-    LeaseRequest,
-    LeasesSchema,
-    LeaseTokenRequest,
-    QueueSchema,
+    Code,
+    IdempotencyKey,
+    Note,
+    RecordId,
+    RecordSchema,
+    RequestSchema,
+    Token,
     error_responses,
 )
 from modwatch.review.log.decision_log import Decision
@@ -33,15 +32,132 @@ from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check, check_reason
 from modwatch.review.queue import amendments
 from modwatch.review.queue.items import Lease
+from modwatch.review.queue.metrics import QueueAges
 
-router = APIRouter(prefix="/api/v1", tags=["queue"], responses=error_responses(401, 403, 503))
+
+class LeasesSchema(BaseModel):
+    """Several leases, in the order to decide them."""
+
+    leases: list[Lease]
+
+
+class LeaseRequest(RequestSchema):
+    """Which items to lease; without a body, the next item."""
+
+    count: Annotated[int | None, Field(ge=1, le=3)] = Field(
+        None, description="Maximum number of leases; if given, the response is a list."
+    )
+    escalated: bool = Field(False, description="Lease an escalated item; for leads.")
+
+
+class LeaseTokenRequest(RequestSchema):
+    """The token of a lease."""
+
+    lease_token: Token
+
+
+class ExpirySchema(BaseModel):
+    """When a lease expires."""
+
+    expires_at: datetime
+
+
+class DecisionRequest(RequestSchema):
+    """A label for a leased item, a skip or an escalation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"lease_token": "…", "action": "label", "label": 1, "policy_code": "threat"},
+                {"lease_token": "…", "action": "skip", "reason": "language"},
+            ]
+        }
+    )
+
+    lease_token: Token
+    action: Literal["label", "skip", "escalate"] = "label"
+    label: Literal[0, 1] | None = Field(
+        None, description="1 toxic, 0 not toxic; only with the action `label`."
+    )
+    policy_code: Code = None
+    reason: Annotated[
+        str | None,
+        Field(max_length=60, description="Why it is skipped or escalated; see `GET /policy`."),
+    ] = None
+    note: Note = None
+    version: Annotated[
+        int | None, Field(ge=1, le=2**31 - 1, description="As read; a changed item is a conflict.")
+    ] = None
+    seconds: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=86_400,
+            allow_inf_nan=False,
+            description="Time spent on it; default: since the claim.",
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _label_fits_action(self) -> "DecisionRequest":
+        if (self.action == "label") != (self.label is not None):
+            raise ValueError("`label` is required with the action `label`, and invalid with others")
+        if self.action != "label" and self.policy_code is not None:
+            raise ValueError("`policy_code` is only valid with the action `label`")
+        return self
+
+
+class CorrectionRequest(RequestSchema):
+    """A new label for a decided item."""
+
+    label: Literal[0, 1]
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="Of the item as read.")]
+    reason: Annotated[str, Field(min_length=1, max_length=60)]
+    policy_code: Code = None
+    note: Note = None
+
+
+class DecisionSchema(RecordSchema):
+    """A decision in the log."""
+
+    id: int
+    item_id: int
+    dt: date
+    comment_id: str
+    action: str
+    label: int | None
+    policy_version: str | None
+    policy_code: str | None
+    reason: str | None
+    seconds: float | None
+    refers_to: int | None
+    decided_at: datetime
+
+
+class CountsSchema(RecordSchema):
+    """Number of items by state; each item has one."""
+
+    waiting: int
+    leased: int
+    decided: int
+    withdrawn: int
+
+
+class QueueSchema(BaseModel):
+    """Counts and ages of the queue."""
+
+    counts: CountsSchema
+    ages: QueueAges
+
+
+api = APIRouter(prefix="/api/v1", tags=["queue"], responses=error_responses(401, 403, 503))
 
 LeaseToken = Annotated[
     str, Header(alias="X-Lease-Token", min_length=1, max_length=200, description="Of the lease.")
 ]
 
 
-@router.post(
+@api.post(
     "/leases",
     status_code=201,
     response_model=Lease | LeasesSchema,
@@ -63,7 +179,7 @@ def lease_next(
     return leases[0] if request.count is None else LeasesSchema(leases=leases)
 
 
-@router.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
+@api.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
 def resume_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> Lease:
@@ -76,7 +192,7 @@ def resume_lease(
     return lease
 
 
-@router.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
+@api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
 def extend_lease(
     item_id: RecordId, request: LeaseTokenRequest, context: ContextDep, person: ReviewerDep
 ) -> ExpirySchema:
@@ -87,7 +203,7 @@ def extend_lease(
     return ExpirySchema(expires_at=until)
 
 
-@router.delete("/items/{item_id}/lease", status_code=204, responses=error_responses(422))
+@api.delete("/items/{item_id}/lease", status_code=204, responses=error_responses(422))
 def release_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> None:
@@ -95,7 +211,7 @@ def release_lease(
     queue.release(context.engine, person.id, item_id, lease_token)
 
 
-@router.post(
+@api.post(
     "/items/{item_id}/decisions", status_code=201, responses=error_responses(404, 409, 413, 422)
 )
 def decide_item(
@@ -109,7 +225,7 @@ def decide_item(
     return DecisionSchema.model_validate(decide(context, person, item_id, request, idempotency_key))
 
 
-@router.post(
+@api.post(
     "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422, 429)
 )
 def undo_decision(
@@ -119,7 +235,7 @@ def undo_decision(
     return undo(context, person, decision_id, idempotency_key)
 
 
-@router.post(
+@api.post(
     "/items/{item_id}/corrections", status_code=201, responses=error_responses(404, 409, 413, 422)
 )
 def correct_item(
@@ -141,14 +257,14 @@ def correct_item(
     return DecisionSchema.model_validate(done)
 
 
-@router.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
+@api.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
 def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
     """Return the number of items by state, of one day or of all, and their ages."""
     engine = context.engine
     return QueueSchema(counts=queue.counts(engine, day), ages=queue.queue_ages(engine))
 
 
-@router.get("/policy")
+@api.get("/policy")
 def read_policy(context: ContextDep, person: PersonDep) -> dict[str, Any]:  # noqa: ARG001
     """Return the policy: version, codes, and the reasons for each action."""
     return {**context.options.policy.content, "digest": context.options.policy.digest}

@@ -1,84 +1,42 @@
-"""Decisions: search, history, feed, export and verification of the log."""
+"""The decision log: feed, export and verification; and the current policy."""
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Query
+from fastapi import APIRouter, Body, Depends, Form, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from modwatch.review.console.api import RecordId
-from modwatch.review.console.request_context import Context, ContextDep, require
-from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
+from modwatch.common.errors import QueueError
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import (
+    Context,
+    ContextDep,
+    Session,
+    form_session,
+    page_session,
+    require,
+)
+from modwatch.review.console.schemas import FormText, RecordSchema, RequestSchema, error_responses
 from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
-from modwatch.review.log.verification import verify_log
+from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.outbox.feed import LONGEST_PAGE, feed
-from modwatch.review.people import ROLE_SCOPES, Moderator
-from modwatch.review.reporting import search
-from modwatch.review.reporting.search import (
-    LONGEST_TERM,
-    MOST_FOUND,
-    Event,
-    FoundItem,
-    SearchQuery,
-    Viewer,
-)
+from modwatch.review.people import Moderator
+from modwatch.review.policy.tree import Policy
 
-router = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
-
+api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
 ReaderDep = Annotated[Moderator, Depends(require("decisions:read"))]
 FeedReaderDep = Annotated[Moderator, Depends(require("feed:read"))]
-SearcherDep = Annotated[Moderator, Depends(require("decisions:read", "review"))]
-
 OptionalDay = Annotated[dt.date | None, Query(description="UTC, inclusive.")]
-
-_Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM)]
 
 _MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
 }
-
-
-class SearchRequest(RequestSchema):
-    """What to search for; in the body, since search terms must not appear in URLs."""
-
-    comment_id: _Term | None = None
-    text: _Term | None = Field(None, description="Part of the comment; requires both days.")
-    pseudonym: _Term | None = None
-    first_day: dt.date | None = None
-    last_day: dt.date | None = None
-    status: _Term | None = None
-    queue: _Term | None = None
-    policy_code: _Term | None = Field(None, description="Requires both days.")
-    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 50
-    cursor: Annotated[str | None, Field(max_length=40)] = None
-
-    @property
-    def query(self) -> SearchQuery:
-        """The query as `search` takes it."""
-        return SearchQuery(**self.model_dump(exclude={"limit", "cursor"}))
-
-
-class FoundSchema(RecordSchema):
-    """Items, latest first; fields that the person may not see are null.
-
-    Texts are cut to 2,000 characters; the history of an item has the full text.
-    """
-
-    items: tuple[FoundItem, ...]
-    cursor: str | None = Field(description="For the next page; null on the last.")
-
-
-class HistorySchema(RecordSchema):
-    """Everything that happened to one comment."""
-
-    comment_id: str
-    items: tuple[FoundItem, ...]
-    events: tuple[Event, ...]
 
 
 class FeedSchema(RecordSchema):
@@ -106,27 +64,7 @@ class CheckSchema(RecordSchema):
     witness: str = Field(description="Store it elsewhere, and send it with a later verification.")
 
 
-@router.post("/items/search", responses=error_responses(413, 422))
-def find_items(request: SearchRequest, context: ContextDep, person: SearcherDep) -> FoundSchema:
-    """Return matching items; moderators find items that they decided in the last 14 days."""
-    found = search.find(
-        context.engine,
-        request.query,
-        viewer_of(person),
-        limit=request.limit,
-        cursor=request.cursor,
-    )
-    return FoundSchema.model_validate(found)
-
-
-@router.get("/items/{item_id}/history", responses=error_responses(404, 422))
-def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) -> HistorySchema:
-    """Return everything that happened to the comment of an item."""
-    history = search.history(context.engine, viewer_of(person), item_id=item_id)
-    return HistorySchema.model_validate(history)
-
-
-@router.get("/decisions", responses=error_responses(422))
+@api.get("/decisions", responses=error_responses(422))
 def read_feed(
     context: ContextDep,
     person: FeedReaderDep,
@@ -138,7 +76,7 @@ def read_feed(
     return FeedSchema.model_validate(feed(context.engine, after, limit))
 
 
-@router.get(
+@api.get(
     "/decisions/export",
     response_class=StreamingResponse,
     responses={200: {"description": "The file."}, **error_responses(422)},
@@ -155,7 +93,7 @@ def export_log(
     return export_response(context, person, format, first, last, with_notes=with_notes)
 
 
-@router.post(
+@api.post(
     "/log/checks",
     responses=error_responses(413, 422),
     dependencies=[Depends(require("audit", "admin"))],
@@ -166,24 +104,6 @@ def check_log(
     """Verify the whole log: whether any decision was changed, removed or reordered."""
     report = verify_log(context.engine, request.witness if request else None)
     return CheckSchema.model_validate(report)
-
-
-def viewer_of(person: Moderator) -> Viewer:
-    """Return what `person` may see of other people's work.
-
-    What is shown is by the scopes of the token; what is hidden, by the role: whoever may be served
-    an item with one token does not read about it with another.
-    """
-    role = ROLE_SCOPES[person.role]
-    return Viewer(
-        moderator_id=person.id,
-        everybody=person.may("decisions:read"),
-        scores=person.may("lead") or person.may("admin"),
-        notes=person.reads_notes,
-        reviews="review" in role,
-        audits="audit" in role,
-        queues=person.queues,
-    )
 
 
 def export_response(
@@ -224,3 +144,78 @@ def _check_all_queues(person: Moderator) -> None:
         raise HTTPException(
             403, "this covers all queues, and you have access to some; ask an admin"
         )
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionLogPage(Page, template="decision_log.html"):
+    """Forms for verification and export, the report, and the policy."""
+
+    policy: Policy
+    may_verify: bool
+    may_read_notes: bool
+    #: False for a person of some queues: the log covers all of them.
+    may_export: bool
+    problem: str | None
+    report: LogReport | None
+
+
+@pages.get("/records")
+def show(
+    session: Annotated[Session, Depends(page_session("decisions:read"))],
+) -> Response:
+    """Return the forms for verification and export, and the policy."""
+    return render(_log_page(session), session)
+
+
+@pages.post("/records/check")
+def verify(
+    session: Annotated[Session, Depends(form_session("audit", "admin"))],
+    witness: Annotated[str, Form(max_length=900_000)] = "",
+) -> Response:
+    """Verify the whole log, and show the result."""
+    report, problem = None, None
+    try:
+        report = verify_log(session.engine, witness.strip() or None)
+    except QueueError as exc:
+        problem = str(exc)
+    page = _log_page(session, report=report, problem=problem)
+    return render(page, session, 422 if problem else 200)
+
+
+@pages.post("/records/export")
+def download(
+    session: Annotated[Session, Depends(form_session("decisions:read"))],
+    format: Annotated[Format, Form()],
+    first: FormText = "",
+    last: FormText = "",
+    with_notes: FormText = "",
+) -> Response:
+    """Stream the decision log; a form, since the audit log records the export."""
+    days = _day(first), _day(last)
+    return export_response(
+        session.context, session.person, format, *days, with_notes=bool(with_notes)
+    )
+
+
+def _day(typed: str) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(typed) if typed else None
+    except ValueError:
+        raise QueueError("invalid date in the export; use the format 2026-01-31") from None
+
+
+def _log_page(
+    session: Session, *, report: LogReport | None = None, problem: str | None = None
+) -> DecisionLogPage:
+    person = session.person
+    return DecisionLogPage(
+        policy=session.policy,
+        may_verify=person.may("audit") or person.may("admin"),
+        may_read_notes=person.reads_notes,
+        may_export=person.may("decisions:read") and person.queues is None,
+        problem=problem,
+        report=report,
+    )

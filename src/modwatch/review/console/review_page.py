@@ -3,6 +3,10 @@
 It works as a plain form, with a cookie that remembers the lease. Where scripts run,
 `static/console.js` takes over: it leases the next items in advance, sends decisions in the
 background, and remembers its leases in the tab.
+
+A tab that closes releases its items, so that others can lease them. A reload or the back button
+looks the same to the server, so a tab remembers the token of each lease: with it, the same person
+can lease the item again unless someone else has had it since.
 """
 
 import hashlib
@@ -12,22 +16,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Form, Header, Query, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from sqlalchemy import Engine, exists, select
 
-from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, TooManyLeasesError
 from modwatch.review import queue
 from modwatch.review.console.activity import toxic_today
-from modwatch.review.console.api import review as api
 from modwatch.review.console.decision_choices import Choices, choices_of, request_of
-from modwatch.review.console.forms import FormId, FormKey, FormNote
+from modwatch.review.console.i18n import N_
 from modwatch.review.console.preferences import ACTIONS
-from modwatch.review.console.remembered_leases import (
-    RememberedLease,
-    cookie_of,
-    lease_again,
-    parse_cookie,
-    resume,
-)
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     CSRF_HEADER,
@@ -39,18 +36,146 @@ from modwatch.review.console.request_context import (
     delete_cookies,
     set_cookie,
 )
-from modwatch.review.console.routing_explanation import RoutingExplanation, explain_routing
-from modwatch.review.console.schemas import RequestSchema
+from modwatch.review.console.review import decide, lease_for, undo
+from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import QueueCounts
+from modwatch.review.tables import review_item
 
-router = APIRouter(include_in_schema=False)
 
+class RememberedLease(RequestSchema):
+    """A lease that a tab remembers; tabs of an earlier version send more, which is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    item_id: Annotated[int, Field(ge=1, le=2**63 - 1)]
+    lease_token: Token
+
+
+def cookie_of(lease: Lease) -> str:
+    """Return the cookie that remembers a lease."""
+    return f"{lease.item.id}.{lease.token}"
+
+
+def parse_cookie(cookie: str) -> tuple[int, str]:
+    """Return item and token of a cookie; item 0, which does not exist, for an invalid one.
+
+    >>> parse_cookie("7.secret"), parse_cookie("forged")
+    ((7, 'secret'), (0, ''))
+    """
+    item_id, _, token = cookie.partition(".")
+    valid = item_id.isascii() and item_id.isdigit() and len(item_id) < 19
+    return (int(item_id), token) if valid else (0, "")
+
+
+def resume(session: Session, cookie: str) -> Lease | None:
+    """Return the lease of a cookie if it is still valid."""
+    return queue.resume(session.engine, session.person.id, *parse_cookie(cookie))
+
+
+def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
+    """Return a new lease of an item that the tab had; None if someone else had it since.
+
+    None, too, for a person who holds as many items as they may.
+
+    The lease is new because the tab's request to release the old one may still be in flight.
+    """
+    person = session.person
+    try:
+        with session.context.lease_limit.place(person.id) as place:
+            lease = queue.renew(
+                session.engine,
+                person.id,
+                remembered.item_id,
+                remembered.lease_token,
+                session.context.options.lease_length,
+                queues=person.queues,
+                escalated=person.may("lead"),
+            )
+            place.taken = lease is not None
+    except TooManyLeasesError:
+        return None
+    return lease
+
+
+_REASONS = {
+    "uncertainty": N_("The model is uncertain about this comment."),
+    "toxicity": N_("The model ranks this comment among the most toxic of the day."),
+    "hybrid": N_("The model finds this comment toxic or is uncertain."),
+}
+
+#: Least p(1-p), and the views for not toxic and for toxic; 0.21 is p between 0.3 and 0.7.
+_VIEWS = (
+    (
+        0.21,
+        N_("The model leans towards not toxic and is unsure."),
+        N_("The model leans towards toxic and is unsure."),
+    ),
+    (
+        0.09,
+        N_("The model leans towards not toxic and is fairly sure."),
+        N_("The model leans towards toxic and is fairly sure."),
+    ),
+    (
+        0.0,
+        N_("The model predicts not toxic and is sure."),
+        N_("The model predicts toxic and is sure."),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoutingExplanation:
+    """Reason and model's view; both are messages of the catalogues."""
+
+    reason: str
+    view: str
+    #: p(toxic), in [0, 1].
+    prob: float
+
+
+def explain_routing(engine: Engine, item_id: int) -> RoutingExplanation | None:
+    """Return why the item was sent; None unless it wants one label of one person.
+
+    Labels of all other items are compared with other labels or with the model, and are blind.
+    """
+    columns = ("kind", "labels_wanted", "reason", "prob", "uncertainty")
+    twin = review_item.alias("twin")
+    compared = exists().where(
+        twin.c.dt == review_item.c.dt,
+        twin.c.comment_id == review_item.c.comment_id,
+        twin.c.kind == "confirmation",
+    )
+    query = select(*(review_item.c[name] for name in columns), compared.label("compared")).where(
+        review_item.c.id == item_id
+    )
+    with engine.connect() as connection:
+        row = connection.execute(query).one_or_none()
+    if row is None or row.kind != "review" or row.labels_wanted != 1 or row.compared:
+        return None
+    if row.reason not in _REASONS:
+        return None
+    view = model_view(row.prob, row.uncertainty)
+    return RoutingExplanation(reason=_REASONS[row.reason], view=view, prob=row.prob)
+
+
+def model_view(prob: float, uncertainty: float) -> str:
+    """Return the model's view as one sentence.
+
+    >>> model_view(0.4, 0.24)
+    'The model leans towards not toxic and is unsure.'
+    >>> model_view(0.99, 0.01)
+    'The model predicts toxic and is sure.'
+    """
+    views = next(views for least, *views in _VIEWS if uncertainty >= least)
+    return views[prob >= 0.5]
+
+
+pages = APIRouter(include_in_schema=False)
 LEASE_COOKIE = "modwatch_lease"
 
 #: Leases of a page with a script: the current item and the next.
 HELD = 2
-
 LeaseCookie = Annotated[str, Cookie(alias=LEASE_COOKIE)]
 CsrfHeader = Annotated[str, Header(alias=CSRF_HEADER, max_length=400)]
 
@@ -101,7 +226,7 @@ class ItemCardsPage(Page, template="item_cards.html"):
     choices: Choices
 
 
-@router.get("/")
+@pages.get("/")
 def show(
     session: AnySession,
     held: LeaseCookie = "",
@@ -132,8 +257,8 @@ def show(
     return response
 
 
-@router.post("/decide")
-def decide(
+@pages.post("/decide")
+def decide_item(
     session: ReviewForm,
     item_id: FormId,
     lease_token: FormKey,
@@ -146,14 +271,14 @@ def decide(
     chosen = exact if verdict == "exact" else verdict
     request = request_of(chosen, lease_token, version, note.replace("\r\n", "\n"))
     try:
-        done = api.decide(session.context, session.person, item_id, request, _key(lease_token))
+        done = decide(session.context, session.person, item_id, request, _key(lease_token))
     except (LeaseConflictError, ItemNotFoundError):
         return _home("notice=conflict")
     return _home(f"done={done.id}")
 
 
-@router.post("/undo")
-def undo(
+@pages.post("/undo")
+def undo_decision(
     session: ReviewForm,
     decision_id: FormId,
     held: LeaseCookie = "",
@@ -161,7 +286,7 @@ def undo(
 ) -> Response:
     """Undo a decision, and show its item again."""
     try:
-        lease = api.undo(session.context, session.person, decision_id, f"undo-{decision_id}")
+        lease = undo(session.context, session.person, decision_id, f"undo-{decision_id}")
     except (LeaseConflictError, ItemNotFoundError):
         if fragment:
             raise
@@ -174,12 +299,12 @@ def undo(
     return response
 
 
-@router.post("/next")
+@pages.post("/next")
 def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> Response:
     """Return the tab's items that it can lease again, and then the next ones."""
     check_csrf(session.token, csrf)
     resumed = [lease for each in wanted.held if (lease := lease_again(session, each)) is not None]
-    more = api.lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
+    more = lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
     response = _cards(session, [*resumed, *more])
     delete_cookies(session.request, response, LEASE_COOKIE)  # the tab remembers from now on
     counts = session.request.app.state.queue_counts()
@@ -187,7 +312,7 @@ def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") ->
     return response
 
 
-@router.post("/leave", status_code=204)
+@pages.post("/leave", status_code=204)
 def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None:
     """Release the leases of a tab that closes."""
     check_csrf(session.token, csrf)
@@ -222,7 +347,7 @@ def _card(session: Session, lease: Lease, revealed: int = 0) -> ItemCard:
 def _current(session: Session, held: str) -> Lease | None:
     if lease := resume(session, held):
         return lease
-    return next(iter(api.lease_for(session.context, session.person, 1)), None)
+    return next(iter(lease_for(session.context, session.person, 1)), None)
 
 
 def _key(lease_token: str) -> str:

@@ -1,0 +1,252 @@
+"""Your own account: who you are, settings, password and second factor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from zoneinfo import available_timezones
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
+from modwatch.review import people
+from modwatch.review.console.i18n import LANGUAGES, N_
+from modwatch.review.console.preferences import (
+    ACTIONS,
+    MANDATORY_REASONS,
+    Preferences,
+    preferences_of,
+)
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import (
+    SESSION_COOKIE,
+    AnyForm,
+    AnySession,
+    ContextDep,
+    PersonDep,
+    Session,
+    csrf_of,
+    delete_cookies,
+)
+from modwatch.review.console.schemas import error_responses
+from modwatch.review.people import (
+    LONGEST_PASSWORD,
+    SHORTEST_PASSWORD,
+    check_password,
+    second_factor,
+)
+
+
+class MeSchema(BaseModel):
+    """The owner of the token or session."""
+
+    pseudonym: str
+    role: str
+    scopes: list[str]
+    csrf: str | None = Field(
+        description="CSRF token of the pages' session; null for a bearer token."
+    )
+
+
+api = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
+
+
+@api.get("")
+def read_me(request: Request, person: PersonDep) -> MeSchema:
+    """Return the owner of the token or session, with their scopes."""
+    by_token = "authorization" in request.headers
+    return MeSchema(
+        pseudonym=person.pseudonym,
+        role=person.role,
+        scopes=sorted(person.scopes),
+        csrf=None if by_token else csrf_of(request.cookies.get(SESSION_COOKIE, "")),
+    )
+
+
+@api.get("/preferences")
+def read_preferences(person: PersonDep) -> Preferences:
+    """Return your preferences, including defaults."""
+    return preferences_of(person.preferences)
+
+
+@api.put("/preferences", responses=error_responses(413, 422))
+def write_preferences(chosen: Preferences, context: ContextDep, person: PersonDep) -> Preferences:
+    """Replace your preferences; two actions with the same key are invalid."""
+    people.save_preferences(
+        context.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
+    )
+    return chosen
+
+
+pages = APIRouter(include_in_schema=False)
+
+_PROBLEMS = {
+    "keys": N_(
+        "Two actions have the same key, or a key is not a visible character other than a digit."
+    ),
+    "timezone": N_("Unknown time zone. Use a name such as Europe/Berlin."),
+    "budget": N_("The daily limit must be between 1 and 10,000, or empty."),
+    "break_minutes": N_("The break reminder must be between 5 and 480 minutes, or empty."),
+}
+
+Password = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreferencesPage(Page, template="preferences.html"):
+    """All settings of one person."""
+
+    problem: str | None
+    #: Content of the form: saved, or invalid.
+    form: dict[str, Any]
+    keys: dict[str, str]
+    #: Reasons that a person can opt out of.
+    reasons: tuple[str, ...]
+    reviews: bool
+    actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
+    languages: Mapping[str, str] = field(default_factory=lambda: LANGUAGES)
+    timezones: tuple[str, ...] = tuple(sorted(available_timezones()))
+    shortest_password: int = SHORTEST_PASSWORD
+
+
+@pages.get("/preferences")
+def show(session: AnySession) -> Response:
+    """Return the form with the current settings."""
+    chosen = session.preferences
+    page = _preferences_page(session, chosen.model_dump(), chosen.all_keys)
+    return render(page, session)
+
+
+@pages.post("/preferences")
+async def save(session: AnyForm) -> Response:
+    """Save the settings, or show what is invalid."""
+    sent = await session.request.form()
+    keys = {name: str(sent.get(f"key_{name}", "")).strip().lower() for name in ACTIONS}
+    form: dict[str, Any] = {
+        "language": sent.get("language") or None,
+        "theme": sent.get("theme", "auto"),
+        "masking": sent.get("masking", "none"),
+        "timezone": str(sent.get("timezone", "")).strip() or "UTC",
+        "shortcuts": "shortcuts" in sent,
+        "ask": "ask" in sent,
+        "budget": sent.get("budget") or None,
+        "break_minutes": sent.get("break_minutes") or None,
+        "opt_outs": tuple(str(each) for each in sent.getlist("opt_outs")),
+        "keys": {name: key for name, key in keys.items() if key != ACTIONS[name][0]},
+    }
+    try:
+        chosen = Preferences.model_validate(form)
+    except ValidationError as exc:
+        field = str((*exc.errors()[0]["loc"], "keys")[0])
+        problem = _PROBLEMS.get(field, _PROBLEMS["keys"])
+        return render(_preferences_page(session, form, keys, problem), session, 422)
+    content = chosen.model_dump(mode="json", exclude_defaults=True)
+    await run_in_threadpool(people.save_preferences, session.engine, session.person.id, content)
+    return RedirectResponse("./preferences?notice=saved", 303)
+
+
+@pages.post("/preferences/password")
+def change_password(session: AnyForm, old: Password, new: Password) -> Response:
+    """Change your own password, which ends all your sessions."""
+    try:
+        people.change_password(session.engine, session.person.id, old, new)
+    except ThrottledError:
+        return RedirectResponse("../preferences?notice=throttled", 303)
+    except AccessDeniedError:
+        return RedirectResponse("../preferences?notice=wrong", 303)
+    except WeakPasswordError as exc:
+        return RedirectResponse(f"../preferences?notice={exc.weakness}", 303)
+    except QueueError:
+        return RedirectResponse("../preferences?notice=unusable", 303)
+    return RedirectResponse("../login?notice=changed", 303)
+
+
+@pages.post("/preferences/group")
+def describe(session: AnyForm, group: Annotated[str, Form(max_length=200)] = "") -> Response:
+    """Save a self-description, separate from the account; an empty one deletes it."""
+    people.describe_group(session.engine, session.person.id, group.strip() or None)
+    return RedirectResponse("../preferences?notice=described", 303)
+
+
+def _preferences_page(
+    session: Session, form: dict[str, Any], keys: dict[str, str], problem: str | None = None
+) -> PreferencesPage:
+    return PreferencesPage(
+        problem=problem,
+        form=form,
+        keys=keys,
+        reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
+        reviews=session.person.reviews,
+    )
+
+
+_WRONG_PASSWORD = N_("The current password is incorrect. Try again, or ask an admin.")
+_WRONG_CODE = N_("That code is incorrect. Begin again, and enter the code that the app shows.")
+_WAIT = N_("Too many attempts. Wait 15 minutes, then try again.")
+_ENROLLED = N_("Your account has a second factor. Ask an admin to reset it first.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondFactorPage(Page, template="second_factor.html"):
+    """One of the steps of the enrolment."""
+
+    problem: str | None = None
+    enrolled: bool = False
+    #: Whether nothing else is open to this person before they enrol.
+    required: bool = False
+    #: The new secret and its address for the app; shown once.
+    secret: str | None = None
+    address: str | None = None
+    #: Shown once.
+    recovery: tuple[str, ...] = ()
+
+
+@pages.get("/second-factor")
+def show_second_factor(session: AnySession) -> Response:
+    """Return the first step, or that the person is enrolled."""
+    return _first(session)
+
+
+@pages.post("/second-factor")
+def begin(
+    session: AnyForm, password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = ""
+) -> Response:
+    """Show a new secret, after the password was entered once more."""
+    try:
+        check_password(session.engine, session.person.id, password)
+        secret = second_factor.begin_enrolment(session.engine, session.person.id)
+    except ThrottledError:
+        return _first(session, _WAIT, 429)
+    except AccessDeniedError:
+        return _first(session, _WRONG_PASSWORD, 422)
+    except QueueError:
+        return _first(session, _ENROLLED, 422)
+    address = second_factor.app_address(secret, session.person.pseudonym)
+    return render(SecondFactorPage(secret=secret, address=address), session)
+
+
+@pages.post("/second-factor/confirm")
+def confirm(session: AnyForm, code: Annotated[str, Form(max_length=100)] = "") -> Response:
+    """Enrol, show the recovery codes, and end all sessions."""
+    try:
+        codes = second_factor.confirm_enrolment(session.engine, session.person.id, code)
+    except ThrottledError:
+        return _first(session, _WAIT, 429)
+    except AccessDeniedError:
+        return _first(session, _WRONG_CODE, 422)
+    except QueueError:
+        return RedirectResponse("../second-factor", 303)
+    response = render(SecondFactorPage(recovery=tuple(codes)), session)
+    delete_cookies(session.request, response, SESSION_COOKIE)
+    return response
+
+
+def _first(session: Session, problem: str | None = None, status: int = 200) -> Response:
+    page = SecondFactorPage(
+        problem=problem,
+        enrolled=second_factor.enrolled(session.engine, session.person.id),
+        required=session.context.options.require_second_factor and not session.person.scopes,
+    )
+    return render(page, session, status)

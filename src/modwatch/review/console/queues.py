@@ -1,0 +1,280 @@
+"""The queues of a lead: counts and ages, leases, escalations and how a lead resolves them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Cookie, Response
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, Field
+
+from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import database, queue
+from modwatch.review.console.decision_choices import codes_of, titles_of
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import (
+    ContextDep,
+    LeadDep,
+    LeadForm,
+    LeadSession,
+    Session,
+    delete_cookies,
+    set_cookie,
+)
+from modwatch.review.console.review import DecisionRequest, decide, lease_for
+from modwatch.review.console.review_page import cookie_of, resume
+from modwatch.review.console.schemas import (
+    FormCode,
+    FormId,
+    FormKey,
+    FormLabel,
+    FormNote,
+    OptionalId,
+    RequestSchema,
+    error_responses,
+    new_key,
+)
+from modwatch.review.queue import LONGEST_NOTE
+from modwatch.review.queue.items import Lease
+from modwatch.review.queue.lanes import Lanes
+from modwatch.review.reporting import workload
+from modwatch.review.reporting.workload import Escalation, Holding, LaneState
+
+api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
+
+
+class LanesSchema(BaseModel):
+    """Items and their ages in seconds, by queue and reason."""
+
+    lanes: list[LaneState]
+
+
+class HoldingsSchema(BaseModel):
+    """Current leases."""
+
+    holdings: list[Holding]
+
+
+class EscalationsSchema(BaseModel):
+    """Items for a lead to adjudicate."""
+
+    escalations: list[Escalation]
+
+
+class ReleaseRequest(RequestSchema):
+    """Whose leases to end: all of them, or that of one item."""
+
+    moderator_id: Annotated[int, Field(ge=1, le=2**63 - 1)]
+    item_id: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+
+
+class ReleasedSchema(BaseModel):
+    """Number of released items."""
+
+    released: int
+
+
+@api.get("/lanes")
+def read_lanes(context: ContextDep, person: LeadDep) -> LanesSchema:
+    """Return items and their ages by queue and reason."""
+    return LanesSchema(lanes=workload.overview(context.engine, queues=person.queues))
+
+
+@api.get("/holdings")
+def read_holdings(context: ContextDep, person: LeadDep) -> HoldingsSchema:
+    """Return the current leases: who, since when, until when."""
+    return HoldingsSchema(holdings=workload.holders(context.engine, queues=person.queues))
+
+
+@api.post("/releases", responses=error_responses(413, 422))
+def release(request: ReleaseRequest, context: ContextDep, person: LeadDep) -> ReleasedSchema:
+    """Release items that a moderator has leased, without a decision."""
+    released = workload.release_all(
+        context.engine,
+        request.moderator_id,
+        actor_id=person.id,
+        item_id=request.item_id,
+        queues=person.queues,
+    )
+    return ReleasedSchema(released=released)
+
+
+@api.get("/escalations")
+def read_escalations(context: ContextDep, person: LeadDep) -> EscalationsSchema:
+    """Return items for a lead to adjudicate; `POST /leases` with `escalated` leases the next."""
+    items = workload.escalations(context.engine, queues=person.queues)
+    return EscalationsSchema(escalations=items)
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuesPage(Page, template="queues.html"):
+    """Queues by reason, escalations and leases."""
+
+    lanes: list[LaneState]
+    escalations: list[Escalation]
+    holdings: list[Holding]
+    #: Title of every code, and of every reason as `action:reason`.
+    titles: dict[str, str]
+    rules: Lanes
+    now: datetime
+
+    def hours(self, reason: str) -> float:
+        """Return the time in which an item of this reason is due, in hours."""
+        return self.rules.of(reason).hours
+
+    def holders(self) -> list[tuple[int, str]]:
+        """Return id and name of everyone with more than one lease."""
+        leases = Counter((each.moderator_id, each.pseudonym) for each in self.holdings)
+        return [person for person, items in leases.items() if items > 1]
+
+    def total(self, name: str) -> int:
+        """Return the sum of a count over all queues and reasons."""
+        return sum(getattr(lane, name) for lane in self.lanes)
+
+    def oldest(self, name: str) -> float | None:
+        """Return the maximum of an age over all queues and reasons."""
+        ages = [age for lane in self.lanes if (age := getattr(lane, name)) is not None]
+        return max(ages, default=None)
+
+
+@pages.get("/lead")
+def show_queues(session: LeadSession) -> Response:
+    """Return the state of the queues."""
+    queues = session.person.queues
+    page = QueuesPage(
+        lanes=workload.overview(session.engine, queues=queues),
+        escalations=workload.escalations(session.engine, queues=queues),
+        holdings=workload.holders(session.engine, queues=queues),
+        titles=titles_of(session.policy, session.locale),
+        rules=session.context.options.lanes,
+        now=database.now(session.engine),
+    )
+    return render(page, session)
+
+
+@pages.post("/lead/release")
+def release_from_page(
+    session: LeadForm, moderator_id: FormId, item_id: OptionalId = None
+) -> Response:
+    """Release items that a moderator has leased, without a decision."""
+    request = ReleaseRequest(moderator_id=moderator_id, item_id=item_id)
+    release(request, session.context, session.person)
+    return RedirectResponse("../lead?notice=released", 303)
+
+
+LEASE_COOKIE = "modwatch_settle"
+LeaseCookie = Annotated[str, Cookie(alias=LEASE_COOKIE, max_length=200)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjudicationPage(Page, template="adjudication.html"):
+    """One leased item, earlier labels and escalations, and the form to decide it."""
+
+    lease: Lease
+    problem: str | None
+    #: Idempotency key of the form.
+    key: str
+    #: Codes and titles of each label.
+    codes: dict[int, tuple[tuple[str, str], ...]]
+    #: Title of every code, and of every reason as `action:reason`.
+    titles: dict[str, str]
+    longest_note: int = LONGEST_NOTE
+
+
+@pages.post("/lead/take")
+def take(session: LeadForm, item_id: OptionalId = None, held: LeaseCookie = "") -> Response:
+    """Lease one escalated item, or the next, and show it; an open one comes first."""
+    if item_id is None and resume(session, held) is not None:
+        return RedirectResponse("./settle", 303)
+    lease = _lease(session, item_id)
+    if lease is None:
+        return RedirectResponse("../lead?notice=gone", 303)
+    response = RedirectResponse("./settle", 303)
+    set_cookie(session.request, response, LEASE_COOKIE, cookie_of(lease))
+    return response
+
+
+@pages.get("/lead/settle")
+def show_escalated(session: LeadSession, held: LeaseCookie = "") -> Response:
+    """Return the item that this lead has leased, with earlier labels and escalations."""
+    lease = resume(session, held)
+    if lease is None:
+        return _back(session, "../lead")
+    return render(_page(session, lease, None), session)
+
+
+@pages.post("/lead/settle")
+def adjudicate(
+    session: LeadForm,
+    item_id: FormId,
+    lease_token: FormKey,
+    key: FormKey,
+    label: FormLabel,
+    policy_code: FormCode = "",
+    note: FormNote = "",
+) -> Response:
+    """Decide the item, and return to the queues."""
+    decision = DecisionRequest(
+        lease_token=lease_token,
+        label=1 if label == "1" else 0,
+        policy_code=policy_code or None,
+        note=note.strip() or None,
+    )
+    try:
+        decide(session.context, session.person, item_id, decision, key)
+    except (LeaseConflictError, ItemNotFoundError):
+        return _back(session, "../lead?notice=gone")
+    except QueueError as exc:
+        lease = queue.resume(session.engine, session.person.id, item_id, lease_token)
+        if lease is None:
+            return _back(session, "../lead?notice=gone")
+        page = _page(session, lease, str(exc))
+        return render(page, session, 422)
+    return _back(session, "../lead?notice=settled")
+
+
+@pages.post("/lead/leave")
+def leave(session: LeadForm, held: LeaseCookie = "") -> Response:
+    """Release the item without a decision."""
+    lease = resume(session, held)
+    if lease is not None:
+        queue.release(session.engine, session.person.id, lease.item.id, lease.token)
+    return _back(session, "../lead?notice=back")
+
+
+def _lease(session: Session, item_id: int | None) -> Lease | None:
+    person = session.person
+    if item_id is None:
+        return next(iter(lease_for(session.context, person, 1, escalated=True)), None)
+    with session.context.lease_limit.place(person.id) as place:
+        lease = queue.claim(
+            session.engine,
+            person.id,
+            item_id,
+            session.context.options.lease_length,
+            queues=person.queues,
+            escalated_only=True,
+        )
+        place.taken = lease is not None
+    return lease
+
+
+def _back(session: Session, to: str) -> Response:
+    response = RedirectResponse(to, 303)
+    delete_cookies(session.request, response, LEASE_COOKIE)
+    return response
+
+
+def _page(session: Session, lease: Lease, problem: str | None) -> AdjudicationPage:
+    locale = session.locale
+    return AdjudicationPage(
+        lease=lease,
+        problem=problem,
+        key=new_key(),
+        codes={label: codes_of(session.policy, label, locale) for label in (1, 0)},
+        titles=titles_of(session.policy, locale),
+    )

@@ -1,0 +1,211 @@
+"""The team of a lead: decisions by person, agreement, error rates and overturned labels."""
+
+import datetime as dt
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel
+
+from modwatch.common.errors import QueueError
+from modwatch.review import database
+from modwatch.review.console.decision_choices import titles_of
+from modwatch.review.console.dismissals import lanes_of
+from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import ContextDep, LeadDep, LeadSession
+from modwatch.review.console.schemas import QueryDay, error_responses
+from modwatch.review.quality_control.agreement import (
+    AgreementReport,
+    agreement_report,
+)
+from modwatch.review.quality_control.error_rates import (
+    MOST_GROUPS,
+    ErrorRateReport,
+    error_rate_report,
+)
+from modwatch.review.quality_control.overturned import (
+    MOST_OVERTURNED,
+    OverturnedLabels,
+    overturned_labels,
+)
+from modwatch.review.reporting import workload
+from modwatch.review.reporting.workload import Grain, Throughput
+from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
+
+api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
+
+#: Longest period of one request, in days.
+MOST_DAYS = 92
+
+#: Date arithmetic fails near the ends of the calendar.
+_FIRST_DAY, _LAST_DAY = dt.date(2000, 1, 1), dt.date(2200, 1, 1)
+
+
+class ThroughputSchema(BaseModel):
+    """Decisions by person and period."""
+
+    rows: list[Throughput]
+
+
+def period(first: QueryDay, last: QueryDay) -> tuple[dt.date, dt.date]:
+    """Return both days. Raises `QueueError` unless they are in order and at most 92 days apart."""
+    in_order = _FIRST_DAY <= first <= last <= _LAST_DAY
+    if not in_order or last - first >= dt.timedelta(days=MOST_DAYS):
+        raise QueueError(
+            f"The period from {first} to {last} is invalid: the days must be in order, at most "
+            f"{MOST_DAYS}, and between {_FIRST_DAY} and {_LAST_DAY}."
+        )
+    return first, last
+
+
+PeriodDep = Annotated[tuple[dt.date, dt.date], Depends(period)]
+
+
+@api.get("/throughput", responses=error_responses(422))
+def read_throughput(
+    context: ContextDep, person: LeadDep, period: PeriodDep, grain: Grain = "day"
+) -> ThroughputSchema:
+    """Return decisions by person and hour or day, of at most 92 days."""
+    rows = workload.throughput(context.engine, *period, grain=grain, queues=person.queues)
+    return ThroughputSchema(rows=rows)
+
+
+@api.get("/agreement", responses=error_responses(422))
+def read_agreement(context: ContextDep, person: LeadDep, period: PeriodDep) -> AgreementReport:
+    """Return the agreement of moderators, each estimate with n and a 95 % interval."""
+    return agreement_report(context.engine, *period, queues=person.queues)
+
+
+@api.get("/error-rates", responses=error_responses(422))
+def read_error_rates(context: ContextDep, person: LeadDep, period: PeriodDep) -> ErrorRateReport:
+    """Return the error rates of one label by queue, reason and week of the comments."""
+    return error_rate_report(context.engine, *period, queues=person.queues)
+
+
+@api.get("/overturned", responses=error_responses(422))
+def read_overturned(
+    context: ContextDep,
+    person: LeadDep,
+    period: PeriodDep,
+    queue: Annotated[str | None, Query(max_length=200)] = None,
+) -> OverturnedLabels:
+    """Return the latest fifty labels that most confirmations contradict, without names."""
+    queues = within(person.queues, queue)
+    return overturned_labels(context.engine, person.id, *period, queues=queues)
+
+
+def within(allowed: Collection[str] | None, queue: str | None) -> Collection[str] | None:
+    """Return the queues to read, of the `allowed` ones: all of them, or `queue` if it is one.
+
+    >>> within(None, "de"), within({"en"}, "de"), within({"en"}, None)
+    (['de'], [], {'en'})
+    """
+    if queue is None:
+        return allowed
+    return [queue] if allowed is None or queue in allowed else []
+
+
+pages = APIRouter(include_in_schema=False)
+_FOUR_WEEKS = dt.timedelta(days=27)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamPage(Page, template="team.html"):
+    """Decisions by person, and agreement."""
+
+    problem: str | None
+    first: dt.date
+    last: dt.date
+    grain: Grain
+    rows: list[Throughput]
+    #: Of at least four weeks, since a day has few comparisons; None for an invalid period.
+    quality: AgreementReport | None
+
+
+@pages.get("/lead/team")
+def show_team(
+    session: LeadSession,
+    first: dt.date | None = None,
+    last: dt.date | None = None,
+    grain: Grain = "day",
+) -> Response:
+    """Return decisions by person, by default of today, and agreement."""
+    last = last or database.now(session.engine).date()
+    first = first or last
+    engine, queues = session.engine, session.person.queues
+    rows, quality, problem = [], None, None
+    try:
+        period(first, last)
+        rows = workload.throughput(engine, first, last, grain=grain, queues=queues)
+        quality = agreement_report(engine, min(first, last - _FOUR_WEEKS), last, queues=queues)
+    except QueueError as exc:
+        problem = str(exc)
+    page = TeamPage(
+        problem=problem, first=first, last=last, grain=grain, rows=rows, quality=quality
+    )
+    return render(page, session, 422 if problem else 200)
+
+
+_SEVEN_WEEKS = dt.timedelta(weeks=7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRatesPage(Page, template="error_rates.html"):
+    """Error rates by queue, reason and week, and overturned labels."""
+
+    problem: str | None
+    first: dt.date
+    last: dt.date
+    #: The queue of the overturned labels; empty: all `queues`.
+    queue: str
+    queues: tuple[str, ...]
+    #: None for an invalid period.
+    report: ErrorRateReport | None
+    overturned: OverturnedLabels
+    #: Title of every policy code.
+    titles: dict[str, str]
+    minimum: int = MINIMUM_CONFIRMED
+    most: int = MOST_OVERTURNED
+    most_groups: int = MOST_GROUPS
+
+    def scale(self, rate: str) -> float:
+        """Return the highest end of an interval of `false_positive` or `false_negative`."""
+        if self.report is None:
+            return 1.0
+        groups = (self.report.by_queue, self.report.by_reason, self.report.by_week)
+        rates = [self.report.everything, *(each for group in groups for each in group.values())]
+        return max((getattr(each, rate).high or 0.0 for each in rates), default=0.0) or 1.0
+
+
+@pages.get("/lead/errors")
+def show_error_rates(
+    session: LeadSession,
+    first: dt.date | None = None,
+    last: dt.date | None = None,
+    queue: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Return error rates and overturned labels, by default of this week and the seven before."""
+    last = last or database.now(session.engine).date()
+    first = first or last - dt.timedelta(days=last.weekday()) - _SEVEN_WEEKS
+    engine, queues = session.engine, session.person.queues
+    report, problem = None, None
+    overturned = OverturnedLabels(labels=(), more=False)
+    try:
+        period(first, last)
+        report = error_rate_report(engine, first, last, queues=queues)
+        wanted = within(queues, queue or None)
+        overturned = overturned_labels(engine, session.person.id, first, last, queues=wanted)
+    except QueueError as exc:
+        problem = str(exc)
+    page = ErrorRatesPage(
+        problem=problem,
+        first=first,
+        last=last,
+        queue=queue,
+        queues=lanes_of(session)[0],
+        report=report,
+        overturned=overturned,
+        titles=titles_of(session.policy, session.locale),
+    )
+    return render(page, session, 422 if problem else 200)
