@@ -10,6 +10,7 @@
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
 #   make check                     linters, types, unit tests: no server, browser, training, simulation
 #   make test                      everything that CI runs
+#   make soak                      long kill sweeps and simulations, which `make test` represents
 #   make docs                      the documentation site, into build/docs
 #   make format | make lock        for developers; `make lock UPGRADE="pandas numpy"` or UPGRADE=--all
 #
@@ -21,11 +22,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test docs unit-tests install format lock clean \
+.PHONY: help demo check test soak docs unit-tests install format lock clean \
     lint-format lint-style lint-types lint-imports
 
 help:
-	@sed -n '3,15s/^# \{0,3\}//p' Makefile
+	@sed -n '3,16s/^# \{0,3\}//p' Makefile
 
 demo: install
 	@$(BIN)/modwatch demo --data $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(SCORER),--scorer $(SCORER)) $(if $(ERRORS),--error-rates $(ERRORS)) $(if $(DRIFT),--drift) $(if $(ONCE),--once)
@@ -39,8 +40,7 @@ TEST_WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
 # PyTorch takes six seconds in each worker, and a model is trained.
-unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline tests/models/scoring \
-    src/modwatch/models src/modwatch/models/scoring
+unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline
 unit-tests: export HYPOTHESIS_PROFILE := quick
 
 # Tests and demo start hundreds of Python processes; without bytecode each compiles all it imports.
@@ -68,9 +68,13 @@ lint-types:
 lint-imports:
 	@$(BIN)/lint-imports
 
+soak: export OMP_NUM_THREADS := 1
+soak: install
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist load -m soak
+
 unit-tests:
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -q \
-	    -m "not services and not simulation" $(addprefix --ignore=,$(SLOW_TO_IMPORT))
+	    -m "not services and not simulation and not soak" $(addprefix --ignore=,$(SLOW_TO_IMPORT))
 
 docs: install
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
