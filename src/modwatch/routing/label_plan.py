@@ -1,6 +1,6 @@
 """How to split labels between the random slice and confirmations, for intervals of a given width.
 
-The labels of a window show how much the slice varies, and how often people err. The window is
+The labels of a window show how much the slice varies, and how often labels are wrong. The window is
 labelled again in simulation: as if the slice had c times as many rows, each representing a c-th,
 but at least one comment; its true labels drawn from what the given labels tell; first labels wrong
 at given error rates; a given share of them confirmed. The widths of the intervals at other sizes of
@@ -142,7 +142,7 @@ class _Window:
         self._labels = self._sample.true_labels(known, seed=seed)
 
     def now(self) -> _Trial:
-        """Return the window as it is."""
+        """Return the labels of the window itself."""
         return self._measured(self._sample, self._labels)
 
     def trials(self, error_rates: tuple[float, float] | None) -> dict[float, list[_Trial]]:
@@ -199,8 +199,8 @@ class _Window:
         """Return the window as if people had labelled it with these error rates."""
         toxic = generator.random(chance.size) < chance
         rate = np.where(toxic, rates[1], rates[0])
-        said = toxic[:, None] ^ (generator.random((chance.size, 3)) < rate[:, None])
-        first, top = said[:, 0], sample.top
+        labels = toxic[:, None] ^ (generator.random((chance.size, 3)) < rate[:, None])
+        first, top = labels[:, 0], sample.top
         recent = [float(first[part].mean()) if part.any() else None for part in (top, ~top)]
         probability = confirmation_probabilities(
             sample.prob,
@@ -211,9 +211,9 @@ class _Window:
         )
         asked = probability[np.arange(first.size), first.astype(np.int64)]
         second = generator.random(first.size) < asked
-        third = second & (said[:, 0] != said[:, 1])
+        third = second & (labels[:, 0] != labels[:, 1])
         counts = np.column_stack([np.ones_like(second), second, third])
-        given, positive = counts.sum(axis=1), (counts & said).sum(axis=1)
+        given, positive = counts.sum(axis=1), (counts & labels).sum(axis=1)
         labelled = sample.relabelled(first.astype(np.int64), given, positive)
         return self._measured(labelled, labelled.true_labels(seed=self.seed))
 

@@ -80,20 +80,14 @@ def annotator_error_rate(
         return _insufficient("two people's labels differ as often as coin tosses", n, effective)
     confidence = error_of(share_confidence(disagreement * effective, effective))
     value = float(error_of(np.array([disagreement]))[0])
-    return _error_rate(value, confidence, n, effective)
+    return ErrorRate.of(
+        value, interval(confidence), n=n, effective_n=effective, confidence=confidence
+    )
 
 
 def error_of(disagreement: Floats) -> Floats:
     """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½."""
     return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
-
-
-def _error_rate(value: float, confidence: Floats, n: int, effective_n: float) -> ErrorRate:
-    """Return a rate with the interval of its confidence distribution."""
-    low, high = np.quantile(confidence, [0.025, 0.975])
-    return ErrorRate.of(
-        value, (float(low), float(high)), n=n, effective_n=effective_n, confidence=confidence
-    )
 
 
 def _insufficient(reason: str, n: int, effective_n: float) -> ErrorRate:
@@ -137,10 +131,7 @@ def observed_agreement(
     (0.75, 4)
     """
     first, second = _pairs(y1, y2)
-    share = _shares(sample_weight, first)
-    if share is None:
-        return _fraction(first == second, minimum)
-    return _weighted_fraction(first == second, share, minimum)
+    return _fraction(first == second, minimum, _shares(sample_weight, first))
 
 
 def observed_disagreement(
@@ -277,11 +268,19 @@ def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _fraction(event: NDArray[np.bool_], minimum: int) -> Estimate:
+def _fraction(event: NDArray[np.bool_], minimum: int, share: Floats | None = None) -> Estimate:
+    """Return the fraction of `event` (n,), weighted by `share` (n,), which sums to 1."""
     n, events = event.size, int(event.sum())
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
-    return Estimate.of(events / n, mid_p(events, n), n=n)
+    if share is None:
+        return Estimate.of(events / n, mid_p(events, n), n=n)
+    # Ends are rounded to whole pairs, so the population must be large.
+    total = PartialTotal(
+        seen=0.0, span=_POPULATION, event=event.astype(np.float64), share=share, error=share
+    )
+    low, high = interval(total.confidence())
+    return Estimate.of(total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n)
 
 
 def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:
@@ -291,19 +290,6 @@ def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:
     if not weight.size or (weight == weight[0]).all():
         return None
     return np.asarray(weight / weight.sum())
-
-
-def _weighted_fraction(event: NDArray[np.bool_], share: Floats, minimum: int) -> Estimate:
-    """Return the weighted fraction of `event` (n,); `share` (n,) sums to 1."""
-    n = event.size
-    if n < max(minimum, 1):
-        return _too_few(n, minimum, "pairs of labels")
-    # Ends are rounded to whole pairs, so the population must be large.
-    total = PartialTotal(
-        seen=0.0, span=_POPULATION, event=event.astype(np.float64), share=share, error=share
-    )
-    low, high = interval(total.confidence())
-    return Estimate.of(total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n)
 
 
 def _linearised_error(

@@ -1,4 +1,4 @@
-"""True labels behind the labels of people who err: a latent class model with its uncertainty.
+"""The true labels behind imperfect labels: a latent class model with its uncertainty.
 
 People label a comment independently of each other, given its true label. A comment that is not
 toxic is labelled toxic with the false-positive rate f, a toxic one is labelled otherwise with the
@@ -8,10 +8,9 @@ prevalence π(p) among comments of probability p, n labels of which k are toxic 
     π(p) g^(n−k) (1−g)^k  +  (1−π(p)) f^k (1−f)^(n−k).
 
 - π = ε + (1 − ε − δ) expit(s), with a floor ε, a ceiling 1 − δ, and s a natural cubic spline in
-  the logit of p that may jump from group to group: what the model's score tells enters, and the
-  score may mislead.
+  the logit of p that may jump from group to group: the model's score is used, even if it misleads.
 - f and g differ between groups of comments, such as the reviewed top and the random slice: the
-  logit of each is normal around a common one, which pools them where a group tells little.
+  logit of each is normal around a common one, which pools groups with few labels.
 - Which labels were confirmed depends on the first label, the stratum and the score alone, all of
   which the likelihood conditions on: the confirmation probabilities drop out of it (Rubin 1976).
 
@@ -30,11 +29,11 @@ from scipy.optimize import minimize
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats, Ints
 
-#: Confirmed comments below which the labels do not tell the error rates: these may then have any
-#: value up to `RATE_BOUNDS`.
+#: Confirmed comments below which the labels do not identify the error rates, so that these may have
+#: any value up to `RATE_BOUNDS`.
 MINIMUM_CONFIRMED = 30
 
-#: Largest false-positive and false-negative rate that is believed of people.
+#: Largest plausible false-positive and false-negative rate of one label.
 RATE_BOUNDS = (0.25, 0.6)
 
 #: Draws of the error rates.
@@ -99,7 +98,7 @@ class KnownAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class TrueLabels:
-    """What the labels of m comments tell of their true labels: d draws from the posterior."""
+    """The posterior of the true labels of m comments, given their labels: d draws."""
 
     #: (m,) cell of each comment: its score, group, and labels.
     cell: Ints
@@ -139,9 +138,9 @@ class TrueLabels:
         yield "annotator_false_negative_rate", np.asarray(self.false_negative @ share)
 
     def with_shared_errors(self, *, false_positive: float, false_negative: float) -> "TrueLabels":
-        """Return the true labels if these shares of the errors are made by everybody alike.
+        """Return the true labels if these shares of the errors are shared by all annotators.
 
-        Nobody disagrees there, so that labels tell no such error from a true label. With a share s
+        No label contradicts such an error, so labels do not show it. With a share s
         of the false positives shared, and f the rate of those that are not, everybody calls a share
         s f/(1−s) of the comments that are not toxic toxic; likewise g. Shares are in [0, 1).
         """

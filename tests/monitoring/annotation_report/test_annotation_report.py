@@ -453,7 +453,7 @@ def test_labels_that_are_all_alike_are_reported():
     people = table.drop_duplicates("annotator").set_index("annotator")["country"]
     prob = table.drop_duplicates("item")["prob"]
     report = annotation_report(annotations, y_prob=prob, groups={"country": people})
-    assert report.reason == "all labels are alike; they tell of no slip"
+    assert report.reason == "all labels are the same; they show no slip"
     (grouping,) = report.groupings
     assert grouping.clusters is None
     assert grouping.kappa["kappa"].isna().all()

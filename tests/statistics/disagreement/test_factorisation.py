@@ -99,5 +99,5 @@ def test_a_stratum_whose_labels_are_mispredicted_by_chance_is_named() -> None:
 
 def test_labels_that_are_all_alike_are_named() -> None:
     made = Annotations.of(item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1))
-    with pytest.raises(MetricInputError, match="all labels are alike"):
+    with pytest.raises(MetricInputError, match="all labels are the same"):
         svd_flip_rates(made)

@@ -6,10 +6,9 @@ third person follows where two labels differ.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from pydantic import ConfigDict
-from pydantic.dataclasses import dataclass
 
 from modwatch.common.errors import DesignError
 
@@ -32,10 +31,8 @@ _ORDER = (
     ("unflagged", 0, 1.0),
 )
 
-_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@dataclass(frozen=True, kw_only=True)
 class ConfirmationRule:
     """The probabilities in [0, 1] that a first label of one side is confirmed.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.audit.metric_intervals import METHODS, METRICS, SIDES_OF, SIGNS
+from modwatch.statistics.audit.metric_intervals import METHODS, METRICS, SIDES_OF
 from modwatch.statistics.audit.share_interval import IntervalEstimate, IntervalOptions, SideShare
 from modwatch.statistics.audit.stratified import WeightedCounts
 
@@ -113,7 +113,7 @@ class AuditEstimator:
             return self._bounded(estimate) if estimate.labels_needed else estimate
         value, low, high, error = _floats(self.interval_estimate(metric))
         if self.extremes.keys() & {*SIDES_OF[metric]}:
-            _, low_if, high_if, _ = _floats(self._interval(metric))
+            _, low_if, high_if, _ = _floats(self.plain_interval(metric))
             estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
 
@@ -140,33 +140,21 @@ class AuditEstimator:
         """Return several of `METRICS`, by default all."""
         return [self.estimate(metric) for metric in metrics]
 
-    def insufficient(self, metric: str) -> str:
-        """Return the reason why `estimate` gives no value; "" where it gives one.
-
-        MetricInputError for a metric that is none of `METRICS`.
-        """
-        _validate(metric)
-        return _insufficient(metric, [self._labelled(name) for name in SIDES_OF[metric]])[0]
-
     def interval_estimate(self, metric: str) -> IntervalEstimate:
         """Return the metric (…), however few labels there are: for simulations."""
         _validate(metric)
-        plain = self._interval(metric)
+        plain = self.plain_interval(metric)
         if not self.extremes:
             return plain
-        low = self._interval(metric, rises=0, falls=1).low
-        high = self._interval(metric, rises=1, falls=0).high
+        low = self.plain_interval(metric, rises=0, falls=1).low
+        high = self.plain_interval(metric, rises=1, falls=0).high
         return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
-
-    def plain_interval(self, metric: str) -> IntervalEstimate:
-        """Return the metric (…), comments without a label taken to be like the others."""
-        return self._interval(metric)
 
     def bound(self, metric: str, *, upper: bool) -> Floats:
         """Return the largest or smallest value (…) of the metric at the ends of its sides."""
         _validate(metric)
         at_ends = []
-        for name, sign in zip(SIDES_OF[metric], SIGNS[metric], strict=True):
+        for name, sign in SIDES_OF[metric].items():
             rises = (sign > 0) == upper
             side = self._share(name, mirrored=sign < 0, missing=int(rises))
             end = side.high if rises else side.low
@@ -202,14 +190,17 @@ class AuditEstimator:
             return replace(estimate, bound="upper", high=bound) if bound < 1 else estimate
         return replace(estimate, bound="lower", low=bound) if bound > 0 else estimate
 
-    def _interval(
+    def plain_interval(
         self, metric: str, *, rises: int | None = None, falls: int | None = None
     ) -> IntervalEstimate:
-        """Return the metric, the comments without a label taken for what lowers or raises it."""
+        """Return the metric (…), as if comments without a label were like the others.
+
+        Or had these labels, on the sides with which the metric rises and falls.
+        """
         found = METHODS[metric](
             *(
                 self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
-                for name, sign in zip(SIDES_OF[metric], SIGNS[metric], strict=True)
+                for name, sign in SIDES_OF[metric].items()
             )
         )
         # Of ends that are the value itself, rounding may make others.

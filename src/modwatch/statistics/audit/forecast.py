@@ -1,8 +1,8 @@
-"""What a plan promises before anybody labels: how wide intervals will be, and whether they will be.
+"""The forecast of a plan, before any label: whether there will be estimates, and how precise.
 
 Audits are simulated from the plan alone. In each stratum, positives are as frequent as the mean
 recalibrated score; where that comes from labels, their number is uncertain and varies from audit to
-audit. With confirmations, a few audits are simulated with annotators who err as often as
+audit. With confirmations, a few audits are simulated with annotators whose error rates are
 `confirmations.FALSE_POSITIVE` and `FALSE_NEGATIVE` say: the intervals are as much wider as theirs.
 The forecast is as good as these expectations, and no part of the evidence.
 """
@@ -30,7 +30,7 @@ _AUDITS = 400
 #: Of how many of them the interval is computed; those of the others lie between.
 _INTERVALS = 40
 
-#: Audits that are simulated with annotators who err.
+#: Audits that are simulated with annotator errors.
 _ERRING = 5
 
 
@@ -96,23 +96,23 @@ def _wider(plan: AuditPlan, generator: np.random.Generator) -> dict[str, float]:
 def _with_errors(
     plan: AuditPlan, generator: np.random.Generator
 ) -> tuple[AuditEstimator, ImputedEstimator]:
-    """Return the estimators of one audit's true labels, and of labels by annotators who err."""
+    """Return the estimators of one audit's true labels, and of labels with errors."""
     stratum = np.repeat(np.arange(len(plan.strata)), [each.labels for each in plan.strata])
     score = np.array([each.score for each in plan.strata])[stratum]
     side = np.array([SIDES.index(each.side) for each in plan.strata])[stratum]
     true = generator.random(score.size) < score
     wrong = np.where(true, FALSE_NEGATIVE, FALSE_POSITIVE)
-    said = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
+    labels = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
     rules = [(plan.confirmations or {}).get(name) for name in SIDES]
     shares = np.array([rule.by_label if rule else (0.0, 0.0) for rule in rules])
-    confirmed = generator.random(score.size) < shares[side, said[0]]
-    differ = confirmed & (said[0] != said[1])
+    confirmed = generator.random(score.size) < shares[side, labels[0]]
+    differ = confirmed & (labels[0] != labels[1])
     posterior = true_labels(
         GivenLabels(
             prob=score,
             group=side,
             given=1 + confirmed + differ,
-            toxic=said[0] + confirmed * said[1] + differ * said[2],
+            toxic=labels[0] + confirmed * labels[1] + differ * labels[2],
         )
     )
     draws = np.stack(
@@ -154,7 +154,7 @@ def sufficient(audits: AuditEstimator, metric: str) -> NDArray[np.bool_]:
     sides = [side for side in (audits.flagged, audits.unflagged) if side is not None]
     found = np.stack([np.minimum(each.positives.sum(-1), ENOUGH_POSITIVES) for each in sides], -1)
     _, first, kind = np.unique(found, axis=0, return_index=True, return_inverse=True)
-    reasons = [one_of(audits, number).insufficient(metric) for number in first.tolist()]
+    reasons = [one_of(audits, number).counted(metric).reason for number in first.tolist()]
     return np.array([not reason for reason in reasons], dtype=np.bool_)[kind.ravel()]
 
 

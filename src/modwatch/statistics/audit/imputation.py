@@ -1,7 +1,7 @@
 """Estimates that allow for errors of the annotators, from labels that others confirmed.
 
-The true labels of the sample are drawn many times from what all labels of a comment, and of
-comments like it, tell of them (`statistics.true_labels`): multiple imputation (Rubin 1987).
+The true labels of the sample are drawn many times from their posterior, given all labels
+(`statistics.true_labels`): multiple imputation (Rubin 1987).
 Every draw gives a metric with its interval for the error of sampling, as if the labels were true.
 The interval of the metric is that of the mixture of all draws, so that it covers both errors, and
 it has width even where every comment was labelled.
@@ -53,7 +53,7 @@ _NARROW = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """What the labels of a sample tell of the true labels, and of the errors of the annotators."""
+    """The true labels of a sample and the annotators' error rates, inferred from its labels."""
 
     #: The comments (m,) with a label; anything that names them.
     keys: Sequence[Any]
@@ -108,7 +108,7 @@ class LabelErrors:
 def label_errors(
     plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
 ) -> LabelErrors | None:
-    """Return what the labels tell of their errors; None if nobody was to confirm any.
+    """Return what the labels imply about their errors; None if the plan has no confirmations.
 
     Also None without labels. With fewer than `annotators.MINIMUM_CONFIRMED` confirmed comments,
     errors may be as frequent as `annotators.RATE_BOUNDS`.
@@ -117,19 +117,21 @@ def label_errors(
     rows = [each for each in drawn if key_of(each) in given]
     if not plan.confirmations or not rows:
         return None
-    said = [given[key_of(each)] for each in rows]
+    by_row = [given[key_of(row)] for row in rows]
     unflagged = {*plan.of_side("unflagged")}
     sides = np.array([each.stratum in unflagged for each in rows], dtype=np.int64)
     truth = true_labels(
         GivenLabels(
             prob=np.array([each.score for each in rows]),
             group=sides,
-            given=np.array([len(each) for each in said]),
-            toxic=np.array([sum(each) for each in said]),
+            given=np.array([len(labels) for labels in by_row]),
+            toxic=np.array([sum(labels) for labels in by_row]),
         ),
         seed=0,
     )
-    of_pairs = [(side, *each[:2]) for side, each in zip(sides, said, strict=True) if len(each) > 1]
+    of_pairs = [
+        (side, *each[:2]) for side, each in zip(sides, by_row, strict=True) if len(each) > 1
+    ]
     pairs = np.array(of_pairs, np.int64).reshape(-1, 3)
     by_side = [_beyond_chance(pairs[pairs[:, 0] == number]) for number in range(len(SIDES))]
     return LabelErrors(

@@ -166,23 +166,16 @@ METHODS: dict[str, Callable[..., IntervalEstimate]] = {
 #: The metrics of an audit.
 METRICS = tuple(METHODS)
 
-#: By metric: its sides, in the order in which `METHODS` takes them.
-SIDES_OF = {
-    "prevalence_unflagged": ("unflagged",),
-    "negative_predictive_value": ("unflagged",),
-    "precision": ("flagged",),
-    **dict.fromkeys(
-        ("recall", "f1", "accuracy", "prevalence", "specificity", "false_positive_rate"),
-        ("flagged", "unflagged"),
-    ),
-}
-
-#: By metric: whether it rises (1) or falls (−1) with the share of positives on each of its sides.
-SIGNS = {
-    "prevalence_unflagged": (1,),
-    "negative_predictive_value": (-1,),
-    "precision": (1,),
-    **dict.fromkeys(("recall", "f1", "accuracy", "specificity"), (1, -1)),
-    "prevalence": (1, 1),
-    "false_positive_rate": (-1, 1),
+#: By metric: its sides, in the order in which `METHODS` takes them, and whether it rises (1) or
+#: falls (−1) with the share of positives on each.
+SIDES_OF: dict[str, dict[str, int]] = {
+    "prevalence_unflagged": {"unflagged": 1},
+    "negative_predictive_value": {"unflagged": -1},
+    "precision": {"flagged": 1},
+    **{
+        metric: {"flagged": 1, "unflagged": -1}
+        for metric in ("recall", "f1", "accuracy", "specificity")
+    },
+    "prevalence": {"flagged": 1, "unflagged": 1},
+    "false_positive_rate": {"flagged": -1, "unflagged": 1},
 }

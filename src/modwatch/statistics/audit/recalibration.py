@@ -16,7 +16,7 @@ from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats, Ints, shares, whole_numbers
 
-#: Source of a calibration that brings the mean to a prevalence that somebody expects.
+#: Source of a calibration that brings the mean to a prevalence that the planner expects.
 EXPECTED = "expected prevalence"
 
 #: Scores closer to 0 or 1 count as this close: a score of exactly 0 does not exclude a positive.
@@ -107,14 +107,11 @@ def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None
 def shrunk(score: ArrayLike, counts: ArrayLike) -> Calibration:
     """Return the calibration of the scores (n,) of `counts` (n,) comments without any label.
 
-    Their mean is kept and their logits are drawn together, by a slope of 0.7: whoever believes a
-    score entirely looks too little where it expects nothing, which narrows intervals too much where
-    it misses positives. DesignError without comments.
+    Their mean is kept and their logits are drawn together, by a slope of 0.7: a design that trusts
+    the scores entirely draws too few comments where they are low, and misses positives there.
+    DesignError without comments.
     """
-    values, number = shares("score", score), whole_numbers("counts", counts)
-    arguments.same_length(score=values, counts=number)
-    if not number.any():
-        raise DesignError("There are no comments to recalibrate.")
+    values, number = _population(score, counts)
     mean = float(np.clip(np.average(values, weights=number), _NEAREST, 1 - _NEAREST))
     logit, classes = _classes(_logit(values), number)
     return Calibration(intercept=_intercept(logit, classes, _SLOPE, mean), slope=_SLOPE)
@@ -135,12 +132,9 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
     >>> made.probability([0.1, 0.5]).round(3).tolist()
     [0.088, 0.318]
     """
-    values, number = shares("score", score), whole_numbers("counts", counts)
-    arguments.same_length(score=values, counts=number)
+    values, number = _population(score, counts)
     if not known.label.size:
         raise DesignError("There are no labels to recalibrate the scores by.")
-    if not number.any():
-        raise DesignError("There are no comments to recalibrate.")
     effective = known.weight.sum() ** 2 / (known.weight**2).sum()
     weight = known.weight * effective / known.weight.sum()
     prior = float(np.average(values, weights=number))
@@ -162,6 +156,15 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
         labels=int(known.label.size),
         positives=int(known.label.sum()),
     )
+
+
+def _population(score: ArrayLike, counts: ArrayLike) -> tuple[Floats, Ints]:
+    """Return the checked scores (n,) and the number of comments with each; at least one."""
+    values, number = shares("score", score), whole_numbers("counts", counts)
+    arguments.same_length(score=values, counts=number)
+    if not number.any():
+        raise DesignError("There are no comments to recalibrate.")
+    return values, number
 
 
 def _intercept(logit: Floats, counts: Floats | Ints, slope: float, prevalence: float) -> float:

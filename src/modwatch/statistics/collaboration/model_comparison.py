@@ -33,11 +33,8 @@ class ScoredByModel:
     threshold: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Metric:
-    name: str
-    #: Value for n weights; None where it is not defined.
-    value: Callable[[Floats], float | None]
+#: Name of a metric, and its value for n weights; None where it is not defined.
+_Metric = tuple[str, Callable[[Floats], float | None]]
 
 
 def compare_models(
@@ -100,15 +97,15 @@ def compare_models(
     rng = np.random.default_rng(seed)
     weights = [rng.multinomial(n, np.full(n, 1 / n)).astype(np.float64) for _ in range(draws)]
     rows = []
-    for old, new in zip(*metrics, strict=True):
-        before, after = (each.value(np.ones(n)) for each in (old, new))
+    for (name, old), (_, new) in zip(*metrics, strict=True):
+        before, after = old(np.ones(n)), new(np.ones(n))
         if before is None or after is None:
             continue
-        sign = -1.0 if old.name.endswith("_gap") else 1.0
-        pairs = [(old.value(weight), new.value(weight)) for weight in weights]
+        sign = -1.0 if name.endswith("_gap") else 1.0
+        pairs = [(old(weight), new(weight)) for weight in weights]
         gains = [sign * (b - a) for a, b in pairs if a is not None and b is not None]
         low, high = np.quantile(gains, [0.025, 0.975]) if gains else (np.nan, np.nan)
-        row = (old.name, before, after, sign * (after - before), float(low), float(high))
+        row = (name, before, after, sign * (after - before), float(low), float(high))
         rows.append((*row, _verdict(float(low), float(high), margin)))
     found = pd.DataFrame(rows, columns=list(COLUMNS)).set_index("metric", drop=False)
     fewer_errors = found["difference"].get("accuracy", 0.0) > 0
@@ -136,21 +133,15 @@ def _metrics(
     """Yield the metrics of one model."""
     y, p, _ = arguments.rows(y_true, model.prob, None, None)
     score = review_scores(p, strategy, toxic_share=toxic_share)
-    yield _Metric(
-        name="average_precision",
-        value=lambda w: auprc(y, p, sample_weight=w, interpolation="step"),
+    yield "average_precision", lambda w: auprc(y, p, sample_weight=w, interpolation="step")
+    yield "accuracy", lambda w: accuracy(y, p, sample_weight=w, threshold=model.threshold)
+    yield (
+        "calibration_auprc",
+        lambda w: calibration_auprc(y, p, sample_weight=w, threshold=model.threshold),
     )
-    yield _Metric(
-        name="accuracy",
-        value=lambda w: accuracy(y, p, sample_weight=w, threshold=model.threshold),
-    )
-    yield _Metric(
-        name="calibration_auprc",
-        value=lambda w: calibration_auprc(y, p, sample_weight=w, threshold=model.threshold),
-    )
-    yield _Metric(
-        name="oc_auroc",
-        value=lambda w: oc_auroc(y, p, score, review_fraction=fraction, sample_weight=w),
+    yield (
+        "oc_auroc",
+        lambda w: oc_auroc(y, p, score, review_fraction=fraction, sample_weight=w),
     )
     if groups is None:
         return
@@ -161,7 +152,7 @@ def _metrics(
         of_class = y == label
         members = _members(groups, of_class)
         if members:
-            yield _Metric(name=name, value=_gap(wrong, of_class, members))
+            yield name, _gap(wrong, of_class, members)
 
 
 def _members(groups: Sequence[Collection[str]], of_class: NDArray[np.bool_]) -> list[Floats]:

@@ -64,7 +64,7 @@ def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> li
     np.negative(lowered, out=lowered)
     total = float(mass[-1]) if mass.size else 0.0
     whole &= total < _COUNTABLE
-    # Integer weights count repeated rows, and nobody reviews half a comment; other weights are on
+    # Integer weights count repeated rows, and no comment is reviewed by half; other weights are on
     # an arbitrary scale without whole comments to round to.
     places = [slots(alpha, total) if whole else alpha * total for alpha in alphas]
     return [_review(lowered, mass, each) for each in places]

@@ -44,22 +44,8 @@ from modwatch.statistics.disagreement.primary import (
 )
 
 __all__ = [
-    "ADJUSTED_METRICS",
-    "Annotations",
-    "FlipRates",
-    "Retests",
-    "adjusted",
-    "adjusted_accuracy",
-    "adjusted_metrics",
-    "annotator_flip_rates",
-    "estimate_flip_rates",
-    "fixed_flip_rate",
-    "flip_rate",
-    "majority",
-    "primary_labels",
-    "primary_shares",
-    "retest_flip_rates",
-    "sample_primary_labels",
-    "signed_shares",
-    "svd_flip_rates",
-]
+    "ADJUSTED_METRICS", "Annotations", "FlipRates", "Retests", "adjusted", "adjusted_accuracy",
+    "adjusted_metrics", "annotator_flip_rates", "estimate_flip_rates", "fixed_flip_rate",
+    "flip_rate", "majority", "primary_labels", "primary_shares", "retest_flip_rates",
+    "sample_primary_labels", "signed_shares", "svd_flip_rates",
+]  # fmt: skip

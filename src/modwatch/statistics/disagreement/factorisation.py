@@ -78,7 +78,7 @@ def svd_flip_rates(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> FlipRates:
-    """Return flip rates by strata of items, from labels that nobody gave again.
+    """Return flip rates by strata of items, without retests.
 
     A factorisation of the matrix of items and annotators, with biases, predicts each label from
     the annotator's other labels and those of similar annotators. The flip rate of a stratum is the
@@ -105,7 +105,7 @@ def svd_flip_rates(
             "no item has labels of two annotators; flip rates need retests or several annotators"
         )
     if (counts.sum(axis=0) > 0).sum() < 2:
-        raise MetricInputError("all labels are alike; they tell of no slip")
+        raise MetricInputError("all labels are the same; they show no slip")
     each = counts.sum() / len(annotations.annotators)
     if each < _LEAST:
         raise MetricInputError(

@@ -162,11 +162,11 @@ def _reason(strata: int, name: str, *, recommended: bool) -> str:
 def annotator_flip_rates(annotations: Annotations) -> FlipRates:
     """Return the flip rate of each annotator, from the labels that they gave again.
 
-    The idealised case (Gordon et al. 2021, section 4.1), for annotators who err alike on all items.
-    An annotator without retests gets the rate of all retests together.
+    The idealised case (Gordon et al. 2021, section 4.1), in which the flip rate of an annotator is
+    the same for all items. An annotator without retests gets the rate of all retests together.
 
     Raises:
-        MetricInputError: there is no retest, or somebody's labels differ as often as by chance.
+        MetricInputError: there is no retest, or an annotator's labels differ as often as by chance.
     """
     retests = annotations.retests
     if not retests.item.size:

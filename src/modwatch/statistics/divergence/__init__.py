@@ -49,24 +49,8 @@ from modwatch.statistics.divergence.mentions import (
 )
 
 __all__ = [
-    "Conformity",
-    "DemographicDivergence",
-    "Groups",
-    "Profiles",
-    "annotator_profiles",
-    "bnsp_auc",
-    "bpsn_auc",
-    "calibration_gap",
-    "conformity_delta",
-    "demographic_divergence",
-    "group_report",
-    "identity_mentions",
-    "intersections",
-    "kappa_matrix",
-    "kappa_table",
-    "read_identity_terms",
-    "shared_items",
-    "shown_together",
-    "subgroup_auc",
-    "uncertainty_divergence",
-]
+    "Conformity", "DemographicDivergence", "Groups", "Profiles", "annotator_profiles", "bnsp_auc",
+    "bpsn_auc", "calibration_gap", "conformity_delta", "demographic_divergence", "group_report",
+    "identity_mentions", "intersections", "kappa_matrix", "kappa_table", "read_identity_terms",
+    "shared_items", "shown_together", "subgroup_auc", "uncertainty_divergence",
+]  # fmt: skip

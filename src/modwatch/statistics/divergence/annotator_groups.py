@@ -156,18 +156,18 @@ _MOST_STEPS = 1_000
 def shown_together(
     groupings: Sequence[Groups], annotations: Annotations, *, minimum: int = MINIMUM_ANNOTATORS
 ) -> list[Groups]:
-    """Return the groupings with more groups suppressed, so that they tell of no few people.
+    """Return the groupings with more groups suppressed, so that no figure describes few people.
 
     Women less women of each age are the women whose age has no figure. From the figures of all
     people and of all shown groups follow their linear combinations, each a weight for every cell of
-    the cross table of all groupings: it tells of the people in the cells where it is not 0. While
-    one tells of 1 to `minimum` − 1 people, the smallest group without which it does not follow is
+    the cross table of all groupings: it describes the people in the cells where it is not 0. While
+    one describes 1 to `minimum` − 1 people, the smallest group without which it does not follow is
     suppressed.
 
     Args:
         groupings: of the same annotations, each with its small groups suppressed.
         annotations: whose annotators are grouped.
-        minimum: people of whom a figure may tell.
+        minimum: fewest people that a figure may describe.
 
     Raises:
         MetricInputError: `minimum` is below 1.
@@ -195,7 +195,7 @@ def shown_together(
 def _to_suppress(
     groupings: Sequence[Groups], present: NDArray[np.bool_], minimum: int
 ) -> tuple[int, int] | None:
-    """Return the grouping, and its group to suppress; None if no figure tells of few people."""
+    """Return the grouping, and its group to suppress; None if no figure describes few people."""
     shown = [(n, group) for n, each in enumerate(groupings) for group in range(len(each.names))]
     if not shown:
         return None
@@ -225,25 +225,25 @@ class _Open:
 
     #: (k, C) a basis of the combinations.
     basis: Floats
-    #: (C,) people of each cell that does not count as told of.
+    #: (C,) people of each cell that does not count as described.
     people: NDArray[np.int64]
-    #: How many people more a combination must tell of.
+    #: How many more people a combination must describe.
     budget: int
 
 
 def _about_few(basis: Floats, people: NDArray[np.int64], minimum: int) -> Floats | None:
-    """Return a combination (C,) that tells of fewer than `minimum` people; None if there is none.
+    """Return a combination (C,) that describes fewer than `minimum` people; None without one.
 
     A set of cells *determines* the combinations if only 0 is 0 in all of them. With as many
-    determining sets as the budget, no two of which share a person, each combination tells of
-    someone in each, and so of too many. If there are fewer, some combination is 0 outside of them.
-    Either it tells of few people, or one of its cells is told of or not: two smaller searches
-    (branch and bound). After many steps that combination is returned, as if it told of few.
+    determining sets as the budget, no two of which share a person, each combination describes
+    a person in each, and so too many. If there are fewer, some combination is 0 outside of them.
+    Either it describes few people, or one of its cells is described or not: two smaller searches
+    (branch and bound). After many steps that combination is returned, as if it described few.
 
     Args:
         basis: (k, C) independent combinations of C cells.
         people: (C,) of each cell.
-        minimum: people of whom a combination may tell.
+        minimum: fewest people that a combination may describe.
     """
     search, steps = [_Open(basis=basis, people=people, budget=minimum)], 0
     while search:
@@ -252,10 +252,10 @@ def _about_few(basis: Floats, people: NDArray[np.int64], minimum: int) -> Floats
         if outside is None:
             continue
         steps += 1
-        told = np.unique(kind[(outside != 0) & (part.people > 0)])
-        if size[told].sum() < part.budget or steps == _MOST_STEPS:
+        described = np.unique(kind[(outside != 0) & (part.people > 0)])
+        if size[described].sum() < part.budget or steps == _MOST_STEPS:
             return outside
-        least = told[size[told].argmin()]
+        least = described[size[described].argmin()]
         cells = kind == least
         search.append(replace(part, basis=_zero_in(part.basis, cells.argmax())))
         search.append(

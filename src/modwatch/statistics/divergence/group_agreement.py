@@ -53,18 +53,12 @@ def kappa_matrix(
     >>> kappa_matrix(annotations, groups, minimum=2).loc["x", "y"]
     np.float64(1.0)
     """
-    classes, names = annotations.n_classes, groups.names
-    counts = _counts(annotations, groups)
-    joint = (counts.T @ counts).toarray()
-    joint[np.diag_indices_from(joint)] -= np.asarray(counts.sum(axis=0)).ravel()  # with oneself
-    tables = joint.reshape(len(names), classes, len(names), classes).swapaxes(1, 2)
-    total = tables.sum(axis=(2, 3))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        agreed = np.trace(tables, axis1=2, axis2=3) / total
-        chance = (tables.sum(axis=3) * tables.sum(axis=2)).sum(axis=2) / total**2
-        kappa = np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
-    found = pd.DataFrame(kappa, index=names, columns=names)
-    return found.where(shared_items(annotations, groups) >= minimum)
+    names = list(groups.names)
+    table = kappa_table(annotations, groups, minimum=minimum)
+    found = pd.DataFrame(np.nan, index=names, columns=names)
+    for one, other, kappa in zip(table["group"], table["other"], table["kappa"], strict=True):
+        found.loc[one, other] = found.loc[other, one] = kappa
+    return found
 
 
 def kappa_table(

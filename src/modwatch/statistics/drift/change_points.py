@@ -112,7 +112,7 @@ class ChangePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Fall:
-    """A fall from which a series has not come back."""
+    """A fall from which a series has not recovered."""
 
     #: When it fell first, and from which level: the reference until the level is back.
     first: ChangePoint
@@ -122,7 +122,7 @@ class Fall:
     now: Level
     #: Standard error of now − first.before.
     error: float
-    #: The last further fall to the present level; None if it has not fallen again since the first.
+    #: The last further fall to the present level; None without one.
     further: ChangePoint | None = None
     #: Position from which the level before the further fall held.
     further_from: int | None = None
@@ -178,20 +178,20 @@ def follow_falls(
     reported: int | None = None,
     reported_on: int = 0,
 ) -> list[Fall | None]:
-    """Return, for each day, the fall from which the series has not come back by then.
+    """Return, for each day, the fall from which the series has not recovered by then.
 
-    What is said of a day depends on it and earlier days alone. A fall begins when it is detected.
-    It ends when a rise of `MINIMUM_AFTER` days is detected after which the interval of the level
-    reaches the level before the fall, or when later days leave its evidence under `RELEASE`: that
-    it lasts is no reason.
-    `MINIMUM_BEFORE` days at the new level must pass before another fall is detected.
+    The answer for a day depends on that day and earlier ones only. A fall begins when it is
+    detected. It ends when a rise of `MINIMUM_AFTER` days is detected after which the interval of
+    the level reaches the level before the fall, or when later days leave its evidence under
+    `RELEASE`, but not because it lasts. `MINIMUM_BEFORE` days at the new level must pass before
+    another fall is detected.
 
     Arguments and errors as for `change_point`, and
 
     Args:
         reported: change day of a fall that was reported before. Within a week of it `RELEASE` is
             enough to detect one, so that late labels do not withdraw what they hardly change.
-        reported_on: the day on which it was reported; what is said of earlier days stays the same.
+        reported_on: the day on which it was reported; the answers for earlier days stay the same.
 
     >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 7
     >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5

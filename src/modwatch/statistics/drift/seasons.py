@@ -38,7 +38,7 @@ class Volume:
 
 
 def season(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volume]) -> str:
-    """Return why a day's volume is none to act on, although it differs; "" if no season says so.
+    """Return the season that explains an unusual volume of a day; "" if there is none.
 
     A volume of a third to three times the usual one does not differ. Seasons are:
 

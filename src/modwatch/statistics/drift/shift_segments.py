@@ -31,7 +31,7 @@ MINIMUM_COMMENTS = 50
 #: Share of the change that a segment must explain to come before all that explain less.
 LARGE = 0.25
 
-#: Columns of the cells for each measure, beside the factors: comments, the sum of the measure, and
+#: Columns of the cells for each measure, besides the factors: comments, the sum of the measure, and
 #: the sum of its squares, which for flags is the sum.
 COUNTS: Mapping[Measure, tuple[str, ...]] = {
     "flagged": ("comments", "flagged", "reference_comments", "reference_flagged"),
@@ -52,7 +52,7 @@ _SUMS = ("n", "total", "square", "n_before", "total_before", "square_before")
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A segment of a day beside its reference."""
+    """A segment of a day, compared with the reference."""
 
     #: Whose change it explains: `flagged`, the flagged share, or `prob`, the mean score.
     measure: Measure
@@ -330,7 +330,11 @@ def _correlation(size: Floats, mass: Floats, usual: float, alone: float) -> tupl
 def _binomial_ratio(mass: Floats, n: Floats, usual: float) -> Floats:
     """Return 2·ln of the likelihood ratio (S,) of a share mass/n and the usual one, χ² of 1."""
     cells = np.maximum(np.stack([mass, n - mass]), 0.0)
-    expected = np.stack([n * usual, n * (1 - usual)])
+    return _deviance(cells, np.stack([n * usual, n * (1 - usual)]))
+
+
+def _deviance(cells: Floats, expected: Floats) -> Floats:
+    """Return 2·ln of the likelihood ratio (S,) of cells (C, S) and what is expected of them."""
     ratio = np.divide(cells, expected, out=np.ones_like(cells), where=expected > 0)
     return np.asarray(np.maximum(2 * special.xlogy(cells, ratio).sum(axis=0), 0.0))
 
@@ -360,9 +364,7 @@ def _likelihood_ratio(
     whole = total + total_before
     rows = np.array([total, total_before, total, total_before])[:, None] / whole
     columns = np.stack([inside + inside_before] * 2 + [whole - inside - inside_before] * 2)
-    expected = rows * columns
-    ratio = np.divide(cells, expected, out=np.ones_like(cells), where=expected > 0)
-    return np.asarray(np.maximum(2 * special.xlogy(cells, ratio).sum(axis=0), 0.0))
+    return _deviance(cells, rows * columns)
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

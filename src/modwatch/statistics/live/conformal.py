@@ -197,7 +197,7 @@ def crossed_sets(
     """Return whether either label is in the set (m, 2) of each row.
 
     A random half of the rows calibrates the sets of the other half, and the other way round, so
-    that no row tells of its own set. Rows of a `group` (m,) are calibrated apart.
+    that no row calibrates its own set. Rows of a `group` (m,) are calibrated apart.
 
     >>> from modwatch.statistics import fully_labelled
     >>> sample = Sample([fully_labelled([0, 1] * 40, [0.1, 0.8] * 40)])

@@ -64,14 +64,14 @@ class Estimator:
     def __init__(
         self, sample: Sample, *, threshold: float, seed: int, labels: TrueLabels | None = None
     ) -> None:
-        """`labels` tell of the true labels; without them those of the sample are the true ones."""
+        """`labels` are the posterior of the true labels; None: those of the sample are true."""
         self._sample = sample
         self._seed = seed
         self._labels = labels
         self._everything = sample.everything()
         self._flagged = sample.flagged(threshold)
         toxic = sample.label if labels is None else labels.mean
-        evident = None if labels is None else toxic * sample.said()[0]
+        evident = None if labels is None else toxic * sample.given_labels()[0]
         self._toxic = _Outcome(value=toxic, slope=np.ones(toxic.size), evident=evident)
         self._wrong = self._wrong_decision(self._flagged.part > 0)
         self._by_prob = self._curves(self._toxic, sample.prob)
@@ -120,7 +120,7 @@ class Estimator:
     def overturn_rate(self) -> MetricEstimate:
         """Return the share of the reviewed top whose automated decision is wrong.
 
-        It is known of the labelled comments; the interval is for those of which they are a sample.
+        It is known for the labelled comments; the interval is for the stream they are sampled from.
         """
         found = self._mean("overturn_rate", self._wrong, self._sample.reviewed_top())
         return _of_a_sample(found, found.n)
@@ -137,7 +137,7 @@ class Estimator:
         parts = (1 - toxic) * missed[:, 0], toxic * missed[:, 1]
         evident = None
         if self._labels is not None:
-            as_toxic, as_other = self._sample.said()
+            as_toxic, as_other = self._sample.given_labels()
             evident = parts[0] * as_other + parts[1] * as_toxic
         outcome = _Outcome(value=parts[0] + parts[1], slope=missed @ [-1.0, 1.0], evident=evident)
         return self._mean(metric, outcome, everything, flip=True)
@@ -248,7 +248,8 @@ class Estimator:
         likely = total.confidence()
         if self._labels is not None:
             masses = self._sample.masses(domain)
-            likely = self._convolved(likely, self._deviations(outcome, masses))
+            generator = np.random.default_rng(self._seed)
+            likely = convolved(likely, self._deviations(outcome, masses), generator)
         return total.value, likely
 
     def _share(
@@ -358,7 +359,7 @@ class Estimator:
         value = np.asarray(np.where(flagged, 1 - toxic, toxic), np.float64)
         evident = None
         if self._labels is not None:
-            as_toxic, as_other = self._sample.said()
+            as_toxic, as_other = self._sample.given_labels()
             evident = value * np.where(flagged, as_other, as_toxic)
         return _Outcome(value=value, slope=np.where(flagged, -1.0, 1.0), evident=evident)
 
@@ -376,9 +377,6 @@ class Estimator:
         assert self._labels is not None  # noqa: S101
         generator = np.random.default_rng(self._seed)
         return self._labels.deviations(effect * outcome.slope, self._sample.weight, generator)
-
-    def _convolved(self, likely: Floats, deviation: Floats) -> Floats:
-        return convolved(likely, deviation, np.random.default_rng(self._seed))
 
     @property
     def _exact(self) -> bool:

@@ -1,7 +1,7 @@
-"""How a model decides about groups of comments: each group beside all other comments.
+"""How a model decides about groups of comments: each group compared with all other comments.
 
-What the scores tell is known of every comment. What depends on labels is estimated by the design,
-as for all comments together: a group's part of a stratum is a random sample of its comments there.
+Figures of the scores are known for every comment. Those of labels are estimated by the design, as
+for all comments together: a group's part of a stratum is a random sample of its comments there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ IDENTITY = "identity"
 #: A group: its attribute, such as `language`, and its name.
 Group = tuple[str, str]
 
-#: What is known of every comment of a day, and what labels tell of a window.
+#: Metrics of the scores of a day, and of the labels of a window.
 SCORE_METRICS = ("mean_uncertainty", "flagged_share", "reviewed_share")
 LABEL_METRICS = (
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "auroc", "brier"),
@@ -59,7 +59,7 @@ _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_value")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedDay:
-    """A labelled day of which the stratum of every comment is known."""
+    """A labelled day, with the stratum of every comment."""
 
     labelled: LabelledDay
     #: (N,) stratum of each comment, routed or not.
@@ -78,7 +78,7 @@ def compare_scores(
 
     Columns: `COLUMNS`. `mean_uncertainty` is the mean of p(1−p), in [0, ¼]; `flagged_share` and
     `reviewed_share` are in [0, 1]. They are exact for the day; `low` and `high` is the 95 %
-    interval for the stream of which the day is a sample, and `difference` that from all other
+    interval for the stream that the day is sampled from, and `difference` that from all other
     comments. `p_holm` is corrected for all rows.
 
     Args:
@@ -191,7 +191,7 @@ def _group_rows(
     ]
     samples = [Sample([side]) for side in sides]
     part = np.repeat([0, 1], [sample.prob.size for sample in samples])
-    # Labels tell of error rates what people do in both; of true labels, only those of one's own.
+    # Error rates are estimated from the labels of both sides, true labels from those of each.
     pooled = Sample(sides)
     labels = pooled.true_labels(known, seed=seed, part=part)
     estimators = [

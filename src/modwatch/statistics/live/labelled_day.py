@@ -48,7 +48,7 @@ class LabelledDay:
     sample: NDArray[np.integer]
     #: (N,) the automated decisions; None if they are prob > threshold.
     flagged: NDArray[np.bool_] | None = None
-    #: Further labels of labelled comments, by people who err as the first did; None if `label` is
+    #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
 

@@ -57,7 +57,7 @@ def measure_days(
     interval are missing if insufficient, and equal if every comment has its true label.
 
     Where people gave the labels (`LabelledDay.confirmations` is not None), the estimates are of the
-    true labels, the intervals allow for people's errors, and three rows tell of these:
+    true labels, the intervals allow for annotator errors, and three rows describe these:
     `annotator_false_positive_rate` and `annotator_false_negative_rate` of one label, and
     `overturned`, the share of the `n` confirmed labels that most people contradict.
 
@@ -144,7 +144,7 @@ def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:
 
 
 def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimate]:
-    """Yield what the labels tell of the people who gave them."""
+    """Yield the error rates of the annotators."""
     if labels is None:
         return
     confirmed, overturned = sample.confirmations()

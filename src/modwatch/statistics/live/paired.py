@@ -155,7 +155,7 @@ class _Pair:
             (one.prob.astype(np.float64) + other.prob) / 2
             for one, other in zip(champion.days, challenger.days, strict=True)
         ]
-        # Both scores tell of the true labels.
+        # Both scores are evidence of the true labels.
         self._sample = Sample(champion.scored_by(means, threshold=0.5).days)
         in_top = [day.stratum == 0 for day in champion.days]
         self._in_top = np.concatenate(in_top)
@@ -324,7 +324,7 @@ def _of_areas(
 
 
 _ROUNDING = 1e-12
-#: A rate of which nothing is known, and its bounds.
+#: An unknown rate, and its bounds.
 _ANYTHING = (0.5, 0.0, 1.0)
 _ESTIMATE = ("value", "low", "high", "n", "status", "reason")
 

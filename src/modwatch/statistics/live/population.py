@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.model_metrics import bin_of
 from modwatch.statistics.collaboration.ranking import reviews, slots
-from modwatch.statistics.collaboration.review_strategies import review_scores
 
 Ints = NDArray[np.intp]
 
@@ -100,15 +99,7 @@ class Population:
             (float(sums[i]), self.domain((within == i).astype(np.float64))) for i in range(bins)
         ]
 
-    def reviewed(
-        self, strategy: str, alphas: Sequence[float], toxic_share: float
-    ) -> Iterator[Floats]:
-        """Yield, for each α, the part (N,) of each comment that is reviewed."""
-        yield from self.reviewed_by(
-            review_scores(self.prob, strategy, toxic_share=toxic_share), alphas
-        )
-
-    def reviewed_by(self, score: Floats, alphas: Sequence[float]) -> Iterator[Floats]:
+    def reviewed(self, score: Floats, alphas: Sequence[float]) -> Iterator[Floats]:
         """Yield, for each α, the part (N,) of each comment that is reviewed by a score (N,).
 
         Both are by ascending probability.

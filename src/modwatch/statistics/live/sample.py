@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.statistics.arguments import Floats, Ints
+from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import PartialTotal
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import (
@@ -94,7 +95,7 @@ class Sample:
     def true_labels(
         self, known: KnownAnswers | None = None, *, seed: int, part: Ints | None = None
     ) -> TrueLabels | None:
-        """Return what the labels tell of the true ones; None if they are the true ones.
+        """Return the posterior of the true labels; None if the labels are the true ones.
 
         `part` (m,) from 0 divides top and rest further, into groups that differ at the same score.
         Decisions that do not follow from the scores do so, too.
@@ -109,7 +110,7 @@ class Sample:
         return true_labels(labels, known, seed=seed)
 
     def relabelled(self, first: Ints, given: Ints, toxic: Ints) -> "Sample":
-        """Return the sample with other labels by people who err.
+        """Return the sample with other, imperfect labels.
 
         `first` (m,) is the first label of each row, `given` (m,) the number of its labels, at least
         1, and `toxic` (m,) how many of them are toxic.
@@ -120,13 +121,13 @@ class Sample:
         other.__dict__.pop("contradicted", None)
         return other
 
-    def said(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows (m,) anybody called toxic, and which anybody called otherwise."""
+    def given_labels(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows (m,) have a toxic label, and which a label that is not."""
         return self._toxic > 0, self._toxic < self._given
 
     @property
     def further_labels(self) -> int:
-        """Number of labels beside the first ones."""
+        """Number of labels in addition to the first ones."""
         return int((self._given - 1).sum())
 
     def confirmations(self) -> tuple[int, int]:
@@ -201,25 +202,17 @@ class Sample:
 
         Each day has its own capacity.
         """
-        parts = (day.reviewed(strategy, alphas, toxic_share) for day in self._days)
-        return self._pooled_reviews(parts, alphas)
+        scores = (review_scores(day.prob, strategy, toxic_share=toxic_share) for day in self._days)
+        return self.reviewed_by(scores, alphas)
 
     def reviewed_by(
         self, scores: Iterable[Floats], alphas: Sequence[float]
     ) -> list[tuple[Domain, Ranks]]:
         """Return the same for a review score (N,) of each day, by ascending probability."""
-        parts = (
-            day.reviewed_by(score, alphas) for day, score in zip(self._days, scores, strict=True)
-        )
-        return self._pooled_reviews(parts, alphas)
-
-    def _pooled_reviews(
-        self, of_days: Iterable[Iterable[Floats]], alphas: Sequence[float]
-    ) -> list[tuple[Domain, Ranks]]:
-        """Return the domains and ranks of the parts (N,) that each day reviews at each α."""
         ranking = Ranking([day.prob for day in self._days], self.prob)
         pools: list[tuple[list[Domain], list[Ranks]]] = [([], []) for _ in alphas]
-        for number, (day, parts) in enumerate(zip(self._days, of_days, strict=True)):
+        for number, (day, score) in enumerate(zip(self._days, scores, strict=True)):
+            parts = day.reviewed(score, alphas)
             for alpha, part, (domains, ranks) in zip(alphas, parts, pools, strict=True):
                 domains.append(day.reviewed_domain(part, alpha))
                 ranks.append(ranking.ranks(number, 1 - part))

@@ -1,10 +1,10 @@
-"""What people's errors do to the estimates: uncorrected, corrected, and with shared errors.
+"""The effect of annotator errors on the estimates: uncorrected, corrected, with shared errors.
 
-Errors that everybody makes on the same comment, as where a guideline is ambiguous, are invisible to
-confirmations: nobody disagrees. The band of an estimate holds its intervals for every share of
+Errors that all annotators make on the same comment, as where a guideline is ambiguous, are
+invisible to confirmations. The band of an estimate holds its intervals for every share of
 shared errors from none to `SHARED`, of false positives, of false negatives, or of both. Gold
-answers tell the share: where people err more often on comments of known label than they contradict
-each other, the rest of their errors is shared.
+answers bound the share: if annotators err more often on gold items than they contradict each other,
+the rest of their errors is shared.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.sample import Sample
 from modwatch.statistics.true_labels import KnownAnswers, TrueLabels
 
-#: Largest share of the errors that is supposed to be shared, where gold answers do not tell it.
+#: Largest share of the errors that is assumed to be shared, without enough gold answers.
 SHARED = 0.5
 
-#: Gold answers of one kind that tell the share of shared errors.
+#: Gold answers of one kind that bound the share of shared errors.
 MINIMUM_GOLD = 30
 
 #: Beyond this, labels would tell nothing.
@@ -40,7 +40,7 @@ COLUMNS = ("metric", "strategy", *_FLOATS, "n", "status", "reason")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedErrors:
-    """Shares of the errors that everybody makes alike, in [0, 1)."""
+    """Shares of the errors that all annotators share, in [0, 1)."""
 
     false_positive: float = SHARED
     false_negative: float = SHARED
