@@ -1,4 +1,4 @@
-"""The routing design of a day: the top by review score, and a random slice of the rest.
+"""The routing policy, and the design of a day: the top by score, a random slice of the rest.
 
 The slice is a stratified simple random sample, so every comment of the day has a known inclusion
 probability above 0, and the metrics of the day can be estimated without bias (`measure_days`).

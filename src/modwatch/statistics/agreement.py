@@ -2,7 +2,8 @@
 
 Labels are numbers that stand for categories. Pairs are treated as independent draws; where many
 come from one person, the interval describes that person's comments, not other people. Agreement is
-not accuracy: two people misled by the same guideline agree perfectly.
+not accuracy: two people misled by the same guideline agree perfectly. The error rate that pairs of
+labels imply is too small for the same reason, and a lower bound for two labels of one person.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Validation of arguments: each function returns a checked float64 array or raises.
+"""Validation of arguments: each function returns the checked argument, or raises.
 
 Columns may be lists, numpy arrays or pandas Series. Messages name the argument, never its values.
 """

@@ -1,4 +1,4 @@
-"""A value with its confidence interval, or the reason why there is none."""
+"""A value with its confidence interval, or the reason why there is none; differences of values."""
 
 from dataclasses import dataclass
 from typing import Any, Self

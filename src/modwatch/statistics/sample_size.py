@@ -1,6 +1,9 @@
-"""Sample sizes before there are labels: how many give a proportion an interval of a given width.
+"""How many labels a given precision requires, before there are any.
 
-Once there are labels, `modwatch.routing.label_plan.plan_labels` plans from how much they vary.
+`labels_for_width` is for the interval of a proportion. The other functions are for an audit with a
+standard error of ε p / z, so that the interval of the prevalence p is p (1 ± ε) (Wei et al.,
+section 4.5, appendices A.4 and A.5). Once there are labels,
+`modwatch.routing.label_plan.plan_labels` plans from how much they vary.
 """
 
 import math

@@ -22,9 +22,9 @@ def population(prob, rows):
 def test_what_is_reviewed_is_what_the_metric_reviews(prob, alpha, strategy):
     rows = np.arange(0, prob.size, 2)
     day = population(prob, rows)
-    (part,) = day.reviewed(strategy, [alpha], 0.5)
-    domain = day.reviewed_domain(part, alpha)
     score = review_scores(prob, strategy)
+    (part,) = day.reviewed(np.asarray(review_scores(np.sort(prob), strategy)), [alpha])
+    domain = day.reviewed_domain(part, alpha)
     wrong = np.zeros(prob.size)
     for i in range(prob.size):  # the reviewed part of a comment is its share of Effectiveness
         wrong[i] = 1

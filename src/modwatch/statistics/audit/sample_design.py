@@ -1,4 +1,8 @@
-"""The design of an audit: strata and labels of each, from the scores of a period."""
+"""The design of an audit: strata of the scores of a period, and the labels of each.
+
+Edges of strata are values that occur among the scores. Written into a plan and applied to the same
+comments in any order, they give the same strata.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Classification metrics of the model alone.
+"""Metrics of the model alone: classification and calibration (Kivlichan et al. 2021, section 3).
 
 Arguments are described in `modwatch.statistics`: labels `y_true` ∈ {0, 1}, probabilities `y_prob`;
 the model's decision is 1 where y_prob > threshold. Undefined metrics are None. Invalid arguments

@@ -1,4 +1,4 @@
-"""Annotations: who gave which label to which item, as columns of codes."""
+"""Annotations: who gave which label to which item; probabilities of a model for the same items."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field

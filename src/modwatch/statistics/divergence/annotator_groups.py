@@ -1,4 +1,4 @@
-"""Groups of annotators, with the small ones suppressed."""
+"""Groups of annotators, small ones suppressed, and groupings that may be shown together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

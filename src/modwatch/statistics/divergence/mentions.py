@@ -1,7 +1,7 @@
-"""Does a model rank comments that mention an identity as well as others?
+"""Comments that mention an identity: which these are, and how well a model ranks them.
 
-The AUCs of Borkan et al. (2019, *Nuanced Metrics for Measuring Unintended Bias with Real Data for
-Text Classification*), which the Jigsaw competition on unintended bias used.
+The AUCs are those of Borkan et al. (2019, *Nuanced Metrics for Measuring Unintended Bias with Real
+Data for Text Classification*), as in the Jigsaw competition on unintended bias.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How a day's comments and scores differ from those of its references.
+"""How a day's comments, scores and review queue differ from its references.
 
 Data validation judges these findings before the day is published; the table `drift` keeps them.
 

@@ -1,4 +1,8 @@
-"""Areas under the ROC and precision-recall curves of a weighted sample.
+"""Ratios of a weighted sample with an estimated denominator: recall, and areas under curves.
+
+Each positive has a credit in [0, 1]; the ratio is their mean credit. The influence of a positive is
+the effect of one more in its place. Positives that raise the ratio and those that lower it are
+counted separately, since their numbers vary independently.
 
 Each area is the mean credit of the positives: the share of negatives below (ROC), or the mean
 precision over the recall that the positive adds (precision-recall). The scores of all comments are

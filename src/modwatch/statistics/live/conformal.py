@@ -7,7 +7,9 @@ guarantee hold for the stream (weighted exchangeability, Tibshirani et al. 2019)
 calibrated apart (Mondrian), so that the guarantee holds in each.
 
 The guarantee is an average over samples of calibration and new comments: P(label in set) ≥
-`coverage`. It says nothing about a single comment, and supposes labels without errors.
+`coverage`. It says nothing about a single comment, and assumes labels without errors. Rows of a
+sample of days count as toxic with the probability inferred from their labels, and with their
+weights.
 """
 
 from collections.abc import Iterator, Sequence
