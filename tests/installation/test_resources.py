@@ -17,8 +17,9 @@ from modwatch.data.sources.own_scores import OwnScores
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import open_channels, open_resources, open_source
+from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
 from modwatch.monitoring.incidents.channels import MailChannel, WebhookChannel
-from modwatch.settings import EMBEDDED, Settings
+from modwatch.settings import EMBEDDED, Settings, current_settings_table
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -108,6 +109,19 @@ def test_channels_are_those_that_the_settings_name() -> None:
     assert mailed.recipients == ("ops@example.org", "lead@example.org")
     assert posted.retry.timeout == mailed.retry.timeout == 3
     assert "hunter2" not in repr((posted, mailed))
+
+
+def test_services_of_apprise_are_channels_and_stay_secret() -> None:
+    settings = Settings(alert_channels=("json://ops:hunter2@127.0.0.1/x",), alert_timeout=3)
+    (service,) = open_channels(settings)
+    assert isinstance(service, AppriseChannel)
+    assert (service.url, service.retry.timeout) == ("json://ops:hunter2@127.0.0.1/x", 3)
+    assert "hunter2" not in repr((settings, service, service.name)) + current_settings_table(
+        settings, {}
+    )
+    with pytest.raises(SettingsError, match="entry 1 of MODWATCH_ALERT_CHANNELS") as caught:
+        open_channels(Settings(alert_channels=("slack://hunter2",)))
+    assert "hunter2" not in str(caught.value)
 
 
 def test_opening_touches_nothing(tmp_path: Path) -> None:

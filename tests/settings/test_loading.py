@@ -45,6 +45,7 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
         ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),
         ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
         ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
+        ("ALERT_CHANNELS", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("SCORER", "http://mod:hunter2@host name", "valid text"),
         ("SCORER_TOKEN", "", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hunter2\n", "visible ASCII characters, without a line break at the end"),
@@ -225,7 +226,10 @@ def test_lists_and_maps_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().source.columns == {"text": "body"}
 
 
-@pytest.mark.parametrize("variable", ["MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"])
+@pytest.mark.parametrize(
+    "variable",
+    ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"],
+)
 def test_what_is_no_json_is_named_and_not_quoted(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:

@@ -312,7 +312,7 @@ class Resources:
 
     @cached_property
     def alert_channels(self) -> tuple[Channel, ...]:
-        """Where alerts go: to the webhook, by mail, or nowhere."""
+        """Where alerts go: to the webhook, by mail, to services of Apprise, or nowhere."""
         return open_channels(self.settings)
 
     @cached_property
@@ -402,6 +402,14 @@ def open_channels(settings: Settings) -> tuple[Channel, ...]:
             retry=retry,
         )
         channels.append(mail)
+    if urls := [url.get_secret_value() for url in settings.alert_channels]:
+        try:
+            from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
+        except ModuleNotFoundError:
+            raise SettingsError(
+                "MODWATCH_ALERT_CHANNELS requires Apprise; pip install 'modwatch[alerts]'"
+            ) from None
+        channels.extend(AppriseChannel.from_urls(urls, retry))
     return tuple(channels)
 
 

@@ -275,6 +275,11 @@ class Settings(BaseSettings):
     alert_mail_to: tuple[str, ...] = Field(
         (), description="Recipients of alert mails, as a JSON list"
     )
+    alert_channels: tuple[SecretStr, ...] = Field(
+        (),
+        description="Services that receive alerts, such as Slack, Teams or PagerDuty, as a JSON "
+        "list of Apprise URLs",
+    )
     alert_timeout: float = Field(
         10, gt=0, le=60, description="Timeout of each delivery step of an alert, in seconds"
     )

@@ -53,13 +53,12 @@ def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() 
     assert ended.title == f"[critical] Recovered: {said}, since 5 January 2026"
     assert ended.text == "Recovered on 5 January 2026; it began on 5 January 2026."
     assert ended.facts["figure"] is None
-    gone = unwatched_alert(opened.facts, DAY, 3, series="quality")
+    known = {"rule": rule.name, "subject": "", "headline": said, "since": DAY, "sequence": 3}
+    gone = unwatched_alert("quality", **known)
     assert len({opened.key, ended.key, gone.key}) == 3
     assert "was removed or has no data" in gone.text
-    moved = unwatched_alert(
-        {"rule": "accuracy_low", "subject": ""}, DAY, 3, series="accuracy_low", moved="quality"
-    )
-    assert moved.title == "Withdrawn: accuracy_low, since 5 January 2026"
+    assert gone.title == f"Withdrawn: {said}, since 5 January 2026"
+    moved = unwatched_alert("accuracy_low", **known, moved="quality")
     assert "belongs to the incident quality now" in moved.text
 
 
