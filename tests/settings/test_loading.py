@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from modwatch.common.errors import SettingsError
-from modwatch.data.validation.thresholds import Thresholds
+from modwatch.data.validation.rules import Thresholds
 from modwatch.settings import Settings, load_settings
 
 

@@ -23,8 +23,8 @@ from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.own_scores import OwnScores
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sources import Source
+from modwatch.data.validation.rules import Rule, Thresholds
 from modwatch.data.validation.store import CheckStore
-from modwatch.data.validation.thresholds import Thresholds
 from modwatch.models.registry import (
     challenger_version,
     champion_version,
@@ -180,6 +180,17 @@ class Resources:
             max_text_length=self.settings.max_text_length,
             trailing_days=self.settings.history_days,
         )
+
+    @cached_property
+    def expectations(self) -> tuple[Rule, ...]:
+        """What every day is validated by besides the built-in rules.
+
+        Raises SettingsError when an expectation of the file cannot be evaluated.
+        """
+        from modwatch.data.validation.own_expectations import load_expectations
+
+        path = self.settings.expectations
+        return load_expectations(path) if path else ()
 
     @property
     def policy(self) -> RoutingPolicy:

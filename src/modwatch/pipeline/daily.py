@@ -60,9 +60,10 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
+        SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
     """
     from modwatch.data import validation as quality
-    from modwatch.data.validation.volumes import seasonal_volumes
+    from modwatch.data.validation.profiles import seasonal_volumes
     from modwatch.monitoring.measurements.references import trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
@@ -75,6 +76,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         volumes=seasonal_volumes(lake, day, day),
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
+        expectations=resources.expectations,
     )
     quality.publish_result(checks, validated.result)
     quality.save_profile(lake, day, comments=validated.profile)
@@ -181,6 +183,7 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
         trailing=[*trailing.values()],
         held_out=model_reference(lake, day),
         thresholds=thresholds,
+        expectations=resources.expectations,
     )
     quality.publish_result(checks, validated.result)
     quality.save_profile(lake, day, scores=validated.profile)

@@ -242,7 +242,7 @@ class Settings(BaseSettings):
     window_days: int = Field(
         14, ge=1, description="Trailing days that are measured again as labels arrive"
     )
-    #: At least `quality.thresholds.Thresholds.min_trailing_days`.
+    #: At least `data.validation.Thresholds.min_trailing_days`.
     history_days: int = Field(
         14, ge=3, description="Trailing days that validation compares a day with"
     )
@@ -256,6 +256,11 @@ class Settings(BaseSettings):
     )
     max_text_length: int = Field(
         50_000, ge=1, description="Maximum length in characters; longer comments are quarantined"
+    )
+    expectations: Path | None = Field(
+        None,
+        description="JSON file with a suite of Great Expectations that is evaluated on every day, "
+        "in addition to the built-in rules",
     )
     alert_rules: Path | None = Field(
         None, description="TOML file with alert rules; extends the built-in rules"

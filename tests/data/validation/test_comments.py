@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from published import real_data
 
-from modwatch.data.validation import Thresholds, valid_rows
+from modwatch.common.errors import CheckError
+from modwatch.data.validation import Thresholds, comments, expectations, valid_rows
 from modwatch.statistics.drift.seasons import Volume
 
 DAY = date(2026, 1, 5)
@@ -55,6 +56,92 @@ ROWS = [
     ("text", "🙂", ""),
     ("text", "\u202eשלום", ""),
 ]
+
+
+#: Texts with something that a reader can see, and texts without.
+SEEN = ["🙂", "👩‍👩‍👧‍👦", "שלום", "مرحبا", "\u202eabc", "a\u200b", "\ue000", "0", "ह", "."]
+UNSEEN = [
+    *(None, "", " ", "\n\t\r", "\u200b\u200d\ufeff", "\u00a0\u3000", "\u2800", "\u3164"),
+    *("\u202e", "\ufe0f"),
+]
+TAGS = ["en", "zh-Hans-CN", "EN", "", None]
+NO_TAGS = ["english", "en_US", "en\n", "<script>", "e"]
+
+
+def test_a_text_without_a_visible_character_is_blank(landed, validate):
+    checked = validate(landed(20, text=[*SEEN, *UNSEEN]))
+
+    assert reasons(checked) == [""] * 10 + ["blank_text"] * 10
+
+
+def test_language_is_shaped_as_a_tag(landed, validate):
+    checked = validate(landed(10, language=[*TAGS, *NO_TAGS]))
+
+    assert reasons(checked) == [""] * 5 + ["malformed_language"] * 5
+
+
+def test_nul_is_found_in_every_stored_string(landed, validate):
+    names = ["comment_id", "text", "platform", "thread_id", "parent_text", "language", "author_id"]
+    columns = {
+        name: [f"a{n}\x00b" if n == number else f"a{n}" for n in range(20)]
+        for number, name in enumerate(names)
+    }
+    groups = [None] * 10 + [[], ["a", "b\x00"], ["c", None], ["\x00", "\x00"]] + [None] * 6
+
+    checked = validate(landed(20, **columns | {"language": ["en"] * 20}, groups=groups))
+
+    nul = {n for n, reason in enumerate(reasons(checked)) if reason == "nul_byte"}
+    assert nul == {0, 1, 2, 3, 4, 6, 11, 13}
+
+
+def test_unreadable_rows_have_no_other_fault(landed, validate):
+    batch = landed(10, problem=["malformed_record"] + [None] * 9, text=[None] + ["x"] * 9)
+
+    checked = validate(batch)
+
+    failed_rows = {rule.name for rule in checked.result.failed_of("row")}
+    assert failed_rows == {"unreadable"}
+    assert checked.result.quarantined == {"malformed_record": 1}
+
+
+def test_a_problem_that_is_no_name_is_unreadable(landed, validate):
+    checked = validate(landed(1, problem=["<b>some text</b>"]))
+
+    assert reasons(checked) == ["unreadable"]
+
+
+@pytest.mark.parametrize("start", [1, -1])
+def test_rows_must_be_numbered_from_zero(landed, validate, start):
+    with pytest.raises(CheckError, match="2026-01-05 from 0; ingest the day again"):
+        validate(landed(2, start=start))
+
+
+def test_other_layouts_of_strings_are_read_alike(landed, validate):
+    batch = landed(3, text=["a", " ", "c"])
+    views = pa.RecordBatch.from_arrays(
+        [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
+        names=batch.schema.names,
+    )
+
+    checked = validate(views)
+
+    (schema,) = (rule for rule in checked.result.results if rule.name == "schema")
+    assert (schema.passed, schema.observed) == (True, "none")
+    assert reasons(checked) == ["", "blank_text", ""]
+
+
+def test_rows_of_many_chunks_are_judged_alike(landed, validate, monkeypatch):
+    ids = ["a", "b", "a", "c", "b", "a", "d"]
+    batch = landed(7, comment_id=ids, text=["x", " ", "x", "x\x00", "x", "x", "y"])
+    whole = validate(batch)
+    for module in (expectations, comments):
+        monkeypatch.setattr(module, "CHUNK_ROWS", 2)
+
+    parts = validate(*(batch.slice(start, 2) for start in range(0, 7, 2)))
+
+    assert reasons(parts) == reasons(whole)
+    assert reasons(whole) == ["", "blank_text", "duplicate_id", "nul_byte", "", "duplicate_id", ""]
+    assert parts.result.to_json() == whole.result.to_json()
 
 
 def test_each_bad_row_is_quarantined_with_its_reason_and_the_rest_goes_on(landed, validate):

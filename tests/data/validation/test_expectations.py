@@ -5,51 +5,58 @@ import pandas as pd
 import pytest
 
 from modwatch.common.errors import CheckError
-from modwatch.data.validation.expectations import CHUNK_ROWS, failing_rows
-from modwatch.data.validation.result import ValidationRule
+from modwatch.data.lake.schemas import LANDED, SCORES
+from modwatch.data.validation import Thresholds
+from modwatch.data.validation.expectations import failing_rows, great_expectations, holding
+from modwatch.data.validation.rules import Rule, suite_rules
 
 
-def flag(name):
-    return ValidationRule(
-        name=name, level="row", severity="critical", allowed="", expectation="", remedy=""
+def rule(kind, **kwargs):
+    texts = dict.fromkeys(("allowed", "expectation", "remedy"), "")
+    return Rule(name="rule", type=kind, kwargs=kwargs, severity="critical", batch="rows", **texts)
+
+
+def between(minimum, maximum):
+    return rule(
+        "expect_column_values_to_be_between", column="n", min_value=minimum, max_value=maximum
     )
 
 
-def between(name, minimum, maximum):
-    return ValidationRule(
-        name=name,
-        level="row",
-        severity="warning",
-        allowed="",
-        expectation="",
-        remedy="",
-        minimum=minimum,
-        maximum=maximum,
-    )
-
-
-def test_rows_that_fail_are_found_across_chunks():
-    frame = pd.DataFrame({"bad": [False] * (CHUNK_ROWS + 2)})
-    frame.loc[[0, CHUNK_ROWS - 1, CHUNK_ROWS + 1], "bad"] = True
-
-    found = failing_rows(frame, [flag("bad")])
-
-    assert found["bad"].tolist() == [0, CHUNK_ROWS - 1, CHUNK_ROWS + 1]
+NOT_NULL = rule("expect_column_values_to_not_be_null", column="n")
 
 
 def test_range_is_closed_and_null_is_skipped():
     frame = pd.DataFrame({"n": [0.9, 1, 2, 2.1, None]})
+    limits = {"least": 1, "most": 2}
 
-    assert failing_rows(frame, [between("n", 1, 2)])["n"].tolist() == [0, 3]
+    found = failing_rows(
+        frame, [between({"$PARAMETER": "least"}, {"$PARAMETER": "most"}), NOT_NULL], limits
+    )
+
+    assert [rows.tolist() for rows in found] == [[0, 3], [4]]
+    assert holding(frame[1:3], [between(1, 2), NOT_NULL], {}) == [True, True]
 
 
 def test_no_rows_fail_nothing():
-    assert failing_rows(pd.DataFrame({"bad": []}), [flag("bad")])["bad"].size == 0
+    assert failing_rows(pd.DataFrame({"n": []}), [NOT_NULL], {})[0].size == 0
 
 
-def test_a_rule_that_cannot_be_evaluated_is_an_error_not_a_pass():
-    with pytest.raises(CheckError, match="could not evaluate the rule absent"):
-        failing_rows(pd.DataFrame({"bad": [True]}), [flag("absent")])
+@pytest.mark.parametrize("evaluate", [failing_rows, holding])
+def test_a_rule_that_cannot_be_evaluated_is_an_error_not_a_pass(evaluate):
+    with pytest.raises(CheckError, match="could not evaluate the rule rule"):
+        evaluate(pd.DataFrame({"other": [True]}), [NOT_NULL], {})
+
+
+@pytest.mark.parametrize(("suite", "table"), [("comments", LANDED), ("scores", SCORES)])
+def test_the_suites_are_those_of_great_expectations_and_of_the_tables(suite, table):
+    gx = great_expectations()
+    rules = suite_rules(suite, Thresholds())
+
+    configs = [{"type": each.type, "kwargs": dict(each.kwargs)} for each in rules]
+    assert len(gx.ExpectationSuite(name=suite, expectations=configs).expectations) == len(rules)
+    (schema,) = (each for each in rules if each.name == "schema")
+    assert schema.kwargs["column_set"] == table.names
+    assert all("{" not in each.allowed for each in rules)
 
 
 PROBE = """
@@ -62,14 +69,15 @@ import modwatch.data.validation
 assert "great_expectations" not in sys.modules, "imported at the top"
 import pandas as pd
 from modwatch.data.validation.expectations import failing_rows
-from modwatch.data.validation.result import ValidationRule
+from modwatch.data.validation.rules import Rule
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
-rule = ValidationRule(
-    name="bad", level="row", severity="critical", allowed="", expectation="", remedy=""
-)
+texts = dict.fromkeys(("allowed", "expectation", "remedy"), "")
+kwargs = {"column": "text", "regex": "(x)"}
+kind = "expect_column_values_to_match_regex"
+rule = Rule(name="x", type=kind, kwargs=kwargs, severity="critical", batch="rows", **texts)
 before = warnings.showwarning, list(warnings.filters)
-found = failing_rows(pd.DataFrame({"bad": [True]}), [rule])
-assert found["bad"].tolist() == [0]
+found = failing_rows(pd.DataFrame({"text": ["a secret", "x"]}), [rule], {})
+assert found[0].tolist() == [0]
 assert (warnings.showwarning, list(warnings.filters)) == before, "warnings were changed"
 """
 

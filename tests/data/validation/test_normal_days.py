@@ -7,7 +7,7 @@ import pytest
 
 from modwatch.data.sources.community import Community
 from modwatch.data.validation import validate_comments, validate_scores
-from modwatch.data.validation.quarantine import valid_rows
+from modwatch.data.validation.rows import valid_rows
 
 FIRST = date(2026, 1, 5)
 

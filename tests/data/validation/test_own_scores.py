@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modwatch.data.validation.thresholds import Thresholds
+from modwatch.data.validation.rules import Thresholds
 
 NAN = float("nan")
 

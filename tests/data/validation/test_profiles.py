@@ -7,7 +7,7 @@ import pytest
 
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import PROFILES
+from modwatch.data.lake.schemas import DRIFT, PROFILES
 from modwatch.data.validation import InvalidRows, read_profile, save_profile
 from modwatch.data.validation.profiles import (
     MOST_CATEGORIES,
@@ -16,10 +16,15 @@ from modwatch.data.validation.profiles import (
     profile_rows,
     profile_scores,
     read_profiles,
+    seasonal_volumes,
 )
+from modwatch.monitoring.measurements.drift import drift_rows
+from modwatch.statistics.drift.day_comparison import day_metrics
 from modwatch.statistics.drift.profile import Profile, histogram
+from modwatch.statistics.drift.seasons import Volume
 
 DAYS = [datetime.date(2026, 1, 5) + datetime.timedelta(days=number) for number in range(5)]
+SPRING = datetime.date(2026, 3, 2)
 MONDAY, TUESDAY, TODAY = DAYS[0], DAYS[1], DAYS[-1]
 
 
@@ -151,3 +156,40 @@ def test_asked_days_come_in_order(lake: Lake) -> None:
 
 def test_rows_have_their_schema() -> None:
     assert profile_rows(MONDAY, Profile(comments=3)).schema == PROFILES
+
+
+def put(lake: Lake, day: datetime.date, rows: int, usual: int = 100) -> None:
+    before = [Profile(comments=usual)] * 3
+    lake.replace("drift", day, [drift_rows(day, day_metrics(Profile(comments=rows), before))])
+
+
+def test_five_weeks_and_the_week_a_year_before_are_read(lake: Lake) -> None:
+    kept = [
+        SPRING - datetime.timedelta(days=35),
+        SPRING,
+        datetime.date(2025, 3, 2),
+        datetime.date(2025, 3, 3),
+    ]
+    for number, day in enumerate(kept):
+        put(lake, day, rows=10 * (number + 1))
+    for day in (
+        SPRING - datetime.timedelta(days=36),
+        datetime.date(2025, 3, 1),
+        datetime.date(2025, 3, 4),
+        datetime.date(2024, 3, 2),
+    ):
+        put(lake, day, rows=99)
+
+    expected = {day: Volume(rows=10 * (n + 1), ratio=(n + 1) / 10) for n, day in enumerate(kept)}
+    assert seasonal_volumes(lake, SPRING, SPRING) == expected
+
+
+def test_a_lake_without_drift_has_none(lake: Lake) -> None:
+    assert seasonal_volumes(lake, SPRING, SPRING) == {}
+
+
+def test_a_day_without_a_reference_has_rows_only(lake: Lake) -> None:
+    lake.replace("drift", SPRING, [pa.RecordBatch.from_pylist([], schema=DRIFT)])
+    assert seasonal_volumes(lake, SPRING, SPRING) == {}
+    lake.replace("drift", SPRING, [drift_rows(SPRING, day_metrics(Profile(comments=7), []))])
+    assert seasonal_volumes(lake, SPRING, SPRING) == {SPRING: Volume(rows=7, ratio=None)}

@@ -2,118 +2,90 @@ import pyarrow as pa
 import pytest
 
 from modwatch.common.errors import CheckError
-from modwatch.data.validation.rows import row_facts
+from modwatch.data.lake.schemas import COMMENTS, LANDED, QUARANTINE
+from modwatch.data.validation import quarantined_rows, valid_rows
+from modwatch.data.validation.rows import columns_of, schema_faults
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["🙂", "👩‍👩‍👧‍👦", "שלום", "مرحبا", "‮abc", "a\u200b", "\ue000", "0", "ह", "."],
-)
-def test_what_a_reader_can_see_is_not_blank(landed, day, text):
-    facts = row_facts([landed(1, text=[text])], day=day)
-
-    assert not facts.frame["blank_text"][0]
-    assert facts.frame["long_text"][0] == len(text)
+@pytest.fixture
+def batches(landed):
+    bad = landed(3, start=3, text=["d", "x" * 1_000_000, "f\x00"])
+    return [landed(3, text=["a", " ", "c"], groups=[["g"], None, []], label=[1, 0, None]), bad]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        None,
-        "",
-        " ",
-        "\n\t\r",
-        "\u200b\u200d\ufeff",
-        "\u00a0\u3000",
-        "\u2800",
-        "\u3164",
-        "\u202e",
-        "\ufe0f",
-    ],
-)
-def test_what_nobody_can_see_is_blank(landed, day, text):
-    facts = row_facts([landed(1, text=[text])], day=day)
-
-    assert facts.frame["blank_text"][0]
+@pytest.fixture
+def invalid(batches, validate):
+    return validate(*batches).invalid
 
 
-@pytest.mark.parametrize(
-    ("language", "malformed"),
-    [
-        ("en", False),
-        ("zh-Hans-CN", False),
-        ("EN", False),
-        ("", False),
-        (None, False),
-        ("english", True),
-        ("en_US", True),
-        ("en\n", True),
-        ("<script>", True),
-        ("e", True),
-    ],
-)
-def test_language_is_shaped_as_a_tag(landed, day, language, malformed):
-    facts = row_facts([landed(1, language=[language])], day=day)
+def test_rows_are_parted_and_none_is_lost(batches, invalid, day):
+    good = list(valid_rows(batches, invalid))
+    bad = list(quarantined_rows(batches, invalid))
 
-    assert facts.frame["malformed_language"][0] == malformed
+    assert all(batch.schema == COMMENTS for batch in good)
+    assert all(batch.schema == QUARANTINE for batch in bad)
+    assert [t for batch in good for t in batch["text"].to_pylist()] == ["a", "c", "d"]
+    rows = [row for batch in bad for row in batch.to_pylist()]
+    assert [row["rule"] for row in rows] == ["blank_text", "long_text", "nul_byte"]
+    assert [len(row["text"]) for row in rows] == [1, 1_000_000, 2]
+    assert [row["row"] for row in rows] == [1, 4, 5]
+    assert {(row["stage"], row["dt"]) for row in rows} == {("comments", day)}
+    assert good[0].to_pylist()[0]["groups"] == ["g"]
 
 
-@pytest.mark.parametrize(
-    "column",
-    ["comment_id", "text", "platform", "thread_id", "parent_text", "language", "author_id"],
-)
-def test_nul_is_found_in_every_stored_string(landed, day, column):
-    facts = row_facts([landed(2, **{column: ["a", "a\x00b"]})], day=day)
+def test_batches_may_come_in_another_order(batches, invalid):
+    bad = [row for batch in quarantined_rows(batches[::-1], invalid) for row in batch.to_pylist()]
 
-    assert facts.frame["nul_byte"].tolist() == [False, True]
-
-
-def test_nul_is_found_in_groups(landed, day):
-    groups = [None, [], ["a", "b\x00"], ["c", None]]
-
-    facts = row_facts([landed(4, groups=groups)], day=day)
-
-    assert facts.frame["nul_byte"].tolist() == [False, False, True, False]
+    assert {row["row"]: row["rule"] for row in bad} == {
+        1: "blank_text",
+        4: "long_text",
+        5: "nul_byte",
+    }
 
 
-def test_unreadable_rows_have_no_other_fault(landed, day):
-    batch = landed(1, problem=["malformed_record"], text=[None], comment_id=[None])
+def test_other_layouts_of_strings_are_parted_alike(batches, invalid):
+    views = [
+        pa.RecordBatch.from_arrays(
+            [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
+            names=batch.schema.names,
+        )
+        for batch in batches
+    ]
 
-    facts = row_facts([batch], day=day)
-
-    assert facts.problems == ("malformed_record",)
-    assert facts.frame.sum().drop("unreadable").eq(0).all()
-
-
-def test_a_problem_that_is_no_name_is_unreadable(landed, day):
-    facts = row_facts([landed(1, problem=["<b>some text</b>"])], day=day)
-
-    assert facts.problems == ("unreadable",)
+    for part in (valid_rows, quarantined_rows):
+        assert list(part(views, invalid)) == list(part(batches, invalid))
 
 
-def test_batches_may_come_in_any_order(landed, day):
-    first, second = landed(2, text=["a", " "]), landed(2, start=2, text=["ccc", "dddd"])
-
-    facts = row_facts([second, first], day=day)
-
-    assert facts.frame["long_text"].tolist() == [1, 1, 3, 4]
-    assert facts.frame["blank_text"].tolist() == [False, True, False, False]
+def test_a_day_that_changed_meanwhile_is_refused(landed, invalid):
+    with pytest.raises(CheckError, match="2026-01-05 changed during validation; run the day"):
+        list(valid_rows([landed(1, start=6)], invalid))
 
 
-@pytest.mark.parametrize("start", [1, -1])
-def test_rows_must_be_numbered_from_zero(landed, day, start):
-    with pytest.raises(CheckError, match="2026-01-05 from 0; ingest the day again"):
-        row_facts([landed(2, start=start)], day=day)
-
-
-def test_other_layouts_of_strings_are_read_alike(landed, day):
-    batch = landed(3, text=["a", " ", "c"])
-    views = pa.RecordBatch.from_arrays(
-        [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
-        names=batch.schema.names,
+@pytest.mark.parametrize("layout", [pa.large_string(), pa.string_view()])
+def test_layout_in_memory_is_no_fault(layout):
+    other = pa.schema(
+        [pa.field(f.name, layout if f.type == pa.string() else f.type) for f in LANDED]
     )
 
-    facts = row_facts([views], day=day)
+    assert schema_faults(other, LANDED) == ((), tuple(LANDED.names))
 
-    assert facts.schema_faults == ()
-    assert facts.frame["blank_text"].tolist() == [False, True, False]
+
+def test_more_columns_are_no_fault():
+    found = pa.schema([*LANDED, ("<script>", pa.string()), ("\x00", pa.string())])
+
+    assert schema_faults(found, LANDED) == ((), tuple(LANDED.names))
+
+
+def test_naive_timestamps_are_another_type():
+    at = LANDED.get_field_index("created_at")
+    found = LANDED.set(at, pa.field("created_at", pa.timestamp("us")))
+
+    faults, good = schema_faults(found, LANDED)
+    assert faults == ("created_at has another type",)
+    assert good == tuple(name for name in LANDED.names if name != "created_at")
+
+
+def test_unusable_column_is_null():
+    batch = pa.RecordBatch.from_pydict({"n": ["not a number"]})
+
+    assert columns_of(batch, pa.schema([("n", pa.int8())]))["n"].null_count == 1

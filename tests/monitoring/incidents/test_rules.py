@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from modwatch.common.errors import SettingsError
-from modwatch.data.validation.thresholds import Thresholds
+from modwatch.data.validation.rules import Thresholds
 from modwatch.monitoring.incidents.rules import SEVERITIES, load_rules
 
 RULE = """

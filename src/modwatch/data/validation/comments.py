@@ -1,22 +1,35 @@
 """Validation of a day's comments."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from math import ceil, floor
 from statistics import median
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.data.validation.duplicates import DuplicateTexts
-from modwatch.data.validation.expectations import validate_day, validate_rows
-from modwatch.data.validation.measures import measure_of, skipped, too_few_days, trailing_findings
-from modwatch.data.validation.profiles import OPTIONAL_COLUMNS, profile_comments
+from modwatch.common.errors import CheckError
+from modwatch.data.lake.schemas import COMMENTS, LANDED
+from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, failing_rows, judged_day
+from modwatch.data.validation.ids import DuplicateTexts, IdIndex
+from modwatch.data.validation.own_expectations import TableCheck
+from modwatch.data.validation.profiles import (
+    OPTIONAL_COLUMNS,
+    measure_of,
+    profile_comments,
+    skipped,
+    too_few_days,
+    trailing_findings,
+)
 from modwatch.data.validation.result import (
     InvalidRows,
     Measure,
@@ -25,19 +38,30 @@ from modwatch.data.validation.result import (
     joined,
     percentage,
 )
-from modwatch.data.validation.rows import RowFacts, row_facts
+from modwatch.data.validation.rows import bools, columns_of, is_valid, schema_faults
 from modwatch.data.validation.rules import (
     VALIDATED_COLUMNS,
-    comment_day_rules,
-    comment_id_rules,
-    comment_row_rules,
+    Rule,
+    Thresholds,
+    day_parameters,
     missing_share_rule,
+    reason_codes,
+    suite_rules,
 )
-from modwatch.data.validation.thresholds import Thresholds
 from modwatch.statistics.drift.profile import Profile, pooled
 from modwatch.statistics.drift.seasons import Volume, season
 
 log = logging.getLogger(__name__)
+
+_PROBLEM = r"^[a-z][a-z0-9_]{0,47}$"
+
+# Strings that are stored on, in PostgreSQL among others, which cannot hold a NUL.
+_STORED = [f.name for f in LANDED if f.type == pa.string() and f.name not in ("origin", "problem")]
+
+#: What the rules on single rows read, besides the number of NUL bytes.
+_READ = ("comment_id", "created_at", "text", "language", "prob", "flagged", "model_version")
+
+_SCORE_BATCHES = ("own_scores", "scored_comments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,74 +83,311 @@ def validate_comments(
     volumes: Mapping[date, Volume] = MappingProxyType({}),
     thresholds: Thresholds | None = None,
     own_scores: bool = False,
+    expectations: Sequence[Rule] = (),
 ) -> ValidatedComments:
-    """Validate a day's landed rows, then the profile of the valid ones.
+    """Validate a day's landed rows, then the valid ones as a whole.
+
+    Memory is about 100 bytes a row, besides the rows that are evaluated at once.
 
     Args:
-        landed: called twice, returns rows of `schemas.LANDED` in any order; the second time
-            `columns` names those that are needed.
+        landed: returns rows of `schemas.LANDED` in any order; `columns` names those that are
+            needed. Called two or three times.
         day: the UTC day that they belong to.
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
         trailing: profiles of the days to compare with.
-        volumes: of earlier days, for the season of the day's (`metrics.volume`).
+        volumes: of earlier days, for the season of the day's (`statistics.drift.seasons`).
         thresholds: the bounds; None stands for the defaults.
-        own_scores: the source brings scores; then every row needs one. So it does if any row of the
-            day has one.
+        own_scores: the source brings scores; then every row needs one. A day of which any row has
+            a score is treated alike.
+        expectations: those of `load_expectations`.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
             Expectations could not evaluate a rule.
     """
     bounds = thresholds or Thresholds()
-    facts = row_facts(landed(), day=day, earlier_ids=earlier_ids, own_scores=own_scores)
-    invalid, row_results = _validate_rows(facts, bounds)
-    texts = DuplicateTexts.of(facts.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
-    again = landed(columns=["row", "text", *OPTIONAL_COLUMNS])
-    profile = profile_comments(texts.reading(again), invalid)
-    measures = _measures(profile, facts.schema_faults, trailing, bounds)
+    own_scores = own_scores or _has_scores(landed(columns=["prob", "flagged"]))
+    rules = [
+        rule
+        for rule in suite_rules("comments", bounds)
+        if own_scores or rule.batch not in _SCORE_BATCHES
+    ]
+    parameters = _parameters(day, bounds, trailing)
+    rows = _check_rows(landed(), rules, parameters, day=day, earlier_ids=earlier_ids)
+    invalid = rows.invalid
+    texts = DuplicateTexts.find(rows.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
+    table = TableCheck(
+        rules=[
+            *(rule for rule in rules if rule.batch == "comments"),
+            *(rule for rule in expectations if rule.batch == "comments"),
+        ],
+        parameters=parameters,
+    )
+    columns = list(dict.fromkeys(["row", "text", *OPTIONAL_COLUMNS, *table.columns]))
+    again = _checked(texts.reading(landed(columns=columns)), invalid, table)
+    profile = profile_comments(again, invalid)
+    measures = _measures(profile, rows.schema_faults, trailing, bounds)
     shift = measures["volume_shift"]
-    known = season(day, Volume(rows=profile.landed, ratio=shift.value), volumes)
-    if known:
+    if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes):
         measures["volume_shift"] = skipped(f"{shift.observed}; {known}")
-    day_rules = comment_day_rules(bounds, own_scores=facts.own_scores)
-    if facts.own_scores:
-        versions = np.unique(facts.version[invalid.reason == 0]).size
-        measures["several_model_versions"] = Measure(value=versions, observed=f"{versions:,}")
+    versions = rows.version[invalid.reason == 0]
+    count = np.unique(versions).size
+    measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
+    frames = {
+        "columns": pd.DataFrame(columns=rows.columns),
+        "day": pd.DataFrame({"quarantined": invalid.reason > 0}),
+        "comments": table.presence(),
+        "profile": pd.DataFrame([{"language_divergence": measures["language_shift"].value}]),
+        "scored_comments": pd.DataFrame({"model_version": versions}),
+    }
+    tolerated = bounds.tolerated_rows / max(profile.landed, 1) if profile.comments else 0.0
+    parameters["quarantined_most"] = max(bounds.quarantined_critical, tolerated)
     result = ValidationResult(
         suite="comments",
         day=day,
         rows=profile.landed,
         valid=profile.comments,
-        results=(*validate_day(measures, day_rules), *_with_texts(row_results, texts)),
+        results=(
+            *judged_day(rules, measures, parameters, frames),
+            *_with_texts(rows.results, texts),
+            *table.own_results(),
+        ),
         quarantined=invalid.counts(),
     )
     log.info(result.summary, extra={"event": "comments_checked", "status": result.status})
     return ValidatedComments(result=result, invalid=invalid, profile=profile)
 
 
-def _validate_rows(
-    facts: RowFacts, bounds: Thresholds
-) -> tuple[InvalidRows, tuple[RuleResult, ...]]:
-    """Validate each row alone, then the ids of those that passed; an invalid row takes no id."""
-    alone_rules = comment_row_rules(bounds, own_scores=facts.own_scores)
-    id_rules = comment_id_rules()
-    first, alone_results = validate_rows(facts.frame, alone_rules)
-    good = np.flatnonzero(first == 0)
-    first_of_ids, id_results = validate_rows(_id_frame(facts, good), id_rules)
-    reasons = tuple(
-        dict.fromkeys([*facts.problems, *(rule.name for rule in (*alone_rules, *id_rules))])
+def _has_scores(batches: Iterable[pa.RecordBatch]) -> bool:
+    return any(
+        column.null_count < len(column)
+        for batch in batches
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if name in ("prob", "flagged")
     )
-    code = {name: np.int16(reasons.index(name) + 1) for name in reasons}
-    reason = np.array([0, *(code[r.name] for r in alone_rules)], np.int16)[first]
-    reason[good] = np.array([0, *(code[r.name] for r in id_rules)], np.int16)[first_of_ids]
-    problem = np.array([0, *(code[name] for name in facts.problems)], np.int16)[facts.problem]
-    reason = np.where(problem > 0, problem, reason)
-    invalid = InvalidRows(day=facts.day, reason=reason, reasons=reasons)
-    return invalid, alone_results + id_results
+
+
+def _parameters(day: date, bounds: Thresholds, trailing: Sequence[Profile]) -> dict[str, Any]:
+    """Return what expectations refer to: the thresholds, the day, and bounds by trailing days."""
+    known = day_parameters(day, bounds)
+    if len(trailing) < bounds.min_trailing_days:
+        return known
+    usual, before = median(past.landed for past in trailing), pooled(trailing)
+    present = {
+        name: 1 - before.missing.get(name, 0) / max(before.comments, 1)
+        for name in VALIDATED_COLUMNS
+    }
+    change = bounds.missing_share_change
+    return {
+        **known,
+        "trailing_median_rows": usual,
+        "collapsed_rows": ceil(round(bounds.collapsed_volume * usual, 6)),
+        "low_rows": ceil(round(bounds.low_volume * usual, 6)),
+        "high_rows": floor(round(bounds.high_volume * usual, 6)),
+        **{f"least_{name}": max(share - change, 0.0) for name, share in present.items()},
+        **{f"most_{name}": min(share + change, 1.0) for name, share in present.items()},
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The N landed rows of a day, each judged."""
+
+    invalid: InvalidRows
+    results: tuple[RuleResult, ...]
+    #: (N,) int64: equal for rows with the same comment_id, N without one.
+    id_group: NDArray[np.int64]
+    #: (N,) int32: equal for rows with the same model version, −1 without one.
+    version: NDArray[np.int32]
+    #: The columns that are as they should be, and a sentence for each other one.
+    columns: tuple[str, ...]
+    schema_faults: tuple[str, ...]
+
+
+def _check_rows(
+    batches: Iterable[pa.RecordBatch],
+    rules: Sequence[Rule],
+    parameters: Mapping[str, Any],
+    *,
+    day: date,
+    earlier_ids: Iterable[pa.Array],
+) -> _Rows:
+    """Judge each row by itself, then the ids of those that passed; an invalid row takes no id."""
+    by_row = [rule for rule in rules if rule.level == "row"]
+    codes = reason_codes(by_row)
+    failing: Counter[Rule] = Counter()
+    problems: dict[str, int] = {}
+    versions: dict[str, int] = {}
+    found = _Schemas()
+    ids: list[pa.Array] = []
+    parts = [_NO_ROWS]
+    for chunk in chunks(found.reading(batches)):
+        ids.append(chunk["comment_id"])
+        part = {
+            "row": pc.fill_null(chunk["row"], -1).to_numpy(),
+            "problem": _numbered(_named(chunk["problem"]), problems) + 1,
+            "version": _numbered(chunk["model_version"], versions),
+            "reason": np.zeros(len(chunk["row"]), np.int16),
+        }
+        for positions, rule in _failing(chunk, by_row, parameters):
+            failing[rule] += len(positions)
+            empty = positions[part["reason"][positions] == 0]
+            part["reason"][empty] = codes[rule.name]
+        parts.append(part)
+    facts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    facts |= _id_groups(ids, earlier_ids)
+    facts = _in_row_order(facts, day)
+    reason, rows = facts["reason"], len(facts["reason"])
+    good = np.flatnonzero(reason == 0)
+    judged = {rule: rows if rule.batch != "ids" else len(good) for rule in by_row}
+    for positions, rule in _failing_ids(facts, good, by_row, parameters):
+        failing[rule] += len(positions)
+        empty = positions[reason[positions] == 0]
+        reason[empty] = codes[rule.name]
+    unreadable = facts["problem"] > 0
+    reason = np.where(unreadable, facts["problem"], reason + len(problems) * (reason > 0))
+    measures = {rule: Measure.from_count(failing[rule], judged[rule]) for rule in by_row}
+    return _Rows(
+        invalid=InvalidRows(day=day, reason=reason.astype(np.int16), reasons=(*problems, *codes)),
+        results=tuple(rule.result(m, passed=m.value == 0) for rule, m in measures.items()),
+        id_group=facts["id_group"],
+        version=facts["version"],
+        columns=found.columns,
+        schema_faults=found.faults,
+    )
+
+
+#: Gives every array its type on a day without rows.
+_NO_ROWS: dict[str, NDArray[Any]] = {
+    "row": np.empty(0, np.int64),
+    "problem": np.empty(0, np.int32),
+    "version": np.empty(0, np.int32),
+    "reason": np.empty(0, np.int16),
+}
+
+
+@dataclass
+class _Schemas:
+    """The columns of a day's batches, as far as they are those of `LANDED`."""
+
+    faults: tuple[str, ...] = ()
+    columns: tuple[str, ...] = tuple(LANDED.names)
+
+    def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, pa.Array]]:
+        """Yield the columns of each batch, and keep the first faults."""
+        for batch in batches:
+            if not self.faults:
+                self.faults, self.columns = schema_faults(batch.schema, LANDED)
+            yield columns_of(batch, LANDED)
+
+
+def _failing(
+    chunk: Mapping[str, pa.Array], rules: Sequence[Rule], parameters: Mapping[str, Any]
+) -> Iterator[tuple[NDArray[np.int64], Rule]]:
+    """Yield for each rule the rows of a chunk that fail it. Unreadable rows have no other fault."""
+    of_record = [rule for rule in rules if rule.batch == "landed"]
+    others = [rule for rule in rules if rule.batch in ("rows", "own_scores")]
+    records = pd.DataFrame({"problem": chunk["problem"].to_pandas()})
+    yield from zip(failing_rows(records, of_record, parameters), of_record, strict=True)
+    readable = chunk["problem"].is_null()
+    at = np.flatnonzero(bools(readable))
+    # Filtered before NUL bytes are looked for, which takes the longest.
+    columns = {name: chunk[name].filter(readable) for name in (*_STORED, *_READ, "groups")}
+    frame = pa.table({name: columns[name] for name in _READ}).to_pandas()
+    frame["nul_bytes"] = _nul_bytes(columns)
+    for positions, rule in zip(failing_rows(frame, others, parameters), others, strict=True):
+        yield at[positions], rule
+
+
+def _nul_bytes(columns: Mapping[str, pa.Array]) -> NDArray[np.int32]:
+    """Return (k,) how many of the stored strings of each row contain a NUL byte."""
+    found = np.zeros(len(columns["text"]), dtype=np.int32)
+    for name in _STORED:
+        found += bools(pc.match_substring(columns[name], "\x00"))
+    nul = bools(pc.match_substring(pc.list_flatten(columns["groups"]), "\x00"))
+    np.add.at(found, pc.list_parent_indices(columns["groups"]).to_numpy()[nul], 1)
+    return found
+
+
+def _id_groups(ids: list[pa.Array], earlier_ids: Iterable[pa.Array]) -> dict[str, NDArray[Any]]:
+    """Return which rows share an id, and which have one of an earlier day; take all of `ids`."""
+    index = IdIndex.from_chunks(ids)
+    ids.reverse()
+    groups = [index.positions(ids.pop()) for _ in range(len(ids))]
+    id_group = np.concatenate([np.empty(0, np.int64), *groups])
+    earlier = np.zeros(len(index.ids) + 1, dtype=bool)
+    for chunk in earlier_ids:
+        earlier[index.positions(chunk)] = True
+    earlier[-1] = False  # the position of ids that are not of this day
+    return {"id_group": id_group, "published_before": earlier[id_group]}
+
+
+def _failing_ids(
+    facts: Mapping[str, NDArray[Any]],
+    good: NDArray[np.int64],
+    rules: Sequence[Rule],
+    parameters: Mapping[str, Any],
+) -> Iterator[tuple[NDArray[np.int64], Rule]]:
+    """Yield for each rule on ids the rows that fail it, of the `good` ones.
+
+    In chunks that hold all rows of their ids. Of rows with one id, the first keeps it.
+    """
+    of_ids = [rule for rule in rules if rule.batch == "ids"]
+    in_order = good[np.argsort(facts["id_group"][good], kind="stable")]
+    groups, start = facts["id_group"][in_order], 0
+    while start < len(in_order):
+        last = groups[min(start + CHUNK_ROWS, len(in_order)) - 1]
+        stop = int(np.searchsorted(groups, last, side="right"))
+        rows, here = in_order[start:stop], groups[start:stop]
+        frame = pd.DataFrame(
+            {"comment_id": here, "published_before": facts["published_before"][rows]}
+        )
+        for positions, rule in zip(failing_rows(frame, of_ids, parameters), of_ids, strict=True):
+            first = np.unique(here[positions], return_index=True)[1]
+            unique = rule.type == "expect_column_values_to_be_unique"
+            yield rows[np.delete(positions, first) if unique else positions], rule
+        start = stop
+
+
+def _named(problem: pa.Array) -> pa.Array:
+    """Return the problems, `unreadable` for what is no name."""
+    well_named = pc.match_substring_regex(problem, _PROBLEM)
+    return pc.if_else(well_named, problem, "unreadable")
+
+
+def _numbered(names: pa.Array, known: dict[str, int]) -> NDArray[np.int32]:
+    """Return (k,) int32: the number of each name, which `known` keeps; −1 for a null."""
+    encoded = pc.dictionary_encode(names)
+    codes = [known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()]
+    indices = pc.fill_null(encoded.indices, len(codes)).to_numpy()
+    return np.asarray(np.array([*codes, -1], dtype=np.int32)[indices])
+
+
+def _in_row_order(facts: dict[str, NDArray[Any]], day: date) -> dict[str, NDArray[Any]]:
+    """Return the facts sorted by `row`, which must number them 0…N−1."""
+    order = np.argsort(facts["row"], kind="stable")
+    if not np.array_equal(facts["row"][order], np.arange(len(order))):
+        raise CheckError(
+            f"Column row does not number the {len(order)} landed comments of {day} from 0; "
+            "ingest the day again."
+        )
+    return {name: facts.pop(name)[order] for name in [*facts]}
+
+
+def _checked(
+    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, table: TableCheck
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, whose valid rows `table` takes."""
+    schema = pa.schema([COMMENTS.field(name) for name in table.columns])
+    for batch in batches:
+        valid = pa.array(is_valid(batch, invalid))
+        columns = columns_of(batch, schema)
+        table.add({name: c.filter(valid) for name, c in columns.items()}, valid.true_count)
+        yield batch
 
 
 def _with_texts(results: Iterable[RuleResult], texts: DuplicateTexts) -> Iterator[RuleResult]:
-    """Yield the results; that on duplicate ids says how many have another text."""
+    """Yield the results, with how many duplicate ids have another text."""
     for result in results:
         if result.name == "duplicate_id" and (differ := texts.contradicting):
             tail = f"{differ:,} with another text than the row that is kept"
@@ -134,21 +395,12 @@ def _with_texts(results: Iterable[RuleResult], texts: DuplicateTexts) -> Iterato
         yield result
 
 
-def _id_frame(facts: RowFacts, rows: NDArray[np.int64]) -> pd.DataFrame:
-    """Return one row for each of `rows`, one column for each rule on ids."""
-    earlier = facts.on_earlier_day[rows]
-    _, first = np.unique(facts.id_group[rows], return_index=True)
-    duplicate = np.ones(len(rows), dtype=bool)
-    duplicate[first] = False
-    return pd.DataFrame({"id_of_earlier_day": earlier, "duplicate_id": duplicate})
-
-
 def _measures(
     today: Profile, faults: Sequence[str], trailing: Sequence[Profile], bounds: Thresholds
 ) -> dict[str, Measure]:
-    """Return one measure for each day-level rule."""
+    """Return one measure for each rule of the day."""
     findings, before = trailing_findings(today, trailing), pooled(trailing)
-    few = too_few_days(trailing, bounds)
+    few = too_few_days(trailing, bounds.min_trailing_days)
 
     def compared(metric: str, feature: str, observed: Callable[[float], str]) -> Measure:
         return few or measure_of(findings[metric, feature], observed)
@@ -161,12 +413,20 @@ def _measures(
             f"{today.landed:,} rows, {ratio:.2f} times the trailing median of {usual:,.0f}"
         ),
     )
+    percent = percentage(today.quarantined, today.landed)
+    quarantined = Measure(
+        value=today.quarantined / max(today.landed, 1),
+        observed=f"{today.quarantined:,} of {today.landed:,} rows ({percent})",
+    )
+    if not today.landed:
+        quarantined = skipped("there are no rows")
     return {
         "schema": Measure(value=len(faults), observed=joined(faults)),
         "volume_collapse": volume,
         "volume_shift": volume,
         "empty_day": Measure(value=today.landed, observed=f"{today.landed:,} rows"),
-        **_quarantined(today, bounds),
+        "quarantined_most": quarantined,
+        "quarantined_many": quarantined,
         "language_shift": compared(
             "jensen_shannon", "language", lambda value: f"{value:.3f} bits; {_languages(today)}"
         ),
@@ -176,17 +436,6 @@ def _measures(
             )
             for column in VALIDATED_COLUMNS
         },
-    }
-
-
-def _quarantined(today: Profile, bounds: Thresholds) -> dict[str, Measure]:
-    share = today.quarantined / max(today.landed, 1)
-    percent = percentage(today.quarantined, today.landed)
-    observed = f"{today.quarantined:,} of {today.landed:,} rows ({percent})"
-    tolerated = today.comments > 0 and today.quarantined <= bounds.tolerated_rows
-    return {
-        "quarantined_most": Measure(value=0.0 if tolerated else share, observed=observed),
-        "quarantined_many": Measure(value=share, observed=observed),
     }
 
 

@@ -1,115 +1,167 @@
-"""Great Expectations as Modwatch uses it: quiet, offline, and never shown a text or an id.
+"""Evaluates expectations with Great Expectations: quiet, offline, and without values in results.
 
-Results of Great Expectations hold values of the validated column. Only flags and numbers go in
-(`rows.py`, `scores.py`), so only flags and numbers can come out.
+It gets columns of the day, texts among them. Its ordinary results quote values, so only these are
+requested: whether an expectation holds, how many rows fail it, and at which positions.
 """
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.common.errors import CheckError
-from modwatch.data.validation.result import Measure, RuleResult, ValidationRule
+from modwatch.data.validation.result import Measure, RuleResult
+from modwatch.data.validation.rules import Rule
 
-#: Rows given to Great Expectations at once. Its results list every failing row as a Python
-#: object, so this bounds the memory of a day on which everything fails.
+#: Rows that are evaluated at once, and the bytes of their columns: this bounds the memory of a day
+#: of any size, and of one on which every row fails.
 CHUNK_ROWS = 250_000
+_CHUNK_BYTES = 100_000_000
 
-_RESULT_FORMAT = {
+_POSITIONS = {
     "result_format": "COMPLETE",
+    "exclude_unexpected_values": True,
     "partial_unexpected_count": 0,
     "return_unexpected_index_query": False,
 }
+_COUNTS = _POSITIONS | {"result_format": "BASIC"}
+
+Columns = Mapping[str, pa.Array]
 
 
-def validate_rows(
-    frame: pd.DataFrame, rules: Sequence[ValidationRule]
-) -> tuple[NDArray[np.int16], tuple[RuleResult, ...]]:
-    """Return the first rule that each of n rows fails, and the result of every rule.
+def chunks(batches: Iterable[Columns]) -> Iterator[dict[str, pa.Array]]:
+    """Yield the columns of several batches as one, as many as are evaluated at once."""
+    kept: list[Columns] = []
+    rows = size = 0
+    for batch in batches:
+        kept.append(batch)
+        rows += len(next(iter(batch.values())))
+        size += sum(column.nbytes for column in batch.values())
+        if rows >= CHUNK_ROWS or size >= _CHUNK_BYTES:
+            yield _joined(kept)
+            kept, rows, size = [], 0, 0
+    if kept:
+        yield _joined(kept)
 
-    The first is (n,) int16: 0 passed all, k failed `rules[k-1]` first. Raises as `failing_rows`.
-    """
-    failing = failing_rows(frame, rules)
-    first = np.zeros(len(frame), dtype=np.int16)
-    for number, rule in reversed(list(enumerate(rules, start=1))):
-        first[failing[rule.name]] = number
-    counts = {name: len(rows) for name, rows in failing.items()}
-    observed = {name: Measure.of_rows(count, len(frame)) for name, count in counts.items()}
-    return first, tuple(RuleResult.of(r, observed[r.name], failing=counts[r.name]) for r in rules)
 
-
-def validate_day(
-    measures: Mapping[str, Measure], rules: Sequence[ValidationRule]
-) -> tuple[RuleResult, ...]:
-    """Return the result of every rule on the measure of its name. Raises as `failing_rows`."""
-    values = {rule.name: measures[rule.name].value for rule in rules}
-    failing = failing_rows(pd.DataFrame([values], dtype=np.float64), rules)
-    return tuple(RuleResult.of(r, measures[r.name], failing=len(failing[r.name])) for r in rules)
+def _joined(batches: Sequence[Columns]) -> dict[str, pa.Array]:
+    return {name: pa.concat_arrays([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def failing_rows(
-    frame: pd.DataFrame, rules: Sequence[ValidationRule]
-) -> dict[str, NDArray[np.int64]]:
-    """Return the positions of the rows of `frame` that fail each rule, ascending, by rule name.
+    frame: pd.DataFrame, rules: Sequence[Rule], parameters: Mapping[str, Any]
+) -> list[NDArray[np.int64]]:
+    """Return the positions of the rows that fail each rule, ascending.
 
     Args:
-        frame: one column per rule, named as the rule: flags (bool) or numbers.
-        rules: validated in this order.
+        frame: the columns that the rules read, under their names.
+        rules: expectations on single rows, or on the uniqueness of values.
+        parameters: the values of what the rules refer to as `$PARAMETER`.
 
     Raises:
         CheckError: Great Expectations could not evaluate a rule.
     """
+    failing = [np.empty(0, dtype=np.int64) for _ in rules]
+    at = [number for number, held in enumerate(holding(frame, rules, parameters)) if not held]
+    results = _evaluate(frame, [rules[number] for number in at], _POSITIONS, parameters)
+    for number, result in zip(at, results, strict=True):
+        found = _known(result, rules[number]).result["unexpected_index_list"]
+        failing[number] = np.asarray(found, dtype=np.int64)
+    return failing
+
+
+def holding(
+    frame: pd.DataFrame, rules: Sequence[Rule], parameters: Mapping[str, Any]
+) -> list[bool]:
+    """Return whether each rule holds on the frame; arguments and errors as of `failing_rows`."""
+    results = _evaluate(frame, rules, "BOOLEAN_ONLY", parameters)
+    return [bool(_known(result, rule).success) for result, rule in zip(results, rules, strict=True)]
+
+
+def judged_day(
+    rules: Sequence[Rule],
+    measures: Mapping[str, Measure],
+    parameters: Mapping[str, Any],
+    frames: Mapping[str, pd.DataFrame],
+) -> list[RuleResult]:
+    """Return the outcome of each rule of the day; one whose measure has no value is skipped.
+
+    `measures` are by name of the rule, `frames` by name of the batch. Raises as `failing_rows`.
+    """
+    of_day = [rule for rule in rules if rule.level == "day"]
+    held: dict[Rule, bool] = {}
+    for batch, frame in frames.items():
+        known = [r for r in of_day if r.batch == batch and measures[r.name].value is not None]
+        held |= zip(known, holding(frame, known, parameters), strict=True)
+    return [rule.result(measures[rule.name], passed=held.get(rule, True)) for rule in of_day]
+
+
+def counted(frame: pd.DataFrame, rules: Sequence[Rule], parameters: Mapping[str, Any]) -> list[Any]:
+    """Return the result of each rule with counts and without values; None: it has no result."""
+    results = _evaluate(frame, rules, _COUNTS, parameters)
+    return [None if _has_raised(result) else result for result in results]
+
+
+def _evaluate(
+    frame: pd.DataFrame,
+    rules: Sequence[Rule],
+    result_format: str | dict[str, Any],
+    parameters: Mapping[str, Any],
+) -> list[Any]:
+    """Return what Great Expectations finds for each rule."""
+    if not rules:
+        return []
     gx = great_expectations()
-    suite = gx.ExpectationSuite(name="rules", expectations=[_expectation(gx, r) for r in rules])
-    definition = _batch_definition(gx)
-    failing: dict[str, list[NDArray[np.int64]]] = {rule.name: [] for rule in rules}
-    for start in range(0, len(frame), CHUNK_ROWS):
-        chunk = frame.iloc[start : start + CHUNK_ROWS].reset_index(drop=True)
-        batch = definition.get_batch({"dataframe": chunk})
-        for result in batch.validate(suite, result_format=_RESULT_FORMAT).results:
-            name, rows = _failing(result)
-            failing[name].append(rows + start)
-    none = np.empty(0, dtype=np.int64)
-    return {name: np.concatenate([none, *parts]) for name, parts in failing.items()}
+    configs = [
+        {"type": rule.type, "kwargs": dict(rule.kwargs), "meta": {"number": number}}
+        for number, rule in enumerate(rules)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        suite = gx.ExpectationSuite(name="modwatch", expectations=configs)
+        batch = _batch_definition().get_batch({"dataframe": frame})
+        found = batch.validate(
+            suite, result_format=result_format, expectation_parameters=dict(parameters)
+        )
+    return sorted(found.results, key=lambda result: result.expectation_config.meta["number"])
 
 
-def _failing(result: Any) -> tuple[str, NDArray[np.int64]]:
-    """Return the rule's name and the failing positions within the chunk, from one result."""
-    name = str(result.expectation_config.meta["rule"])
-    rows = (result.result or {}).get("unexpected_index_list")
-    if rows is None or result.success != (len(rows) == 0):
+def _known(result: Any, rule: Rule) -> Any:
+    if _has_raised(result):
         raise CheckError(
-            f"Great Expectations could not evaluate the rule {name}; check that "
+            f"Great Expectations could not evaluate the rule {rule.name} ({rule.type}); check that "
             "requirements.txt is installed as pinned and run the check again."
         )
-    return name, np.asarray(rows, dtype=np.int64)
+    return result
 
 
-def _expectation(gx: ModuleType, rule: ValidationRule) -> Any:
-    """Return the expectation for one rule, with the rule's name and severity."""
-    common = {"column": rule.name, "severity": rule.severity, "meta": {"rule": rule.name}}
-    if rule.minimum is None and rule.maximum is None:
-        return gx.expectations.ExpectColumnValuesToBeInSet(value_set=[False], **common)
-    return gx.expectations.ExpectColumnValuesToBeBetween(
-        min_value=rule.minimum, max_value=rule.maximum, **common
+def _has_raised(result: Any) -> bool:
+    """Return whether an evaluation failed: Great Expectations keeps its exceptions in results."""
+    info = result.exception_info or {}
+    single = info.get("raised_exception")
+    return bool(single) or any(
+        isinstance(part, dict) and part.get("raised_exception") for part in info.values()
     )
 
 
-def _batch_definition(gx: ModuleType) -> Any:
-    """Return a batch definition in a new context in memory, without progress bars."""
-    context = gx.get_context(mode="ephemeral")
+@cache
+def _batch_definition() -> Any:
+    """Return a batch definition in a context in memory, without progress bars."""
+    context = great_expectations().get_context(mode="ephemeral")
     context.enable_analytics(False)
     context.variables.progress_bars = {"globally": False}
-    asset = context.data_sources.add_pandas("memory").add_dataframe_asset("profile")
+    asset = context.data_sources.add_pandas("memory").add_dataframe_asset("day")
     return asset.add_batch_definition_whole_dataframe("whole")
 
 
+@cache
 def great_expectations() -> ModuleType:
     """Return the library, imported on first use: it takes seconds and 200 MB.
 

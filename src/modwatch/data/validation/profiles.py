@@ -1,13 +1,15 @@
 """The profile of a day: made once, when the day is validated, and kept in the lake.
 
-Data validation, drift and MLflow all read these counts, so they show the same numbers.
+Data validation, drift and MLflow all read these counts, so they show the same numbers. Rules on
+the trailing days judge the findings of drift (`trailing_findings`).
 """
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +19,9 @@ from numpy.typing import NDArray
 from modwatch.common import days
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import COMMENTS, PROFILES
-from modwatch.data.validation.quarantine import is_valid
-from modwatch.data.validation.result import InvalidRows
-from modwatch.data.validation.schema import absent, columns_of
+from modwatch.data.validation.result import InvalidRows, Measure
+from modwatch.data.validation.rows import absent, columns_of, is_valid
+from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
 from modwatch.statistics.drift.profile import (
     BINS,
     LENGTH_BANDS,
@@ -30,6 +32,7 @@ from modwatch.statistics.drift.profile import (
     length_bands,
     pooled,
 )
+from modwatch.statistics.drift.seasons import WEEKS, Volume, year_before
 
 #: Columns that a comment may lack.
 OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")
@@ -229,3 +232,69 @@ def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
     kept = Counter(dict(ordered[:MOST_CATEGORIES]))
     kept[_OTHERS] += sum(count for _, count in ordered[MOST_CATEGORIES:])
     return dict(+kept)
+
+
+def skipped(reason: str) -> Measure:
+    """Return a measure without a value.
+
+    >>> skipped("no scores").observed
+    'skipped: no scores'
+    """
+    return Measure(value=None, observed=f"skipped: {reason}")
+
+
+def measure_of(finding: Finding, observed: Callable[[float], str]) -> Measure:
+    """Return the measure of a finding; `observed` describes its value.
+
+    >>> finding = Finding(metric="psi", feature="prob", value=0.25, n=900)
+    >>> measure_of(finding, lambda value: f"PSI {value:.3f}")
+    Measure(value=0.25, observed='PSI 0.250')
+    """
+    if finding.value is None:
+        return skipped(finding.reason)
+    return Measure(value=finding.value, observed=observed(finding.value))
+
+
+def trailing_findings(
+    today: Profile, trailing: Sequence[Profile]
+) -> dict[tuple[str, str], Finding]:
+    """Return what drift finds on a day against the trailing days, by metric and feature.
+
+    >>> trailing_findings(Profile(comments=5), [])["volume_ratio", "comments"].reason
+    '0 trailing days; 3 are needed'
+    """
+    reference = Reference.of("trailing", trailing)
+    findings = chain(compare(today, [reference]), day_metrics(today, trailing))
+    return {(finding.metric, finding.feature): finding for finding in findings}
+
+
+def too_few_days(days: Sequence[Profile], needed: int, scope: str = "") -> Measure | None:
+    """Return a measure without a value when there are too few trailing days, else None."""
+    if len(days) >= needed:
+        return None
+    return skipped(f"{len(days)} trailing days{scope}; {needed} are needed")
+
+
+def seasonal_volumes(
+    lake: Lake, first: datetime.date, last: datetime.date
+) -> dict[datetime.date, Volume]:
+    """Return the known volumes that the seasons of the days `first` … `last` need.
+
+    These are the volumes of the five weeks before `first`, of the days up to `last`, and of the
+    same weeks a year before.
+    """
+    recent = read_volumes(lake, first - datetime.timedelta(weeks=WEEKS), last)
+    return recent | read_volumes(lake, min(year_before(first)), max(year_before(last)))
+
+
+def read_volumes(
+    lake: Lake, first: datetime.date, last: datetime.date
+) -> dict[datetime.date, Volume]:
+    """Return the known volumes of the days `first` … `last`, both included."""
+    columns = ["dt", "metric", "value", "n"]
+    return {
+        row["dt"]: Volume(rows=row["n"], ratio=row["value"])
+        for batch in lake.read_between("drift", first, last, columns=columns)
+        for row in batch.to_pylist()
+        if row["metric"] == "volume_ratio"
+    }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,30 +13,8 @@ from modwatch.common.errors import CheckError
 
 Suite = Literal["comments", "scores"]
 Level = Literal["row", "day"]
-Severity = Literal["critical", "warning"]
+Severity = Literal["critical", "warning", "info"]
 Status = Literal["passed", "warned", "rejected"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationRule:
-    """A rule on the column of the same name: a flag that must be false, or a closed range."""
-
-    #: Named after the fault that the rule detects; also the reason in the quarantine.
-    name: str
-    #: `row`: rows that fail it go to quarantine. `day`: validates the day as a whole.
-    level: Level
-    #: `critical` at day level fails the day; a failing row is always quarantined.
-    severity: Severity
-    #: The values allowed, as text.
-    allowed: str
-    #: What the rule requires, as text.
-    expectation: str
-    #: What to do when it fails.
-    remedy: str
-    #: Smallest value allowed; with neither bound, the column is a flag that must be false.
-    minimum: float | None = None
-    #: Largest value allowed. A null is skipped.
-    maximum: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +26,10 @@ class Measure:
     observed: str
 
     @classmethod
-    def of_rows(cls, failing: int, rows: int) -> "Measure":
+    def from_count(cls, failing: int, rows: int) -> "Measure":
         """Return how many rows fail a rule.
 
-        >>> Measure.of_rows(1, 4).observed
+        >>> Measure.from_count(1, 4).observed
         '1 of 4 rows (25.0 %)'
         """
         text = f"{failing:,} of {rows:,} rows ({percentage(failing, rows)})" if failing else "none"
@@ -59,15 +37,31 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleResult(ValidationRule, Measure):
-    """A validation rule and its outcome."""
+class RuleResult:
+    """The outcome of one expectation on one day."""
 
+    #: Named after the fault that the rule detects; also the reason in the quarantine.
+    name: str
+    #: The type of Great Expectations, and the columns that it reads.
+    type: str = ""
+    column: str = ""
+    #: `row`: rows that fail it go to quarantine. `day`: validates the day as a whole.
+    level: Level
+    #: `critical` at day level rejects the day; a failing row is always quarantined; `info` is only
+    #: shown.
+    severity: Severity
+    #: The values allowed, as text.
+    allowed: str
+    #: What the rule requires, as text.
+    expectation: str
+    #: What to do when it fails.
+    remedy: str
+    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    own: bool = False
+    #: Of a row-level rule, the failing rows. None without enough data; then the rule passes.
+    value: float | None
+    observed: str
     passed: bool
-
-    @classmethod
-    def of(cls, rule: ValidationRule, measure: Measure, *, failing: int) -> "RuleResult":
-        """Return the result of a rule on a measure, which `failing` rows of its column fail."""
-        return cls(**asdict(rule), **asdict(measure), passed=failing == 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +91,7 @@ class ValidationResult:
         """
         if self.rejected:
             return "rejected"
-        return "warned" if self.failed_of("day") else "passed"
+        return "warned" if self._warnings else "passed"
 
     @property
     def failed(self) -> tuple[RuleResult, ...]:
@@ -111,7 +105,7 @@ class ValidationResult:
     @property
     def summary(self) -> str:
         """The result in one sentence, for logs and the top of the page."""
-        invalid, warnings = self.rows - self.valid, len(self.failed_of("day"))
+        invalid, warnings = self.rows - self.valid, len(self._warnings)
         rows = (
             f"{self.valid:,} of {self.rows:,} rows are valid" if self.rows else "there are no rows"
         )
@@ -138,6 +132,10 @@ class ValidationResult:
     def _critical(self) -> list[RuleResult]:
         return [rule for rule in self.failed_of("day") if rule.severity == "critical"]
 
+    @property
+    def _warnings(self) -> list[RuleResult]:
+        return [rule for rule in self.failed_of("day") if rule.severity != "info"]
+
     def to_json(self) -> str:
         """Return the result as JSON text, with sorted keys, so equal results give equal files."""
         plain = asdict(self) | {"day": self.day.isoformat()}
@@ -161,8 +159,8 @@ class ValidationResult:
             ) from exc
 
 
-def _urgency(result: RuleResult) -> tuple[bool, bool]:
-    return result.level == "row", result.severity != "critical"
+def _urgency(result: RuleResult) -> tuple[bool, int]:
+    return result.level == "row", get_args(Severity).index(result.severity)
 
 
 @dataclass(frozen=True, kw_only=True)

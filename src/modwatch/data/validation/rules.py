@@ -1,271 +1,204 @@
-"""The validation rules of both suites, in the order in which they are tried."""
+"""The validation rules of a day: two suites of Great Expectations, and the bounds they refer to.
 
-from functools import partial
+`suites/comments.json` and `suites/scores.json` hold the rules. The `meta` of an expectation names
+the rule, the batch that it is evaluated on, and what the validation page says about it.
+"""
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from modwatch.common.errors import SettingsError
 from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
-from modwatch.data.validation.result import Level, Severity, ValidationRule
-from modwatch.data.validation.thresholds import Thresholds
+from modwatch.data.validation.result import Level, Measure, RuleResult, Severity, Suite
+from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
 
 #: Columns whose share of missing values is validated. Which comments mention `groups` depends on
 #: what people talk about, so drift measures it and validation does not.
 VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
 
-#: What scores are compared with.
-_COMPARED = (
-    "on the trailing days of this model version or, while there are too few, "
-    "on its held-out comments"
+#: Batches whose rows are judged one by one: rows that fail go to quarantine. All others validate
+#: the day as a whole.
+_ROW_BATCHES = ("landed", "rows", "own_scores", "ids")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """Bounds that a day is validated by; the defaults suit a platform of any size.
+
+    Shares lie in [0, 1]. How much data a comparison needs at all is a property of the metric:
+    `drift.MINIMUM_COMMENTS`.
+
+    Raises:
+        SettingsError: a bound is out of range, or two of them contradict each other.
+
+    >>> Thresholds().max_text_length
+    50000
+    """
+
+    #: Longest valid text, in characters (code points).
+    max_text_length: int = 50_000
+    #: Longest valid comment_id, in characters.
+    max_id_length: int = 256
+    #: Days before a day that it is compared with.
+    trailing_days: int = 14
+    #: Trailing days needed before a day is compared with them at all.
+    min_trailing_days: int = MINIMUM_DAYS
+    #: A smaller volume ratio to the trailing median fails the day.
+    collapsed_volume: float = 0.1
+    #: A smaller volume ratio to the trailing median is a warning.
+    low_volume: float = 1 / 3
+    #: A larger volume ratio to the trailing median is a warning.
+    high_volume: float = 3.0
+    #: A larger share of quarantined rows is a warning.
+    quarantined_warning: float = 0.02
+    #: A larger share of quarantined rows fails the day.
+    quarantined_critical: float = 0.2
+    #: So many quarantined rows or unscored comments never fail the day while others are valid.
+    tolerated_rows: int = 5
+    #: Largest change of a column's share of missing values against the trailing days.
+    missing_share_change: float = 0.25
+    #: Largest Jensen–Shannon divergence, in bits, of the day's languages from the trailing days'.
+    language_shift: float = 0.05
+    #: A larger share of comments without a valid score fails the day.
+    unscored_critical: float = 0.01
+    #: Largest population stability index of the probabilities against the trailing days.
+    score_shift: float = 0.2
+    #: Largest factor by which the flagged share may change against the trailing days.
+    flagged_ratio: float = 3.0
+    #: Fewer flagged comments than this, counted and expected: their share is not compared.
+    min_flagged: int = 20
+    #: Fewer scores than this, of the day or of the trailing days: scores are not compared.
+    min_scores: int = 500
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise SettingsError(f"Threshold {field.name} must be above 0, got {value}.")
+        for name in _SHARES:
+            if (value := getattr(self, name)) > 1:
+                raise SettingsError(f"Threshold {name} must be at most 1, got {value}.")
+        for smaller, larger in _ORDERED:
+            if getattr(self, smaller) > getattr(self, larger):
+                raise SettingsError(f"Threshold {smaller} must not exceed {larger}.")
+
+    def words(self) -> dict[str, Any]:
+        """Return the bounds by name for sentences, shares in per cent too (`NAME_percent`)."""
+        percent = {f"{name}_percent": f"{100 * getattr(self, name):g}" for name in _SHARES}
+        return {**asdict(self), **percent, "least_flagged_ratio": 1 / self.flagged_ratio}
+
+
+_SHARES = (
+    "collapsed_volume",
+    "low_volume",
+    "quarantined_warning",
+    "quarantined_critical",
+    "missing_share_change",
+    "language_shift",
+    "unscored_critical",
+)
+_ORDERED = (
+    ("collapsed_volume", "low_volume"),
+    ("low_volume", "high_volume"),
+    ("quarantined_warning", "quarantined_critical"),
+    ("min_trailing_days", "trailing_days"),
 )
 
-_SOURCE = "Fix these rows at the source and run the day again. They are kept in quarantine."
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rule:
+    """One expectation of a suite."""
+
+    #: Named after the fault that it detects; also the reason in the quarantine. Two expectations
+    #: may detect the same fault.
+    name: str
+    #: The type of Great Expectations, such as `expect_column_values_to_not_be_null`.
+    type: str
+    #: Its arguments, which may refer to parameters.
+    kwargs: Mapping[str, Any]
+    severity: Severity
+    #: What it is evaluated on.
+    batch: str
+    #: The values allowed, what the rule requires, and what to do when it fails, as text.
+    allowed: str
+    expectation: str
+    remedy: str
+    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    own: bool = False
+
+    @property
+    def level(self) -> Level:
+        """`row`: rows that fail go to quarantine. `day`: it validates the day as a whole."""
+        return "row" if self.batch in _ROW_BATCHES else "day"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the expectation reads."""
+        named = [self.kwargs.get(name) for name in ("column", "column_A", "column_B")]
+        return tuple(name for name in [*named, *self.kwargs.get("column_list", ())] if name)
+
+    def result(self, measure: Measure, *, passed: bool) -> RuleResult:
+        """Return the outcome of the rule, with what was measured."""
+        return RuleResult(
+            name=self.name,
+            type=self.type,
+            column=", ".join(self.columns),
+            level=self.level,
+            severity=self.severity,
+            allowed=self.allowed,
+            expectation=self.expectation,
+            remedy=self.remedy,
+            own=self.own,
+            value=measure.value,
+            observed=measure.observed,
+            passed=passed,
+        )
 
 
-def _rule(
-    level: Level,
-    severity: Severity,
-    name: str,
-    limits: tuple[float | None, float | None],
-    *texts: str,
-) -> ValidationRule:
-    allowed, expectation, remedy = texts
-    return ValidationRule(
-        name=name,
-        level=level,
-        severity=severity,
-        allowed=allowed,
-        expectation=expectation,
-        remedy=remedy,
-        minimum=limits[0],
-        maximum=limits[1],
-    )
+def suite_rules(suite: Suite, bounds: Thresholds) -> tuple[Rule, ...]:
+    """Return the rules of a suite, in the order in which they are tried."""
+    words = bounds.words()
+    rules = []
+    for config in _suite(suite)["expectations"]:
+        meta = config["meta"]["modwatch"]
+        rules.append(
+            Rule(
+                name=meta["rule"],
+                type=config["type"],
+                kwargs=config["kwargs"],
+                severity=config["severity"],
+                batch=meta["batch"],
+                allowed=meta["allowed"].format(**words),
+                expectation=meta["expectation"],
+                remedy=meta["remedy"],
+            )
+        )
+    return tuple(rules)
 
 
-_row = partial(_rule, "row", "critical")
-_critical = partial(_rule, "day", "critical")
-_warning = partial(_rule, "day", "warning")
+def day_parameters(day: date, bounds: Thresholds) -> dict[str, Any]:
+    """Return what every expectation may refer to as `$PARAMETER`."""
+    start = datetime.combine(day, time(), UTC)
+    return {**asdict(bounds), "day_start": start, "day_end": start + timedelta(days=1)}
 
 
-def comment_row_rules(
-    bounds: Thresholds, *, own_scores: bool = False
-) -> tuple[ValidationRule, ...]:
-    """Return the rules for each landed row alone. The first that a row fails is its reason.
-
-    With `own_scores`, also those for the scores that the source brings.
-    """
-    return (
-        _flag("unreadable", "the record of the source can be read", _SOURCE),
-        _flag("missing_id", "comment_id is present and not blank", _SOURCE),
-        _at_most("long_id", bounds.max_id_length, "comment_id", _SOURCE),
-        _flag("nul_byte", "no text column contains a NUL byte", _SOURCE),
-        _flag("missing_time", "created_at is present", _SOURCE),
-        _flag(
-            "time_outside_day",
-            "created_at is within the day, in UTC",
-            "Check the time zone of the source's timestamp column, then run the day again.",
-        ),
-        _flag("blank_text", "the text has at least one visible character", _SOURCE),
-        _at_most("long_text", bounds.max_text_length, "text", _SOURCE),
-        _flag("malformed_language", "language is empty or a BCP 47 tag", _SOURCE),
-        *(_own_score_rules() if own_scores else ()),
-    )
+def reason_codes(rules: Sequence[Rule]) -> dict[str, int]:
+    """Return a code for each reason, from 1, in the order in which rules are tried."""
+    return {name: code for code, name in enumerate(dict.fromkeys(r.name for r in rules), start=1)}
 
 
-def _own_score_rules() -> tuple[ValidationRule, ...]:
-    return (
-        _flag("missing_probability", "prob, the score of the source, is a number", _SOURCE),
-        _row("probability_out_of_range", (0, 1), "0 to 1", "prob is in [0, 1]", _SOURCE),
-        _flag("missing_decision", "flagged, the decision of the source, is present", _SOURCE),
-        _flag(
-            "malformed_model_version",
-            "model_version is 1 to 100 letters, digits or any of . _ : @ / + -",
-            _SOURCE,
-        ),
-    )
-
-
-def comment_id_rules() -> tuple[ValidationRule, ...]:
-    """Return the rules for the ids of the rows that passed `comment_row_rules`."""
-    return (
-        _flag(
-            "id_of_earlier_day",
-            "comment_id is not among the comments of earlier days",
-            "The earlier day keeps the comment. If edits arrive as new rows, send each id once.",
-        ),
-        _flag(
-            "duplicate_id",
-            "comment_id occurs once in the day; the first valid row keeps it",
-            "The first valid row is kept, the others are in quarantine. Look for a file that was "
-            "delivered twice, or for a join that duplicates rows. Where texts differ, send only "
-            "the version that counts, and run the day again.",
-        ),
-    )
-
-
-def comment_day_rules(
-    bounds: Thresholds, *, own_scores: bool = False
-) -> tuple[ValidationRule, ...]:
-    """Return the rules for the day's comments as a whole."""
-    one_version = _critical(
-        "several_model_versions",
-        (None, 1),
-        "one version",
-        "the source names one model version for the whole day",
-        "Let the source name one version a day: switch models at midnight UTC, or name a version "
-        "that stands for all rules and models of the day.",
-    )
-    return (
-        _schema("landed", "Ingest the day again with this version of Modwatch."),
-        *_volume_rules(bounds),
-        *_quarantine_rules(bounds),
-        _warning(
-            "language_shift",
-            (None, bounds.language_shift),
-            f"Jensen–Shannon divergence of at most {bounds.language_shift:g} bits",
-            "the mix of languages is similar to that of the trailing days",
-            "Look for a new community, a changed language detection or a missing feed.",
-        ),
-        *(_missing_share(column, bounds) for column in VALIDATED_COLUMNS),
-        *((one_version,) if own_scores else ()),
-    )
-
-
-def _volume_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
-    return (
-        _critical(
-            "volume_collapse",
-            (bounds.collapsed_volume, None),
-            f"at least {100 * bounds.collapsed_volume:g} % of the trailing median",
-            "the source delivered a substantial part of its usual volume",
-            "Check that the source was complete when the day was ingested, then run the day again.",
-        ),
-        _warning(
-            "volume_shift",
-            (bounds.low_volume, bounds.high_volume),
-            f"{bounds.low_volume:.2f} to {bounds.high_volume:.2f} times the trailing median",
-            "the volume is close to that of the trailing days",
-            "Look for an event, an outage or a double delivery at the platform.",
-        ),
-        _warning(
-            "empty_day",
-            (1, None),
-            "at least one comment",
-            "the day has comments",
-            "If comments were expected, check the path or query of the source for this day.",
-        ),
-    )
-
-
-def _quarantine_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
-    return (
-        _critical(
-            "quarantined_most",
-            (None, bounds.quarantined_critical),
-            f"at most {100 * bounds.quarantined_critical:g} %, or {bounds.tolerated_rows} rows",
-            "most rows are valid",
-            "See the quarantine by reason below, fix the source and run the day again.",
-        ),
-        _warning(
-            "quarantined_many",
-            (None, bounds.quarantined_warning),
-            f"at most {100 * bounds.quarantined_warning:g} %",
-            "few rows are quarantined",
-            "See the quarantine by reason below.",
-        ),
-    )
-
-
-def score_row_rules() -> tuple[ValidationRule, ...]:
-    """Return the rules for each score alone."""
-    remedy = "The comment is not routed. Find it in quarantine and run the model on it."
-    return (
-        _flag("missing_probability", "the probability is a number", remedy),
-        _row("probability_out_of_range", (0, 1), "0 to 1", "the probability is in [0, 1]", remedy),
-    )
-
-
-def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
-    """Return the rules for the day's scores as a whole."""
-    again = "Score the day again. If it fails again, report it with this page."
-    return (
-        _schema("scores", again),
-        _critical("double_scores", (None, 0), "none", "each comment is scored once", again),
-        _critical(
-            "unknown_scores", (None, 0), "none", "each score belongs to a comment of the day", again
-        ),
-        _critical(
-            "stale_scores",
-            (None, 0),
-            "none",
-            "each score is of the comment as it is now",
-            "The day was read anew while it was scored. Score the day again.",
-        ),
-        _critical(
-            "several_model_versions",
-            (None, 1),
-            "one version",
-            "one model version, with one threshold, scored the whole day",
-            "The champion or its threshold changed while the day was scored. Score the day again.",
-        ),
-        *_unscored_rules(bounds, again),
-        _warning(
-            "score_shift",
-            (None, bounds.score_shift),
-            f"PSI of at most {bounds.score_shift:g}",
-            f"the probabilities are distributed as {_COMPARED}",
-            "Check the language mix and the volume first, then sample the flagged comments.",
-        ),
-        _warning(
-            "flagged_shift",
-            (1 / bounds.flagged_ratio, bounds.flagged_ratio),
-            f"{1 / bounds.flagged_ratio:.2f} to {bounds.flagged_ratio:.2f} times the usual share",
-            f"the flagged share is as {_COMPARED}",
-            "Sample the flagged comments: look for a raid, a new topic or a failing model.",
-        ),
-    )
-
-
-def _unscored_rules(bounds: Thresholds, remedy: str) -> tuple[ValidationRule, ...]:
-    return (
-        _critical(
-            "unscored_many",
-            (None, bounds.unscored_critical),
-            f"at most {100 * bounds.unscored_critical:g} %, or {bounds.tolerated_rows} comments",
-            "nearly every comment has a valid score",
-            remedy,
-        ),
-        _warning(
-            "unscored",
-            (None, 0),
-            "none",
-            "every comment has a valid score",
-            "These comments are not routed. See the row-level rules for the reason.",
-        ),
-    )
+@cache
+def _suite(name: Suite) -> Mapping[str, Any]:
+    content = files("modwatch.data.validation") / "suites" / f"{name}.json"
+    return MappingProxyType(json.loads(content.read_text("utf-8")))
 
 
 def missing_share_rule(column: str) -> str:
     """Return the name of the rule on a column's share of missing values."""
     return f"missing_share_{column}"
-
-
-def _missing_share(column: str, bounds: Thresholds) -> ValidationRule:
-    return _warning(
-        missing_share_rule(column),
-        (-bounds.missing_share_change, bounds.missing_share_change),
-        f"a change of at most {100 * bounds.missing_share_change:g} percentage points",
-        f"{column} is missing as often as on the trailing days",
-        f"Check whether the source renamed or dropped the column of {column}.",
-    )
-
-
-def _schema(table: str, remedy: str) -> ValidationRule:
-    expectation = f"the table {table} has all columns, with their types"
-    return _critical("schema", (None, 0), "no fault", expectation, remedy)
-
-
-def _flag(name: str, expectation: str, remedy: str) -> ValidationRule:
-    return _row(name, (None, None), "none", expectation, remedy)
-
-
-def _at_most(name: str, maximum: int, column: str, remedy: str) -> ValidationRule:
-    expectation = f"{column} is not longer than the limit"
-    return _row(name, (None, maximum), f"{maximum:,} characters", expectation, remedy)

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine
 from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import ALERTS
+from modwatch.data.validation.profiles import seasonal_volumes
 from modwatch.data.validation.store import CheckStore
-from modwatch.data.validation.volumes import seasonal_volumes
 from modwatch.monitoring.incidents.actions import acceptances, silenced
 from modwatch.monitoring.incidents.causes import Cause, evaluate_rules
 from modwatch.monitoring.incidents.delivery import Channels

@@ -20,7 +20,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.frames import as_batch
 from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
 from modwatch.data.validation.profiles import category_names
-from modwatch.data.validation.schema import absent
+from modwatch.data.validation.rows import absent
 from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.measurements.comment_groups import (
     LONGEST_NAME,

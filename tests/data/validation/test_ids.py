@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.data.validation.id_index import IdIndex
+from modwatch.data.validation.ids import IdIndex
 
 IDS = st.lists(st.none() | st.text(alphabet="abé🙂", max_size=2), max_size=30)
 
@@ -20,13 +20,13 @@ def chunks(ids: list[str | None]) -> list[pa.Array]:
 @pytest.mark.parametrize("hashing", [None, one_hash], ids=["siphash", "every id collides"])
 @given(ids=IDS, other=IDS)
 def test_index_agrees_with_plain_comparison(hashing, ids, other):
-    index = IdIndex.of(chunks(ids), hashing=hashing)
+    index = IdIndex.from_chunks(chunks(ids), hashing=hashing)
 
     expected = [ids.index(x) if x is not None and x in ids else len(ids) for x in other]
     assert index.positions(pa.array(other, pa.string())).tolist() == expected
 
 
 def test_no_ids_at_all():
-    index = IdIndex.of([])
+    index = IdIndex.from_chunks([])
 
     assert index.positions(pa.array(["a"])).tolist() == [0]

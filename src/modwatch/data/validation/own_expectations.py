@@ -1,0 +1,339 @@
+"""The expectations of an installation: a suite of Great Expectations in MODWATCH_EXPECTATIONS.
+
+Expectations on single rows are evaluated in chunks and their counts added up; the others get their
+columns whole. Texts are too large for that and are represented by hashes, which are as unique.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from modwatch.common.errors import SettingsError
+from modwatch.data.lake.schemas import COMMENTS, SCORES
+from modwatch.data.validation.expectations import (
+    CHUNK_ROWS,
+    chunks,
+    counted,
+    great_expectations,
+)
+from modwatch.data.validation.ids import siphash
+from modwatch.data.validation.result import Measure, RuleResult, Severity, Suite
+from modwatch.data.validation.rows import absent
+from modwatch.data.validation.rules import Rule, Thresholds
+
+#: Expectations on single rows: these get the values of any column.
+ROW_WISE = frozenset(
+    {
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        "expect_column_pair_values_to_be_equal",
+        "expect_column_value_lengths_to_be_between",
+        "expect_column_value_lengths_to_equal",
+        "expect_column_values_to_be_between",
+        "expect_column_values_to_be_in_set",
+        "expect_column_values_to_be_null",
+        "expect_column_values_to_match_regex",
+        "expect_column_values_to_match_regex_list",
+        "expect_column_values_to_not_be_in_set",
+        "expect_column_values_to_not_be_null",
+        "expect_column_values_to_not_match_regex",
+        "expect_column_values_to_not_match_regex_list",
+    }
+)
+_NULLS = frozenset({"expect_column_proportion_of_non_null_values_to_be_between"})
+_EQUALITY = frozenset(
+    {
+        "expect_column_proportion_of_unique_values_to_be_between",
+        "expect_column_unique_value_count_to_be_between",
+        "expect_column_values_to_be_unique",
+        "expect_compound_columns_to_be_unique",
+    }
+)
+_VALUES = frozenset(
+    {
+        "expect_column_distinct_values_to_be_in_set",
+        "expect_column_distinct_values_to_contain_set",
+        "expect_column_distinct_values_to_equal_set",
+        "expect_column_max_to_be_between",
+        "expect_column_mean_to_be_between",
+        "expect_column_median_to_be_between",
+        "expect_column_min_to_be_between",
+        "expect_column_most_common_value_to_be_in_set",
+        "expect_column_quantile_values_to_be_between",
+        "expect_column_stdev_to_be_between",
+        "expect_column_sum_to_be_between",
+    }
+)
+_TABLE = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
+SUPPORTED = ROW_WISE | _NULLS | _EQUALITY | _VALUES | _TABLE
+
+#: Columns of strings with few values, which can be judged whole.
+_CATEGORIES = ("platform", "language", "model_version")
+
+#: A column that is not stored: the length of the text in characters.
+_LENGTH = pa.field("text_length", pa.int32())
+_LEFT_OUT = ("dt", "row", "groups", "label", "role")
+
+#: The columns that expectations may name, by table.
+TABLES: Mapping[Suite, pa.Schema] = {
+    "comments": pa.schema([*(f for f in COMMENTS if f.name not in _LEFT_OUT), _LENGTH]),
+    "scores": pa.schema([f for f in SCORES if f.name not in _LEFT_OUT]),
+}
+
+#: What expectations may refer to as `$PARAMETER`, besides the thresholds.
+_OF_DAY = ("day_start", "day_end", "trailing_median_rows")
+
+_LONGEST = 200
+
+
+def load_expectations(path: Path) -> tuple[Rule, ...]:
+    """Return the expectations of a file, each for the batch `comments` or `scores`.
+
+    Raises:
+        SettingsError: the file cannot be read, or an expectation cannot be evaluated on the day.
+    """
+    where = f"MODWATCH_EXPECTATIONS {path}"
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        raise SettingsError(
+            f"{where} cannot be read as JSON ({type(exc).__name__}); correct the path, or save the "
+            "suite as Great Expectations does: docs/validation.md"
+        ) from exc
+    configs = found.get("expectations") if isinstance(found, dict) else None
+    if not isinstance(configs, list):
+        raise SettingsError(
+            f"{where} has no list `expectations`; save the suite as Great Expectations does: "
+            "docs/validation.md"
+        )
+    return tuple(
+        _rule(config, f"{where}, expectation {number}", path)
+        for number, config in enumerate(configs, start=1)
+    )
+
+
+def _rule(config: Any, where: str, path: Path) -> Rule:
+    """Return one expectation of the file as a rule."""
+
+    def require(condition: object, fault: str) -> None:
+        if not condition:
+            raise SettingsError(f"{where} {fault}: docs/validation.md")
+
+    require(isinstance(config, dict), "is not an object; write `type` and `kwargs`")
+    name, kwargs = config.get("type"), config.get("kwargs", {})
+    require(name in SUPPORTED, f"has the type {name!r}, which is not supported; choose another")
+    where = f"{where} ({name})"
+    require(isinstance(kwargs, dict), "has no object `kwargs`; write its arguments")
+    require(
+        kwargs.get("row_condition") is None,
+        "has a row_condition, which is not supported; remove it",
+    )
+    severity = config.get("severity", "warning")
+    require(
+        severity in get_args(Severity),
+        f"has the severity {severity!r}; choose {', '.join(get_args(Severity))}",
+    )
+    meta = (config.get("meta") or {}).get("modwatch") or {}
+    table = meta.get("table", "comments")
+    require(table in TABLES, f"is for the table {table!r}; choose {' or '.join(TABLES)}")
+    kwargs = {key: value for key, value in kwargs.items() if key != "severity"}
+    shown = ", ".join(f"{key} {value}" for key, value in kwargs.items() if "column" not in key)
+    rule = Rule(
+        name=str(meta.get("rule") or name),
+        type=name,
+        kwargs=kwargs,
+        severity=severity,
+        batch=table,
+        allowed=shown if len(shown) < _LONGEST else f"{shown[:_LONGEST]}…",
+        expectation=str(config.get("description") or f"an expectation of {path.name}"),
+        remedy=str(meta.get("remedy") or f"See the expectation in {path.name}."),
+        own=True,
+    )
+    for column in rule.columns:
+        require(
+            column in TABLES[table].names,
+            f"names the column {column!r}, which {table} do not have; choose one of "
+            f"{', '.join(TABLES[table].names)}",
+        )
+        whole = name in _VALUES and TABLES[table].field(column).type == pa.string()
+        require(
+            not whole or column in _CATEGORIES,
+            f"reads all values of {column!r}, which is too large; use {', '.join(_CATEGORIES)} or "
+            "text_length, or an expectation on single rows",
+        )
+    known = {*Thresholds().words(), *_OF_DAY}
+    for parameter in _parameters(kwargs):
+        require(
+            parameter in known,
+            f"refers to the parameter {parameter!r}; use one of {', '.join(sorted(known))}",
+        )
+    try:
+        config = {"type": name, "kwargs": kwargs}
+        great_expectations().ExpectationSuite(name="own", expectations=[config])
+    except Exception as exc:
+        reason = str(exc).strip().splitlines()[-1].strip()
+        raise SettingsError(f"{where} has invalid kwargs ({reason}): docs/validation.md") from exc
+    return rule
+
+
+def _parameters(kwargs: Any) -> list[str]:
+    """Return the names of all parameters that arguments refer to."""
+    if isinstance(kwargs, dict):
+        named = [str(kwargs["$PARAMETER"])] if "$PARAMETER" in kwargs else []
+        return [*named, *(name for value in kwargs.values() for name in _parameters(value))]
+    if isinstance(kwargs, list):
+        return [name for value in kwargs for name in _parameters(value)]
+    return []
+
+
+@dataclass(kw_only=True)
+class TableCheck:
+    """Evaluates rules on a table of the day that is read as a stream."""
+
+    #: Of one table.
+    rules: Sequence[Rule]
+    #: The values of what they refer to; a rule that refers to another name is skipped.
+    parameters: Mapping[str, Any]
+    _rows: int = 0
+    _buffered: list[dict[str, pa.Array]] = field(default_factory=list)
+    _counts: dict[Rule, "_Counts"] = field(default_factory=dict)
+    _kept: list[dict[tuple[str, frozenset[str]], Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        known = [r for r in self.rules if {*_parameters(dict(r.kwargs))} <= {*self.parameters}]
+        self._row_wise = [rule for rule in known if rule.own and rule.type in ROW_WISE]
+        self._whole = [rule for rule in known if rule not in self._row_wise]
+
+    @property
+    def columns(self) -> list[str]:
+        """The stored columns that the rules read."""
+        named = {column for rule in self.rules for column in rule.columns}
+        return sorted(named - {_LENGTH.name} | ({"text"} if _LENGTH.name in named else set()))
+
+    def add(self, columns: Mapping[str, pa.Array], rows: int) -> None:
+        """Take the next rows of the table: `columns` has those that the rules read."""
+        self._rows += rows
+        given = {name: _without_blanks(column) for name, column in columns.items()}
+        if "text" in given:
+            given[_LENGTH.name] = pc.utf8_length(given["text"])
+        wanted = {(name, kind) for rule, kind in self._kinds() for name in rule.columns}
+        self._kept.append({(name, kind): _light(given[name], kind) for name, kind in wanted})
+        if self._row_wise:
+            names = {name for rule in self._row_wise for name in rule.columns}
+            self._buffered.append({name: given[name] for name in names})
+            if sum(len(next(iter(part.values()))) for part in self._buffered) >= CHUNK_ROWS:
+                self._count()
+
+    def own_results(self) -> tuple[RuleResult, ...]:
+        """Return the outcome of every expectation of the file."""
+        self._count()
+        found = {rule: self._counts[rule].outcome(rule) for rule in self._row_wise if self._rows}
+        for kind in {k for r, k in self._kinds() if r.own and (self._rows or k is _TABLE)}:
+            rules = [rule for rule, its in self._kinds() if rule.own and its is kind]
+            results = counted(self._frame(rules, kind), rules, self.parameters)
+            found |= {r: _outcome(result) for r, result in zip(rules, results, strict=True)}
+        skipped = Measure(value=None, observed="skipped: there is nothing to compare with"), True
+        outcomes = ((rule, *found.get(rule, skipped)) for rule in self.rules if rule.own)
+        return tuple(rule.result(measure, passed=passed) for rule, measure, passed in outcomes)
+
+    def presence(self) -> pd.DataFrame:
+        """Return the columns that the rules on missing values read: null or not."""
+        return self._frame([rule for rule, kind in self._kinds() if kind is _NULLS], _NULLS)
+
+    def _kinds(self) -> list[tuple[Rule, frozenset[str]]]:
+        """Return the rules on whole columns, each with the kind of expectation that it is."""
+        kinds = (_NULLS, _EQUALITY, _VALUES, _TABLE)
+        return [(rule, next(k for k in kinds if rule.type in k)) for rule in self._whole]
+
+    def _frame(self, rules: Sequence[Rule], kind: frozenset[str]) -> pd.DataFrame:
+        """Return the columns that rules of a kind read."""
+        names = sorted({name for rule in rules for name in rule.columns})
+        columns = {name: [part[name, kind] for part in self._kept] for name in names}
+        if kind is _NULLS or not names:
+            present, missing = np.float16(1), np.float16("nan")
+            whole = {name: np.concatenate([*parts, _NO_ROWS]) for name, parts in columns.items()}
+            frame = {name: np.where(valid, present, missing) for name, valid in whole.items()}
+            return pd.DataFrame(frame, index=range(self._rows))
+        table = pa.table({name: pa.chunked_array(parts) for name, parts in columns.items()})
+        mapper = {pa.uint64(): pd.UInt64Dtype()}.get
+        whole: pd.DataFrame = table.unify_dictionaries().to_pandas(types_mapper=mapper)
+        return whole
+
+    def _count(self) -> None:
+        """Evaluate the expectations on single rows on the rows that are waiting."""
+        for chunk in chunks(self._buffered):
+            frame = pa.table(chunk).to_pandas()
+            results = counted(frame, self._row_wise, self.parameters)
+            for rule, result in zip(self._row_wise, results, strict=True):
+                self._counts.setdefault(rule, _Counts()).add(result)
+        self._buffered = []
+
+
+_NO_ROWS = np.empty(0, dtype=bool)
+
+
+@dataclass(kw_only=True)
+class _Counts:
+    """Rows of an expectation on single rows, over all chunks."""
+
+    judged: int = 0
+    failing: int = 0
+    evaluated: bool = True
+
+    def add(self, result: Any) -> None:
+        if result is None:
+            self.evaluated = False
+            return
+        counts = result.result
+        self.judged += counts["element_count"] - counts.get("missing_count", 0)
+        self.failing += counts["unexpected_count"]
+
+    def outcome(self, rule: Rule) -> tuple[Measure, bool]:
+        if not self.evaluated:
+            return _NOT_EVALUATED, False
+        held = (self.judged - self.failing) / self.judged if self.judged else 1.0
+        passed = held >= float(rule.kwargs.get("mostly", 1.0))
+        return Measure.from_count(self.failing, self.judged), passed
+
+
+#: An expectation that raised an error, such as the mean of a column without values, has not passed.
+_NOT_EVALUATED = Measure(
+    value=None, observed="Great Expectations could not evaluate it on the values of the day"
+)
+
+
+def _outcome(result: Any) -> tuple[Measure, bool]:
+    """Return the outcome of an expectation on whole columns; only numbers are shown of it."""
+    if result is None:
+        return _NOT_EVALUATED, False
+    value = result.result.get("observed_value", result.result.get("unexpected_count"))
+    passed = bool(result.success)
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return Measure(value=float(value), observed=f"{float(value):,.6g}"), passed
+    return Measure(value=float(not passed), observed="as expected" if passed else "other"), passed
+
+
+def _without_blanks(column: pa.Array) -> pa.Array:
+    """Return the column with null for what counts as missing: an empty string, too."""
+    if column.type != pa.string():
+        return column
+    return pc.if_else(absent(column), pa.scalar(None, pa.string()), column)
+
+
+def _light(column: pa.Array, kind: frozenset[str]) -> Any:
+    """Return what an expectation of a kind needs of a column, in little memory."""
+    if kind is _NULLS:
+        return np.asarray(column.is_valid())
+    if column.type != pa.string():
+        return column
+    if kind is _VALUES:
+        return column.dictionary_encode()
+    missing = column.is_null()
+    hashes = siphash(pc.fill_null(column, ""))
+    return pa.array(hashes, pa.uint64(), mask=missing.to_numpy(zero_copy_only=False))
