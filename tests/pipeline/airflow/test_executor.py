@@ -32,8 +32,8 @@ if pid == 0:
     import pandas as pd
     import pyarrow as pa
     from modwatch.data.lake.delta import Lake
-    from modwatch.data.validation.expectations import validate_rows
-    from modwatch.data.validation.result import ValidationRule
+    from modwatch.data.validation.expectations import failing_rows
+    from modwatch.data.validation.rules import Rule
 
     torch.set_num_threads(2)
     square = torch.ones(600, 600)
@@ -42,9 +42,13 @@ if pid == 0:
     lake, day = Lake(root=sys.argv[1]), datetime.date(2026, 1, 5)
     lake.replace("profiles", day, [])
     words = {"allowed": "false", "expectation": "no flag", "remedy": "none"}
-    rule = ValidationRule(name="flag", level="row", severity="critical", **words)
-    first, _ = validate_rows(pd.DataFrame({"flag": [False, True]}), [rule])
-    assert first.tolist() == [0, 1]
+    kwargs = {"column": "flag", "value_set": [False]}
+    kind = "expect_column_values_to_be_in_set"
+    rule = Rule(
+        name="flag", type=kind, kwargs=kwargs, severity="critical", batch="rows", **words
+    )
+    (failing,) = failing_rows(pd.DataFrame({"flag": [False, True]}), [rule], {})
+    assert failing.tolist() == [1]
     os._exit(0)
 _, status = os.waitpid(pid, 0)
 assert os.waitstatus_to_exitcode(status) == 0

@@ -5,6 +5,7 @@ columns whole. Texts are too large for that and are represented by hashes, which
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,9 @@ TABLES: Mapping[Suite, pa.Schema] = {
 
 #: What expectations may refer to as `$PARAMETER`, besides the thresholds.
 _OF_DAY = ("day_start", "day_end", "trailing_median_rows")
+
+#: What Great Expectations can compute with them.
+_FUNCTIONS = ("abs", "round", "trunc")
 
 _LONGEST = 200
 
@@ -185,7 +189,8 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
 def _parameters(kwargs: Any) -> list[str]:
     """Return the names of all parameters that arguments refer to."""
     if isinstance(kwargs, dict):
-        named = [str(kwargs["$PARAMETER"])] if "$PARAMETER" in kwargs else []
+        words = re.findall(r"[A-Za-z_]\w*", str(kwargs.get("$PARAMETER", "")))
+        named = [word for word in words if word not in _FUNCTIONS]
         return [*named, *(name for value in kwargs.values() for name in _parameters(value))]
     if isinstance(kwargs, list):
         return [name for value in kwargs for name in _parameters(value)]

@@ -1,0 +1,224 @@
+"""Expectations of a file of the installation, from the file to the alert."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from modwatch.common.errors import DayRejectedError, SettingsError
+from modwatch.data.lake.delta import Lake
+from modwatch.data.validation import (
+    load_expectations,
+    own_expectations,
+    publish_result,
+    render_page,
+    validate_scores,
+)
+from modwatch.data.validation.store import CheckStore
+from modwatch.monitoring.incidents.metrics import metric_values
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "expectations.json"
+SECRET = "hostile words"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def write(*expectations):
+        path = tmp_path / "expectations.json"
+        path.write_text(json.dumps({"name": "own", "expectations": expectations}), "utf-8")
+        return load_expectations(path)
+
+    return write
+
+
+def of(kind, severity="warning", table="comments", **kwargs):
+    meta = {"modwatch": {"table": table}}
+    return {"type": kind, "kwargs": kwargs, "severity": severity, "meta": meta}
+
+
+def own(checked):
+    return {(r.type, r.column): r for r in checked.result.results if r.own}
+
+
+def test_the_example_of_the_documentation(landed, validate, usual, scores, day):
+    expectations = load_expectations(EXAMPLE)
+    batch = landed(
+        100,
+        platform=["web"] * 99 + ["fax"],
+        text=["you &amp; me"] * 60 + [f"words of some length, {n}" for n in range(40)],
+    )
+
+    first = validate(batch, expectations=expectations)
+    later = validate(batch, expectations=expectations, trailing=usual(3, 49))
+    ids = batch["comment_id"]
+    scored = validate_scores(
+        [scores(ids.to_pylist(), [0.9] * 100)],
+        day=day,
+        comment_ids=[ids],
+        expectations=expectations,
+    )
+
+    assert [(r.name, r.passed, r.observed) for r in own(first).values()] == [
+        ("unknown_platform", False, "1 of 100 rows (1.0 %)"),
+        ("expect_column_values_to_not_match_regex", False, "60 of 100 rows (60.0 %)"),
+        ("expect_column_mean_to_be_between", False, "16.7"),
+        ("expect_column_proportion_of_unique_values_to_be_between", False, "0.41"),
+        ("expect_table_row_count_to_be_between", True, "skipped: there is nothing to compare with"),
+    ]
+    assert not own(later)["expect_table_row_count_to_be_between", ""].passed
+    assert first.result.rejected
+    assert "unknown_platform: 1 of 100 rows" in first.result.error
+    assert [(r.passed, r.observed) for r in own(scored).values()] == [(False, "other")]
+    assert scored.result.status == "warned"
+    page = render_page([first.result, scored.result])
+    assert "<h2>Own expectations</h2>" in page
+    assert "comments come from the platforms that we moderate" in page
+
+
+def test_what_an_expectation_of_a_severity_does(landed, validate, load):
+    def status(severity):
+        rule = of("expect_column_values_to_be_in_set", severity, column="text", value_set=["a"])
+        return validate(landed(3), expectations=load(rule)).result.status
+
+    assert [status(s) for s in ("critical", "warning", "info")] == ["rejected", "warned", "passed"]
+
+
+def test_a_rejected_day_is_an_alert_and_a_warned_one_too(landed, validate, load, tmp_path, day):
+    checks, lake = CheckStore(root=str(tmp_path / "checks")), Lake(root=str(tmp_path / "lake"))
+
+    def found():
+        return {v.metric: v.value for v in metric_values(lake, checks, day, day)}
+
+    warning, critical = (
+        load(of("expect_column_values_to_be_null", severity, column="text"))
+        for severity in ("warning", "critical")
+    )
+    publish_result(checks, validate(landed(3), expectations=warning).result)
+    assert found() == {"checks_rejected": 0.0, "checks_warned": 1.0}
+    with pytest.raises(DayRejectedError, match="expect_column_values_to_be_null: 3 of 3 rows"):
+        publish_result(checks, validate(landed(3), expectations=critical).result)
+    assert found() == {"checks_rejected": 1.0}
+
+
+def test_results_and_pages_hold_no_text(landed, validate, load):
+    columns = ("text", "platform", "language", "comment_id", "author_id", "thread_id")
+    rules = [
+        *(of("expect_column_values_to_be_null", column=name) for name in columns),
+        *(of("expect_column_values_to_be_unique", column=name) for name in columns),
+        *(of("expect_column_value_lengths_to_equal", column=name, value=2) for name in columns),
+        of("expect_column_most_common_value_to_be_in_set", column="platform", value_set=["a"]),
+        of("expect_column_distinct_values_to_equal_set", column="platform", value_set=["a"]),
+        of("expect_column_max_to_be_between", column="platform", max_value=3),
+        of("expect_compound_columns_to_be_unique", column_list=["text", "platform"]),
+        of("expect_column_pair_values_to_be_equal", column_A="text", column_B="author_id"),
+    ]
+    texts = {name: [SECRET, SECRET, f"{SECRET} {name}"] for name in columns if name != "language"}
+
+    texts["comment_id"][1] = f"{SECRET} too"
+
+    checked = validate(landed(3, **texts), expectations=load(*rules))
+
+    results = own(checked)
+    assert len(results) == len(rules)
+    assert results["expect_column_max_to_be_between", "platform"].observed.startswith("Great Exp")
+    assert SECRET not in checked.result.to_json() + render_page([checked.result])
+    unlike = ("comment_id", "language")
+    assert not any(r.passed for (_, column), r in results.items() if column not in unlike)
+
+
+def test_chunks_give_the_same_counts_and_whole_columns_are_whole(
+    landed, validate, load, monkeypatch
+):
+    rules = load(
+        of("expect_column_values_to_match_regex", column="text", regex="^a", mostly=0.5),
+        of("expect_column_values_to_not_be_null", column="platform"),
+        of("expect_column_values_to_be_unique", column="text"),
+        of("expect_column_distinct_values_to_be_in_set", column="platform", value_set=["a", "b"]),
+        of("expect_column_mean_to_be_between", column="text_length", min_value=2, max_value=2),
+    )
+    batch = landed(
+        6,
+        text=["a1", "b1", " ", "a2", "b1", "a3"],
+        platform=["a", "", "c", "b", None, "a"],
+    )
+    whole = validate(batch, expectations=rules)
+    monkeypatch.setattr(own_expectations, "CHUNK_ROWS", 2)
+    parts = validate(*(batch.slice(n, 1) for n in range(6)), expectations=rules)
+
+    assert own(parts) == own(whole)
+    assert [(r.passed, r.observed) for r in own(whole).values()] == [
+        (True, "2 of 5 rows (40.0 %)"),
+        (False, "2 of 5 rows (40.0 %)"),
+        (False, "2"),
+        (True, "as expected"),
+        (True, "2"),
+    ]
+
+
+def test_a_day_without_rows_has_nothing_to_judge(validate, load):
+    rules = load(
+        of("expect_column_mean_to_be_between", column="text_length", min_value=2),
+        of("expect_column_values_to_not_be_null", column="text"),
+        of("expect_table_row_count_to_be_between", min_value=1),
+    )
+
+    assert [r.passed for r in own(validate(expectations=rules)).values()] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("expectation", "fault"),
+    [
+        ("text", "is not an object"),
+        ({"type": "expect_it"}, "has the type 'expect_it', which is not supported"),
+        (of("unexpected_rows_expectation"), "not supported"),
+        (of("expect_column_values_to_be_null", column="lang"), "names the column 'lang'"),
+        (
+            of("expect_column_values_to_be_null", table="scores", column="text"),
+            "which scores do not have",
+        ),
+        (of("expect_column_values_to_be_null", table="labels", column="x"), "the table 'labels'"),
+        (of("expect_column_values_to_be_null", "fatal", column="text"), "the severity 'fatal'"),
+        (of("expect_column_values_to_match_regex", column="text", regx="a"), "invalid kwargs"),
+        (
+            of("expect_column_max_to_be_between", column="text", max_value=3),
+            "reads all values of 'text'",
+        ),
+        (
+            of(
+                "expect_table_row_count_to_be_between",
+                max_value={"$PARAMETER": "round(median * 2)"},
+            ),
+            "refers to the parameter 'median'",
+        ),
+        (
+            of("expect_column_values_to_be_null", column="text", row_condition="x"),
+            "has a row_condition",
+        ),
+    ],
+)
+def test_a_bad_expectation_is_named_with_its_place(load, expectation, fault):
+    good = of("expect_column_values_to_not_be_null", column="text")
+    with pytest.raises(SettingsError, match=r"MODWATCH_EXPECTATIONS .*, expectation 2") as error:
+        load(good, expectation)
+    assert fault in str(error.value)
+    assert "docs/validation.md" in str(error.value)
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"expectations": {}}'])
+def test_a_bad_file_is_named(tmp_path, content):
+    path = tmp_path / "expectations.json"
+    if content is not None:
+        path.write_text(content, "utf-8")
+    with pytest.raises(SettingsError, match=r"MODWATCH_EXPECTATIONS .*expectations\.json"):
+        load_expectations(path)
+
+
+def test_every_supported_expectation_is_one_of_great_expectations():
+    from great_expectations.expectations.registry import list_registered_expectation_implementations
+
+    from modwatch.data.validation.expectations import great_expectations
+
+    great_expectations()
+    assert set(list_registered_expectation_implementations()) >= own_expectations.SUPPORTED
+    assert pa.types.is_string(own_expectations.TABLES["comments"].field("platform").type)
