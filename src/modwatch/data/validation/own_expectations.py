@@ -267,8 +267,8 @@ class TableCheck:
             return pd.DataFrame(frame, index=range(self._rows))
         table = pa.table({name: pa.chunked_array(parts) for name, parts in columns.items()})
         mapper = {pa.uint64(): pd.UInt64Dtype()}.get
-        whole: pd.DataFrame = table.unify_dictionaries().to_pandas(types_mapper=mapper)
-        return whole
+        values: pd.DataFrame = table.unify_dictionaries().to_pandas(types_mapper=mapper)
+        return values
 
     def _count(self) -> None:
         """Evaluate the expectations on single rows on the rows that are waiting."""
