@@ -58,8 +58,8 @@ def serve_replicas(
     """
     handlers = {end: signal.getsignal(end) for end in _ENDS}
     if address is None:
-        for each in ((host, port), ("127.0.0.1", metrics_port)):
-            listen(*each, program="the model server").close()
+        for place in ((host, port), ("127.0.0.1", metrics_port)):
+            listen(*place, program="the model server").close()
     with _connected(address, metrics_port) as connection:
         if address is None:
             _check_room(options)
@@ -113,11 +113,11 @@ def _check_room(options: RayOptions) -> None:
 
     A cluster may add nodes.
     """
-    for kind, each in (("CPU", options.cpus_per_replica), ("GPU", options.gpus_per_replica)):
+    for kind, wanted in (("CPU", options.cpus_per_replica), ("GPU", options.gpus_per_replica)):
         there = ray.cluster_resources().get(kind, 0.0)
-        if options.replicas * each > there:
+        if options.replicas * wanted > there:
             raise SettingsError(
-                f"{options.replicas} replicas with {each:g} {kind} each are too many for this "
+                f"{options.replicas} replicas with {wanted:g} {kind} each are too many for this "
                 f"machine, which has {there:g}; set a lower --replicas or "
                 f"--{kind.lower()}s-per-replica, or --address to a cluster"
             )
@@ -158,7 +158,7 @@ def _started(came: Sequence[int]) -> bool:
             logger.info("The replicas are ready.", extra={"event": "replicas_ready"})
             return True
         if application.status in (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY):
-            reasons = [each.message for each in application.deployments.values()]
+            reasons = [deployment.message for deployment in application.deployments.values()]
             lines = "\n".join([*reasons, application.message]).strip().splitlines()
             error = next((line for line in lines if line.startswith("modwatch.")), lines[-1])
             raise ModelError(f"the replicas cannot start: {error.strip()}")

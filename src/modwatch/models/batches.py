@@ -24,7 +24,7 @@ class Batch:
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`; a copy to CUDA from pinned memory is not waited for."""
         free = device.type == "cuda"
-        ids, mask = (each.to(device, non_blocking=free) for each in (self.ids, self.mask))
+        ids, mask = (part.to(device, non_blocking=free) for part in (self.ids, self.mask))
         return Batch(ids=ids, mask=mask)
 
     def pinned(self) -> "Batch":
@@ -61,8 +61,8 @@ def on_device(batches: Iterable[Batch], device: torch.device) -> Iterator[Batch]
         with torch.cuda.stream(copies):
             there = pinned.to(device)
         work.wait_stream(copies)
-        for each in (there.ids, there.mask):
-            each.record_stream(work)  # its memory is not reused before the work is done
+        for part in (there.ids, there.mask):
+            part.record_stream(work)  # its memory is not reused before the work is done
         yield there
 
 

@@ -127,7 +127,7 @@ def blocked_attention(
         value: of the same shape.
         attention_mask: (N, 1, T, T), true where a position takes part; None: everywhere.
         scaling: of the scores; None: 1/√(d/heads).
-        others: what transformers passes to an attention beside these.
+        others: what else transformers passes to an attention.
     """
     if not _plain(module, query, key, attention_mask, others):
         given = module, query, key, value, attention_mask

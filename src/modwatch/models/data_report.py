@@ -100,7 +100,7 @@ def data_report(
         ),
         leaks=None if stream is None else int(near_duplicates(texts, stream).sum()),
         characters=(int(spread[0]), int(spread[1]), int(spread[2]), int(spread[3])),
-        languages=dict(Counter(str(each or "unknown") for each in languages).most_common()),
+        languages=dict(Counter(str(language or "unknown") for language in languages).most_common()),
         left_out=dict(left_out or {}),
     )
 

@@ -1,4 +1,4 @@
-"""A version beside the champion on the same frozen comments: the evidence for its promotion."""
+"""Compares a version with the champion on the same frozen comments, for its promotion."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ class FrozenSet:
     @property
     def digest(self) -> str:
         """SHA-256 of texts, labels and groups: what makes two evaluations comparable."""
-        named = [sorted(each) for each in self.groups] if self.groups is not None else None
+        named = [sorted(names) for names in self.groups] if self.groups is not None else None
         content = json.dumps([list(self.texts), self.label.tolist(), named])
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 

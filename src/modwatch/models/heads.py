@@ -74,7 +74,7 @@ class SNGPHead(Head):
     A dense layer of bounded spectral norm preserves distances; its output h of width w, after
     LayerNorm, enters a fixed map of D random Fourier features √(2/D)·cos(Ωh + b), the kernel
     approximation of Rahimi & Recht (2007). With `Recipe.linear_kernel` the features h/√w stand
-    beside them, which adds the linear kernel hᵀh'/w to the Gaussian one: what is linear is learnt
+    next to them, which adds the linear kernel hᵀh'/w to the Gaussian one: what is linear is learnt
     as fast as by a linear head. The logit is linear in all features φ. Laplace's method gives its
     weights the posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
 

@@ -182,7 +182,7 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
             device=device,
         )
     path = job.weights(number)
-    save_file({name: each.contiguous() for name, each in network.state_dict().items()}, path)
+    save_file({name: weight.contiguous() for name, weight in network.state_dict().items()}, path)
     scratch = path.with_suffix(".partial")
     scratch.write_text(json.dumps(asdict(made)), "utf-8")
     scratch.rename(path.with_suffix(".json"))
@@ -243,7 +243,7 @@ def _processes(job: _Job, devices: Sequence[torch.device]) -> Iterator[list[Conn
 
 
 def _serve(job: _Job, device: torch.device, connection: Connection) -> None:
-    """Fit the networks whose numbers come, until nobody is at the other end."""
+    """Fit the networks whose numbers arrive, until the other end is closed."""
 
     def step(state: Progress) -> None:
         connection.send(("step", (state,)))

@@ -38,7 +38,7 @@ Ids = list[list[int]]
 Point = dict[str, float]
 #: Written last into a checkpoint, so that one without it is incomplete.
 _COMPLETE = "complete"
-#: Seconds between checkpoints, beside those of the evaluations.
+#: Seconds between checkpoints, in addition to those of the evaluations.
 _CHECKPOINT_SECONDS = 300.0
 #: Most rows of a batch that a message names.
 _NAMED = 8

@@ -50,7 +50,7 @@ THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
-#: Columns of its predictions, beside `flagged`.
+#: Columns of its predictions, in addition to `flagged`.
 _PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
 #: Description of a model, for its page.
 _ABOUT = f"""Scores comments for toxicity, with the model's uncertainty.
@@ -150,7 +150,7 @@ def read_evaluation(name: str, version: str, tracking_uri: str) -> dict[str, Any
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         run_id = _run_of(client, name, version)
         file = _EVALUATION.format(version)
-        if not any(each.path == file for each in client.list_artifacts(run_id)):
+        if not any(artifact.path == file for artifact in client.list_artifacts(run_id)):
             raise ModelError(f"version {version} of model {name} was not evaluated; evaluate it")
         path = download_artifacts(
             run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=tracking_uri
@@ -172,8 +172,8 @@ def record_service(
         TrackingError: MLflow cannot be reached.
     """
     with connect(tracking_uri) as client:
-        found = client.search_model_versions(f"name='{name}'")
-        known = {str(each.version): each for each in found}
+        versions = client.search_model_versions(f"name='{name}'")
+        known = {str(found.version): found for found in versions}
         for version, days in served.items():
             text = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else str(days[0])
             if version in known and known[version].tags.get(_SERVED_TAG) != text:

@@ -78,15 +78,15 @@ class TrainingRun:
         TrackingError when MLflow cannot be reached.
         """
         self._pending = [
-            each
+            value
             for number, curve in enumerate(curves, start=1)
             for point in curve
-            for each in self._new(_points(number, len(curves), point))
+            for value in self._new(_points(number, len(curves), point))
         ]
         self._send()
 
     def fail(self, cause: BaseException) -> None:
-        """Mark the run as failed, or as ended by somebody; it keeps the message of a ModelError."""
+        """Mark the run as failed, or as interrupted; it keeps the message of a ModelError."""
         stopped = not isinstance(cause, Exception)
         try:
             with connect(self._tracking_uri) as client:
@@ -97,7 +97,7 @@ class TrainingRun:
             logger.warning("The run of a failed training was not ended: %s", exc)
 
     def _new(self, points: _Points) -> _Points:
-        return [each for each in points if each[0] not in self._sent.get(each[1], ())]
+        return [point for point in points if point[0] not in self._sent.get(point[1], ())]
 
     def _send(self) -> None:
         now = int(time.time() * 1000)

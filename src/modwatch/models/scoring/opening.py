@@ -8,7 +8,7 @@ from modwatch.models.scoring.foreign import HuggingFaceScorer, PyfuncScorer, is_
 from modwatch.models.scoring.local import LocalScorer, Precision
 from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Scorer
 
-#: What MLflow writes beside every model.
+#: What MLflow writes next to every model.
 _MLMODEL = "MLmodel"
 
 

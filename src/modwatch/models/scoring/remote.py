@@ -1,4 +1,4 @@
-"""A scorer on a server that speaks the Open Inference Protocol V2: Modwatch's, or anybody's."""
+"""A scorer on a server that speaks the Open Inference Protocol V2, such as `modwatch serve`."""
 
 import math
 import random
@@ -106,11 +106,15 @@ class RemoteScorer:
         self._concurrency, self._gave_up = concurrency, threading.Event()
         self._model = f"{self._url}/v2/models/{quote(model, safe='')}"
         self.threshold = DEFAULT_THRESHOLD if threshold is None else threshold
-        self._told = threshold is not None
+        self._fixed_threshold = threshold is not None
         try:
             if model_version in (None, _NO_VERSION):
                 versions = self._asked("GET", self._model).get("versions")
-                named = [each for each in versions if each] if isinstance(versions, list) else []
+                named = (
+                    [version for version in versions if version]
+                    if isinstance(versions, list)
+                    else []
+                )
                 model_version = model_version or (str(named[-1]) if named else _NO_VERSION)
             else:
                 named = [model_version]
@@ -176,7 +180,7 @@ class RemoteScorer:
             )
         parameters = answer.get("parameters")
         threshold = parameters.get("threshold") if isinstance(parameters, dict) else None
-        if not self._told and isinstance(threshold, int | float) and 0 <= threshold <= 1:
+        if not self._fixed_threshold and isinstance(threshold, int | float) and 0 <= threshold <= 1:
             self.threshold = float(threshold)
         found = np.zeros((3, len(texts)), np.float32)
         given = _by_name(answer.get("outputs"))
@@ -247,7 +251,7 @@ class RemoteScorer:
 def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
     """Return which tensors of a model are text and probability."""
     inputs, outputs = (
-        {name: str(each.get("datatype")) for name, each in _by_name(metadata.get(kind)).items()}
+        {name: str(tensor.get("datatype")) for name, tensor in _by_name(metadata.get(kind)).items()}
         for kind in ("inputs", "outputs")
     )
     texts = [name for name, kind in inputs.items() if kind == "BYTES"]
@@ -269,7 +273,7 @@ def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
 def _by_name(tensors: object) -> dict[str, dict[str, Any]]:
     """Return the tensors of an answer by their names; what is none is left out."""
     listed = tensors if isinstance(tensors, list) else []
-    return {str(each.get("name")): each for each in listed if isinstance(each, dict)}
+    return {str(tensor.get("name")): tensor for tensor in listed if isinstance(tensor, dict)}
 
 
 def _without_account(url: str) -> tuple[str, tuple[str, str] | None]:

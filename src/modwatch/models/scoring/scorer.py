@@ -90,7 +90,7 @@ def score_in_windows(
     Except for the three numbers of each text, memory does not grow with the number of texts.
 
     >>> def predict(ids):
-    ...     prob = np.array([len(each) / 10 for each in ids], np.float32)
+    ...     prob = np.array([len(words) / 10 for words in ids], np.float32)
     ...     return Predictions(prob=prob, model_variance=0 * prob, mutual_information=0 * prob)
     >>> split = lambda texts: [text.split() for text in texts]
     >>> score_in_windows(["a", "a b", "a"], tokenize=split, predict=predict).prob.round(1).tolist()

@@ -98,7 +98,7 @@ def digests(comments: pa.RecordBatch) -> NDArray[np.int64]:
 
 
 def stale_scores(scored: Iterable[pa.Array], comments: Iterable[NDArray[np.int64]]) -> int:
-    """Return how many scores are not of a comment as it is now, from the digests of both.
+    """Return how many scores are of comments that have changed since, from the digests of both.
 
     >>> stale_scores([pa.array([7, 8]), pa.array([9, 5])], [np.array([9, 8, 6])])
     2
@@ -255,7 +255,7 @@ def staged(
     scores: pa.RecordBatch, *, shard: int, piece: int, digest: NDArray[np.int64]
 ) -> pa.RecordBatch:
     """Return SCORES of a piece of a shard, of comments with these digests, as STAGED_SCORES."""
-    numbers = [pa.array(np.full(scores.num_rows, each, np.int32)) for each in (shard, piece)]
+    numbers = [pa.array(np.full(scores.num_rows, number, np.int32)) for number in (shard, piece)]
     columns = [*scores.columns, *numbers, pa.array(digest)]
     return pa.RecordBatch.from_arrays(columns, schema=STAGED_SCORES)
 

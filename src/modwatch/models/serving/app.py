@@ -138,7 +138,7 @@ def _guarded(
         except (RequestError, HTTPException):
             raise
         except ClientDisconnect:
-            return Response()  # nobody reads it
+            return Response()  # the client has gone
         except NoChampionError as exc:
             raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
         except Exception as exc:  # noqa: BLE001 - one request's failure is its own

@@ -1,4 +1,4 @@
-"""The versions of a model that a server has loaded, of which one is current."""
+"""The versions of a model that a server has loaded; one is current."""
 
 import asyncio
 import logging
@@ -67,7 +67,7 @@ class ServedModel:
     @property
     def waiting(self) -> int:
         """Texts that wait."""
-        return sum(each.waiting for each in self._loaded.values())
+        return sum(batcher.waiting for batcher in self._loaded.values())
 
     async def refresh(self) -> None:
         """Load the version that the alias names, and make it current.
@@ -116,7 +116,9 @@ class ServedModel:
 
     async def close(self) -> None:
         """Wait for the requests that were accepted."""
-        await asyncio.gather(*(each.close() for each in self._loaded.values()), *self._retiring)
+        await asyncio.gather(
+            *(batcher.close() for batcher in self._loaded.values()), *self._retiring
+        )
 
     async def _load(self, version: str) -> Batcher:
         async with self._loading:
@@ -124,7 +126,7 @@ class ServedModel:
                 return self._loaded[version]
             scorer = await asyncio.to_thread(self._open, version)
             batcher = self._loaded[version] = self._batcher(scorer)
-        for old in [each for each in self._loaded if each not in (version, self._version)]:
+        for old in [name for name in self._loaded if name not in (version, self._version)]:
             if len(self._loaded) > _LOADED:
                 self._retire(old)
         return batcher

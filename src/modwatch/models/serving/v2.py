@@ -167,7 +167,7 @@ def _flat(data: object) -> list[str]:
     """Return texts in a list, or each in a list of its own."""
     if not isinstance(data, list):
         raise RequestError("the input must have `data`, a list of strings")
-    texts = [each[0] if isinstance(each, list) and len(each) == 1 else each for each in data]
+    texts = [text[0] if isinstance(text, list) and len(text) == 1 else text for text in data]
     if not all(isinstance(text, str) for text in texts):
         raise RequestError("`data` must be a list of strings")
     try:
@@ -201,13 +201,13 @@ def _outputs(given: Mapping[str, Any]) -> dict[str, bool]:
     wanted = given.get("outputs")
     if not wanted:
         return dict.fromkeys(_NAMES, everything)
-    if not isinstance(wanted, list) or not all(isinstance(each, dict) for each in wanted):
+    if not isinstance(wanted, list) or not all(isinstance(output, dict) for output in wanted):
         raise RequestError("`outputs` must be a list of objects with a name")
     found = {}
-    for each in wanted:
-        if each.get("name") not in _NAMES:
+    for output in wanted:
+        if output.get("name") not in _NAMES:
             raise RequestError(f"the outputs are {', '.join(_NAMES)}")
-        found[str(each["name"])] = _parameters(each).get("binary_data", everything) is True
+        found[str(output["name"])] = _parameters(output).get("binary_data", everything) is True
     return found
 
 
