@@ -29,16 +29,16 @@ class ModelServer:
     app: FastAPI
 
 
-def open_server(at: Resources, telemetry: Telemetry) -> ModelServer:
-    """Return the server of the model that `at` names; nothing is loaded yet."""
+def open_server(resources: Resources, telemetry: Telemetry) -> ModelServer:
+    """Return the server of the model that `resources` name; nothing is loaded yet."""
     model = ServedModel(
-        at.settings.model_name,
-        current=at.champion_version,
-        open_version=at.local_scorer,
+        resources.settings.model_name,
+        current=resources.champion_version,
+        open_version=resources.local_scorer,
         report=telemetry.batch_scored,
     )
     telemetry.watch(lambda: model.waiting)
-    token = at.settings.scorer_token
+    token = resources.settings.scorer_token
     secret = None if token is None else token.get_secret_value()
     return ModelServer(model=model, app=create_app(model, telemetry, token=secret))
 
