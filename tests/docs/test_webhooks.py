@@ -14,8 +14,7 @@ import pytest
 
 from modwatch.common.webhooks import Answer, post
 from modwatch.review.outbox import delivery
-from modwatch.review.outbox.decision_events import SCHEMA_VERSION, TOPIC
-from modwatch.review.outbox.feed import LONGEST_PAGE
+from modwatch.review.outbox.decision_events import LONGEST_PAGE, SCHEMA_VERSION, TOPIC
 from modwatch.review.outbox.messages import OutboxMessage
 
 ROOT = Path(__file__).parents[2]

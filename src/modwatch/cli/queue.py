@@ -138,8 +138,7 @@ def deliver(resources: "Resources", *, once: bool) -> None:
 @with_resources
 def resend(resources: "Resources") -> None:
     """Deliver the dead letters of the webhook again."""
-    from modwatch.review.outbox.delivery import PLATFORM
-    from modwatch.review.outbox.delivery_status import resend
+    from modwatch.review.outbox.delivery import PLATFORM, resend
 
     print(f"{resend(resources.database, PLATFORM)} dead letters are due again")
 

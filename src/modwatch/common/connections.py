@@ -21,7 +21,7 @@ from modwatch.common.errors import StackError
 #: Seconds from the connection, or from the last response, to the end of a request's headers.
 HEADER_SECONDS = 10.0
 
-#: Seconds for the body of a request, of which an application allows some megabytes.
+#: Seconds for the body of a request, which may have some megabytes.
 BODY_SECONDS = 30.0
 
 #: Seconds in which a client reads some of a response that it has fallen behind with.
@@ -103,23 +103,23 @@ class LimitedProtocol(H11Protocol):
         self.transport.abort()
 
     def _make_room(self) -> None:
-        everybody = [each for each in self.connections if isinstance(each, LimitedProtocol)]
-        if len(everybody) > MOST_CONNECTIONS:
-            self._close_one_of(everybody)
+        protocols = [one for one in self.connections if isinstance(one, LimitedProtocol)]
+        if len(protocols) > MOST_CONNECTIONS:
+            self._close_one_of(protocols)
         if self.client is None or self._is_proxy(self.client[0]):
             return
-        same = [each for each in everybody if each.client and each.client[0] == self.client[0]]
+        same = [one for one in protocols if one.client and one.client[0] == self.client[0]]
         if len(same) > MOST_OF_AN_ADDRESS:
             self._close_one_of(same)
 
     def _close_one_of(self, connections: "list[LimitedProtocol]") -> None:
-        waiting = [each for each in connections if each._due is not None and each is not self]
-        min(waiting, key=lambda each: each._since, default=self)._close()
+        waiting = [one for one in connections if one._due is not None and one is not self]
+        min(waiting, key=lambda one: one._since, default=self)._close()
 
     def _is_proxy(self, address: str) -> bool:
         trusted: Any = self.config.forwarded_allow_ips if self.config.proxy_headers else ()
         parsed = ipaddress.ip_address(address.partition("%")[0])
-        return any(parsed in ipaddress.ip_network(each) for each in trusted)
+        return any(parsed in ipaddress.ip_network(network) for network in trusted)
 
 
 def listen(host: str, port: int, *, program: str = "the server") -> socket.socket:

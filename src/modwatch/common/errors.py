@@ -141,7 +141,7 @@ class WeakPasswordError(QueueError):
 
     def __init__(self, message: str, *, weakness: str) -> None:
         super().__init__(message)
-        #: A key of `people.password_strength.WEAKNESSES`.
+        #: A key of `people.passwords.WEAKNESSES`.
         self.weakness = weakness
 
 

@@ -24,7 +24,7 @@ AIRFLOW_PREFIX = "/modwatch"
 
 
 def serve(
-    at: "Resources",
+    resources: "Resources",
     *,
     host: str | None = None,
     port: int | None = None,
@@ -38,35 +38,35 @@ def serve(
     """
     from modwatch.review.console.app import serve as serve_console
 
-    address = urlsplit(at.settings.console_url)
-    with _database_kept_running(at), delivering(at, at.settings.console_url):
+    address = urlsplit(resources.settings.console_url)
+    with _database_kept_running(resources), delivering(resources, resources.settings.console_url):
         serve_console(
             host=host or address.hostname or "127.0.0.1",
             port=port or address.port or 8090,
-            engine=at.database,
-            options=_options(at, at.settings.console_url),
+            engine=resources.database,
+            options=_options(resources, resources.settings.console_url),
             came=came,
         )
 
 
 @contextmanager
-def _database_kept_running(at: "Resources") -> Iterator[None]:
-    url = at.settings.database_url
+def _database_kept_running(resources: "Resources") -> Iterator[None]:
+    url = resources.settings.database_url
     if url is None or url.get_secret_value() != EMBEDDED:
         yield
         return
     from modwatch.review.embedded import kept_running
 
-    with kept_running(at.embedded_server):
+    with kept_running(resources.embedded_server):
         yield
 
 
-def _options(at: "Resources", address: str) -> "ConsoleOptions":
+def _options(resources: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options, after storing the policy permanently."""
     from modwatch.review.policy.tree import register_policy
 
-    options = console_options(at.settings, address)
-    register_policy(at.database, options.policy)
+    options = console_options(resources.settings, address)
+    register_policy(resources.database, options.policy)
     return options
 
 
@@ -106,17 +106,17 @@ def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
 class MountedConsole(MountedApplication):
     """The console inside another server."""
 
-    def _create(self, at: "Resources", exits: ExitStack) -> "ASGIApp":
+    def _create(self, resources: "Resources", exits: ExitStack) -> "ASGIApp":
         from modwatch.review.console.app import create_app
 
-        address = f"{at.settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
-        app = create_app(at.database, _options(at, address))
-        exits.enter_context(delivering(at, address))
+        address = f"{resources.settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
+        app = create_app(resources.database, _options(resources, address))
+        exits.enter_context(delivering(resources, address))
         return app
 
 
 @contextmanager
-def delivering(at: "Resources", address: str) -> Iterator[None]:
+def delivering(resources: "Resources", address: str) -> Iterator[None]:
     """Follow decision log and queue in the background: for the feed, the webhook, and alerts.
 
     `address` is that of the console, for links.
@@ -125,14 +125,14 @@ def delivering(at: "Resources", address: str) -> Iterator[None]:
 
     stop = threading.Event()
     watch = EscalationWatch(
-        database=at.database,
-        channels=at.alert_channels,
+        database=resources.database,
+        channels=resources.alert_channels,
         page=f"{address.rstrip('/')}/lead#escalations",
     )
     # Daemons, since Airflow ends its server without leaving this block; deliveries resume later.
     work = [
         threading.Thread(target=run, args=(stop,), daemon=True)
-        for run in (deliverer(at).run, watch.run)
+        for run in (deliverer(resources).run, watch.run)
     ]
     for thread in work:
         thread.start()
@@ -144,16 +144,16 @@ def delivering(at: "Resources", address: str) -> Iterator[None]:
             thread.join()
 
 
-def deliverer(at: "Resources") -> "Deliverer":
+def deliverer(resources: "Resources") -> "Deliverer":
     """Return the deliverer of decisions, with the platform's webhook if the settings name one."""
     from modwatch.review.outbox.delivery import PLATFORM, DecisionWebhook, Deliverer
     from modwatch.review.policy.tree import load_policy
 
-    settings, channels = at.settings, {}
+    settings, channels = resources.settings, {}
     if settings.decision_webhook_url is not None:
         channels[PLATFORM] = DecisionWebhook(
             url=settings.decision_webhook_url.get_secret_value(),
             secret=settings.decision_webhook_secret.get_secret_value(),
         )
     category = {node.code: node.dsa_category for node in load_policy(settings.policy).nodes}
-    return Deliverer(engine=at.database, channels=channels, category_of=category.get)
+    return Deliverer(engine=resources.database, channels=channels, category_of=category.get)

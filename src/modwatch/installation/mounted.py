@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class OpenedEarly:
     """Middleware that does nothing but open an application when the server around it starts.
 
-    A server tells the applications that are mounted in it of no start, but makes its middleware.
+    A server does not start applications that are mounted in it, but it creates its middleware.
     """
 
     def __init__(self, app: "ASGIApp", application: "MountedApplication") -> None:
@@ -57,7 +57,7 @@ class MountedApplication(ABC):
         self._open()
 
     @abstractmethod
-    def _create(self, at: "Resources", exits: ExitStack) -> "ASGIApp":
+    def _create(self, resources: "Resources", exits: ExitStack) -> "ASGIApp":
         """Return the application; what `exits` holds is closed with it."""
 
     def _open(self) -> "ASGIApp":

@@ -86,9 +86,9 @@ class SimulatedModerator:
     skip_rate: float = 0.0
     #: P(escalate | not skipped), in [0, 1].
     escalate_rate: float = 0.0
-    #: Policy codes for toxic comments, one of which is given with each such label.
+    #: Policy codes for toxic comments, one is given with each such label.
     codes: tuple[str, ...] = ()
-    #: Real ratings, of which this person gives that of number `seed`, whatever the truth; the error
+    #: Real ratings; this person gives that of number `seed`, whatever the truth; the error
     #: rates are those of other comments.
     ratings: Ratings | None = None
 
@@ -142,13 +142,13 @@ class ShiftReport:
     skips: int
     #: Items escalated to a lead.
     escalations: int
-    #: Responses 404 or 409: the item was leased to somebody else or withdrawn.
+    #: Responses 404 or 409: the item was leased to someone else or withdrawn.
     conflicts: int
     #: Wall time of the whole shift.
     seconds: float
 
 
-#: What one moderator did, by action; `conflicts` beside them.
+#: Number of decisions of one moderator by action, and of `conflicts`.
 _Shift = Counter[str]
 
 

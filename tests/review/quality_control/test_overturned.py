@@ -10,12 +10,12 @@ from sqlalchemy import Engine
 from modwatch.audits.review_items import enqueue_audit
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
-from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
-from modwatch.review.quality_control.overturned import (
+from modwatch.review.quality_control.error_rates import (
     Overturned,
     OverturnedLabels,
     overturned_labels,
 )
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.amendments import undo

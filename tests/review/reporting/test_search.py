@@ -19,7 +19,7 @@ from review.labelling import label_next
 
 New = Callable[..., NewItem]
 
-ADMIN = Viewer(moderator_id=0, everybody=True, scores=True, notes=True, reviews=False)
+ADMIN = Viewer(moderator_id=0, sees_all=True, scores=True, notes=True, reviews=False)
 LEAD = replace(ADMIN, reviews=True)
 AUDITOR = replace(ADMIN, scores=False, notes=False, audits=True)
 
@@ -31,7 +31,7 @@ INJECTIONS = [
 
 
 def own(person: Moderator) -> Viewer:
-    return Viewer(moderator_id=person.id, everybody=False, scores=False, notes=False, reviews=True)
+    return Viewer(moderator_id=person.id, sees_all=False, scores=False, notes=False, reviews=True)
 
 
 def found(engine: Engine, viewer: Viewer = ADMIN, **query: object) -> list[str]:

@@ -133,7 +133,7 @@ async def save(session: AnyForm) -> Response:
         "ask": "ask" in sent,
         "budget": sent.get("budget") or None,
         "break_minutes": sent.get("break_minutes") or None,
-        "opt_outs": tuple(str(each) for each in sent.getlist("opt_outs")),
+        "opt_outs": tuple(str(reason) for reason in sent.getlist("opt_outs")),
         "keys": {name: key for name, key in keys.items() if key != ACTIONS[name][0]},
     }
     try:

@@ -71,12 +71,14 @@ def choices_of(policy: Policy, locale: Locale, *, severe: Collection[str] = ()) 
     top = {f"1:{node.code}" for node in policy.nodes if not node.parent}
     toxic = coded(1)
     return Choices(
-        codes=tuple(each for each in toxic if each.key and each.verdict in top),
+        codes=tuple(choice for choice in toxic if choice.key and choice.verdict in top),
         toxic=toxic,
         fine=coded(0),
         skip=reasons("skip"),
         escalate=tuple(
-            sorted(reasons("escalate"), key=lambda each: each.verdict.partition(":")[2] in severe)
+            sorted(
+                reasons("escalate"), key=lambda choice: choice.verdict.partition(":")[2] in severe
+            )
         ),
     )
 

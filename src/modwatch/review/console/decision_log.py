@@ -1,15 +1,14 @@
 """The decision log: feed, export and verification; and the current policy."""
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Form, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from modwatch.common.errors import QueueError
+from modwatch.common.errors import LedgerError, QueueError
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     Context,
@@ -23,7 +22,7 @@ from modwatch.review.console.schemas import FormText, RecordSchema, RequestSchem
 from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import LogReport, verify_log
-from modwatch.review.outbox.feed import LONGEST_PAGE, feed
+from modwatch.review.outbox.decision_events import LONGEST_PAGE, FeedPage, feed
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import Policy
 
@@ -39,15 +38,8 @@ _MEDIA_TYPES = {
 }
 
 
-class FeedSchema(RecordSchema):
-    """A page of the decision feed, in the format of the webhooks."""
-
-    events: tuple[Mapping[str, Any], ...]
-    next_cursor: str = Field(description="For the next request, also when there are no events.")
-
-
 class CheckRequest(RequestSchema):
-    """What to verify the log against, besides itself."""
+    """An earlier witness to verify the log against."""
 
     witness: Annotated[
         str | None, Field(max_length=900_000, description="Of an earlier verification.")
@@ -70,10 +62,10 @@ def read_feed(
     person: FeedReaderDep,
     after: Annotated[str | None, Query(max_length=100, description="The last cursor.")] = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 100,
-) -> FeedSchema:
+) -> FeedPage:
     """Return decisions after a cursor, oldest first."""
     _check_all_queues(person)
-    return FeedSchema.model_validate(feed(context.engine, after, limit))
+    return feed(context.engine, after, limit)
 
 
 @api.get(
@@ -179,10 +171,10 @@ def verify(
     report, problem = None, None
     try:
         report = verify_log(session.engine, witness.strip() or None)
-    except QueueError as exc:
+    except LedgerError as exc:
         problem = str(exc)
     page = _log_page(session, report=report, problem=problem)
-    return render(page, session, 422 if problem else 200)
+    return render(page, session)
 
 
 @pages.post("/records/export")

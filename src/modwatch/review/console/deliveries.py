@@ -23,7 +23,7 @@ from modwatch.review.console.schemas import (
     RequestSchema,
     error_responses,
 )
-from modwatch.review.outbox.delivery_status import (
+from modwatch.review.outbox.delivery import (
     DeadLetter,
     DeliveryState,
     dead_letters,

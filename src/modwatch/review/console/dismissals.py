@@ -21,6 +21,7 @@ from modwatch.review.console.request_context import (
     Session,
 )
 from modwatch.review.console.schemas import (
+    FormFields,
     FormId,
     FormText,
     RecordId,
@@ -160,7 +161,7 @@ def check_queue_access(person: Moderator, criteria: Criteria) -> None:
 def dismissals_of(context: ContextDep, person: Moderator) -> list[Dismissal]:
     """Return the latest dismissals in this lead's queues."""
     every, mine = dismissal.latest(context.engine), person.queues
-    return [each for each in every if mine is None or each.criteria.queue in mine]
+    return [one for one in every if mine is None or one.criteria.queue in mine]
 
 
 def dismissal_of(context: ContextDep, person: Moderator, closing_id: int) -> Dismissal:
@@ -223,20 +224,9 @@ def show(session: LeadSession) -> Response:
 
 
 @pages.post("/lead/close/count")
-def count(
-    session: LeadForm,
-    queue: FormText = "",
-    reason: FormText = "",
-    language: FormText = "",
-    platform: FormText = "",
-    first_day: FormText = "",
-    last_day: FormText = "",
-    queued_before: FormText = "",
-    comment_ids: LongText = "",
-) -> Response:
+def count(session: LeadForm, sent: FormFields) -> Response:
     """Return the number of matching items, to confirm; nothing changes."""
-    typed = (queue, reason, language, platform, first_day, last_day, queued_before, comment_ids)
-    form = dict(zip((*FIELDS, "comment_ids"), typed, strict=True))
+    form = {name: sent.get(name, "") for name in (*FIELDS, "comment_ids")}
     try:
         return _confirmation(session, form, _criteria(form))
     except (QueueError, ValidationError) as exc:

@@ -16,6 +16,7 @@ from modwatch.common.errors import (
     DatabaseError,
     ItemNotFoundError,
     LeaseConflictError,
+    LedgerError,
     ModwatchError,
     QueueError,
     ThrottledError,
@@ -38,6 +39,7 @@ _RESPONSES: tuple[tuple[type[ModwatchError], int, str], ...] = (
     (TooManyLeasesError, 429, "too_many_leases"),
     (AccessDeniedError, 401, "access_denied"),
     (QueueError, 422, "invalid_request"),
+    (LedgerError, 422, "invalid_request"),
     (DatabaseError, 503, "database_unavailable"),
     (ModwatchError, 500, "internal_error"),
 )
@@ -104,8 +106,8 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     """Name the invalid fields, never their content."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it alone
     problems = [
-        f"{'.'.join(str(part)[:_MAX_NAME] for part in each['loc'])}: {each['msg']}"
-        for each in error.errors()[:_MAX_PROBLEMS]
+        f"{'.'.join(str(part)[:_MAX_NAME] for part in problem['loc'])}: {problem['msg']}"
+        for problem in error.errors()[:_MAX_PROBLEMS]
     ]
     return _respond(request, 422, "invalid_request", "; ".join(problems))
 

@@ -90,7 +90,7 @@ def negotiate(accept_language: str | None, preference: object = None) -> Locale:
     # Browsers send short headers; the rest of a long one is ignored.
     wanted += sorted(
         (_weighted(part) for part in (accept_language or "")[:1_000].split(",")),
-        key=lambda each: -each[0],
+        key=lambda weighted: -weighted[0],
     )
     for quality, tag in wanted:
         for locale in get_args(Locale):

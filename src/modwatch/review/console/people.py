@@ -329,7 +329,7 @@ def change_from_form(
         change = PersonChange.model_validate(asked)
         change_account(session.context, session.person, person_id, change)
     except (QueueError, ValidationError) as exc:
-        return _person(session, person_id, 422, problem=problem_of(exc))
+        return _person(session, person_id, problem=problem_of(exc))
     return RedirectResponse(f"./{person_id}?notice=saved", 303)
 
 
@@ -353,15 +353,15 @@ def issue_and_show(
             actor_id=session.person.id,
         )
     except QueueError as exc:
-        return _person(session, person_id, 422, problem=str(exc))
-    return _person(session, person_id, 201, new_token=token)
+        return _person(session, person_id, problem=str(exc))
+    return _person(session, person_id, new_token=token)
 
 
 @pages.post("/admin/people/{person_id}/revoke")
 def revoke_access(person_id: RecordId, session: AdminForm, token_id: OptionalId = None) -> Response:
     """Revoke one token or session of a person, or without an id all their sessions."""
     tokens = people.tokens(session.engine, person_id)
-    sessions = [each.id for each in tokens if each.purpose == "session"]
+    sessions = [token.id for token in tokens if token.purpose == "session"]
     revoked = sessions if token_id is None else [token_id]
     revoke_tokens(session.context, session.person, person_id, revoked)
     return RedirectResponse(f"../{person_id}?notice=revoked", 303)
@@ -381,16 +381,11 @@ def show_events(
 
 def _people(session: Session, problem: str | None = None) -> Response:
     page = PeoplePage(problem=problem, people=people.people(session.engine))
-    return render(page, session, 422 if problem else 200)
+    return render(page, session)
 
 
 def _person(
-    session: Session,
-    person_id: int,
-    status: int = 200,
-    *,
-    problem: str | None = None,
-    new_token: str | None = None,
+    session: Session, person_id: int, *, problem: str | None = None, new_token: str | None = None
 ) -> Response:
     account = account_of(session.context, person_id)
     page = PersonPage(
@@ -404,4 +399,4 @@ def _person(
         second_factor=second_factor.enrolled(session.engine, person_id),
         own=session.person.id == person_id,
     )
-    return render(page, session, status)
+    return render(page, session, 201 if new_token else None)

@@ -20,7 +20,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "help": ("?", N_("Help")),
 }
 
-#: Reasons that nobody can opt out of: opting out would unblind audits and bias random samples.
+#: Reasons that no one can opt out of: opting out would unblind audits and bias random samples.
 MANDATORY_REASONS = frozenset({"audit", "random_slice"})
 
 _Key = Annotated[str, Field(min_length=1, max_length=1)]
@@ -99,5 +99,5 @@ def preferences_of(stored: Mapping[str, Any]) -> Preferences:
     try:
         return Preferences.model_validate(dict(stored))
     except ValidationError as exc:
-        invalid = {each["loc"][0] for each in exc.errors()}
+        invalid = {problem["loc"][0] for problem in exc.errors()}
         return preferences_of({name: stored[name] for name in stored.keys() - invalid})

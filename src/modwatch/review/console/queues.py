@@ -128,7 +128,7 @@ class QueuesPage(Page, template="queues.html"):
 
     def holders(self) -> list[tuple[int, str]]:
         """Return id and name of everyone with more than one lease."""
-        leases = Counter((each.moderator_id, each.pseudonym) for each in self.holdings)
+        leases = Counter((lease.moderator_id, lease.pseudonym) for lease in self.holdings)
         return [person for person, items in leases.items() if items > 1]
 
     def total(self, name: str) -> int:

@@ -18,7 +18,7 @@ from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE,
 from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
 from modwatch.review.people import Moderator, rotate_session
 
-#: Path, name, and the scopes of which a person needs one; none: everybody.
+#: Path, name, and scopes: a person needs one of them; none: every person.
 NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", N_("Review"), ("review",)),
     ("day", N_("My activity"), ("review",)),
@@ -67,7 +67,7 @@ class Shell:
     here: str
     locale: Locale
     chosen: Preferences
-    #: None: nobody is signed in.
+    #: None: no one is signed in.
     person: Moderator | None
     #: CSRF token for the hidden field `csrf`; empty without a session.
     csrf: str
@@ -77,11 +77,13 @@ class Shell:
     notice: str | None
 
 
-def render(page: Page, session: Session, status: int = 200) -> HTMLResponse:
+def render(page: Page, session: Session, status: int | None = None) -> HTMLResponse:
     """Return `page` for a signed-in person, in their language.
 
-    Rotates the token of a session that has been in use for a while.
+    Without a `status`, it is 422 for a page with a `problem`. Rotates the token of a session that
+    has been in use for a while.
     """
+    status = status or (422 if getattr(page, "problem", None) else 200)
     request, options = session.request, session.context.options
     length, after = options.session_length, options.rotate_after
     rotated = rotate_session(session.engine, session.token, length, after)
@@ -143,7 +145,7 @@ def _environment(locale: Locale) -> Environment:
     return environment
 
 
-#: Names of statuses, reasons, actions and roles; a value without a name is shown as it is.
+#: Names of statuses, reasons, actions and roles; a value without a name is shown unchanged.
 DISPLAY_NAMES: Mapping[str, str] = {
     # Statuses.
     "waiting": N_("waiting"),

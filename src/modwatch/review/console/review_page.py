@@ -140,11 +140,11 @@ def explain_routing(engine: Engine, item_id: int) -> RoutingExplanation | None:
     Labels of all other items are compared with other labels or with the model, and are blind.
     """
     columns = ("kind", "labels_wanted", "reason", "prob", "uncertainty")
-    twin = review_item.alias("twin")
+    other = review_item.alias("other")
     compared = exists().where(
-        twin.c.dt == review_item.c.dt,
-        twin.c.comment_id == review_item.c.comment_id,
-        twin.c.kind == "confirmation",
+        other.c.dt == review_item.c.dt,
+        other.c.comment_id == review_item.c.comment_id,
+        other.c.kind == "confirmation",
     )
     query = select(*(review_item.c[name] for name in columns), compared.label("compared")).where(
         review_item.c.id == item_id
@@ -303,7 +303,7 @@ def undo_decision(
 def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> Response:
     """Return the tab's items that it can lease again, and then the next ones."""
     check_csrf(session.token, csrf)
-    resumed = [lease for each in wanted.held if (lease := lease_again(session, each)) is not None]
+    resumed = [lease for held in wanted.held if (lease := lease_again(session, held)) is not None]
     more = lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
     response = _cards(session, [*resumed, *more])
     delete_cookies(session.request, response, LEASE_COOKIE)  # the tab remembers from now on
@@ -316,8 +316,8 @@ def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") ->
 def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None:
     """Release the leases of a tab that closes."""
     check_csrf(session.token, csrf)
-    for each in wanted.held:
-        queue.release(session.engine, session.person.id, each.item_id, each.lease_token)
+    for held in wanted.held:
+        queue.release(session.engine, session.person.id, held.item_id, held.lease_token)
 
 
 def _cards(session: Session, leases: Sequence[Lease]) -> Response:

@@ -4,7 +4,7 @@ import datetime as dt
 import secrets
 from typing import Annotated, Any, Literal
 
-from fastapi import Form, Header, Path, Query
+from fastapi import Depends, Form, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from modwatch.common.errors import QueueError
@@ -93,6 +93,15 @@ FormCode = Annotated[str, Form(max_length=60)]
 FormNote = Annotated[str, Form(max_length=LONGEST_NOTE)]
 
 
+async def _fields(request: Request) -> dict[str, str]:
+    sent = await request.form()
+    return {name: value for name, value in sent.items() if isinstance(value, str)}
+
+
+#: All texts of a form, by name; for forms whose fields a schema validates.
+FormFields = Annotated[dict[str, str], Depends(_fields)]
+
+
 def new_key() -> str:
     """Return an idempotency key for a form, so that a double submit takes effect once."""
     return f"page-{secrets.token_urlsafe(16)}"
@@ -102,5 +111,5 @@ def problem_of(error: QueueError | ValidationError) -> str:
     """Return what is wrong with a form: names of invalid fields, never their content."""
     if isinstance(error, QueueError):
         return str(error)
-    names = sorted({str((*each["loc"], "form")[0]) for each in error.errors()})
+    names = sorted({str((*problem["loc"], "form")[0]) for problem in error.errors()})
     return f"Invalid fields: {', '.join(names)}. Correct them and try again."

@@ -22,13 +22,12 @@ from modwatch.review.console.request_context import (
 from modwatch.review.console.review import correct
 from modwatch.review.console.schemas import (
     FormCode,
+    FormFields,
     FormKey,
     FormLabel,
     FormNote,
-    FormText,
     FormVersion,
     RecordId,
-    RecordSchema,
     RequestSchema,
     error_responses,
     new_key,
@@ -41,7 +40,6 @@ from modwatch.review.reporting.search import (
     LONGEST_TERM,
     MOST_FOUND,
     OWN_DAYS,
-    Event,
     Found,
     FoundItem,
     History,
@@ -75,54 +73,29 @@ class SearchRequest(RequestSchema):
         return SearchQuery(**self.model_dump(exclude={"limit", "cursor"}))
 
 
-class FoundSchema(RecordSchema):
-    """Items, latest first; fields that the person may not see are null.
-
-    Texts are cut to 2,000 characters; the history of an item has the full text.
-    """
-
-    items: tuple[FoundItem, ...]
-    cursor: str | None = Field(description="For the next page; null on the last.")
-
-
-class HistorySchema(RecordSchema):
-    """Everything that happened to one comment."""
-
-    comment_id: str
-    items: tuple[FoundItem, ...]
-    events: tuple[Event, ...]
-
-
 @api.post("/items/search", responses=error_responses(413, 422))
-def find_items(request: SearchRequest, context: ContextDep, person: SearcherDep) -> FoundSchema:
+def find_items(request: SearchRequest, context: ContextDep, person: SearcherDep) -> Found:
     """Return matching items; moderators find items that they decided in the last 14 days."""
-    found = search.find(
-        context.engine,
-        request.query,
-        viewer_of(person),
-        limit=request.limit,
-        cursor=request.cursor,
-    )
-    return FoundSchema.model_validate(found)
+    viewer, limit = viewer_of(person), request.limit
+    return search.find(context.engine, request.query, viewer, limit=limit, cursor=request.cursor)
 
 
 @api.get("/items/{item_id}/history", responses=error_responses(404, 422))
-def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) -> HistorySchema:
+def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) -> History:
     """Return everything that happened to the comment of an item."""
-    history = search.history(context.engine, viewer_of(person), item_id=item_id)
-    return HistorySchema.model_validate(history)
+    return search.history(context.engine, viewer_of(person), item_id=item_id)
 
 
 def viewer_of(person: Moderator) -> Viewer:
     """Return what `person` may see of other people's work.
 
-    What is shown is by the scopes of the token; what is hidden, by the role: whoever may be served
-    an item with one token does not read about it with another.
+    The scopes of the token decide what is shown; the role decides what is hidden: a person who may
+    be served an item with one token does not read about it with another.
     """
     role = ROLE_SCOPES[person.role]
     return Viewer(
         moderator_id=person.id,
-        everybody=person.may("decisions:read"),
+        sees_all=person.may("decisions:read"),
         scores=person.may("lead") or person.may("admin"),
         notes=person.reads_notes,
         reviews="review" in role,
@@ -134,7 +107,7 @@ def viewer_of(person: Moderator) -> Viewer:
 pages = APIRouter(include_in_schema=False)
 SearchSession = Annotated[Session, Depends(page_session("decisions:read", "review"))]
 SearchForm = Annotated[Session, Depends(form_session("decisions:read", "review"))]
-Term = Annotated[str, Form(max_length=600)]
+_TERMS = tuple(SearchQuery.__dataclass_fields__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,23 +133,9 @@ def show_search(session: SearchSession) -> Response:
 
 
 @pages.post("/search")
-def find(
-    session: SearchForm,
-    comment_id: Term = "",
-    text: Term = "",
-    pseudonym: Term = "",
-    first_day: FormText = "",
-    last_day: FormText = "",
-    status: FormText = "",
-    queue: Term = "",
-    policy_code: Term = "",
-    cursor: FormText = "",
-) -> Response:
+def find(session: SearchForm, form: FormFields) -> Response:
     """Return matching items; a form, since search terms must not appear in URLs."""
-    names = ("comment_id", "text", "pseudonym", "first_day", "last_day", "status", "queue")
-    typed = (comment_id, text, pseudonym, first_day, last_day, status, queue)
-    form = dict(zip(names, typed, strict=True)) | {"policy_code": policy_code}
-    return _results(session, form, cursor or None)
+    return _results(session, form, form.get("cursor") or None)
 
 
 def _results(session: Session, form: dict[str, str], cursor: str | None = None) -> Response:
@@ -187,22 +146,22 @@ def _results(session: Session, form: dict[str, str], cursor: str | None = None) 
     except (QueueError, ValidationError) as exc:
         problem = problem_of(exc)
     page = SearchPage(
-        form={name: form.get(name, "") for name in SearchQuery.__dataclass_fields__},
+        form={name: form.get(name, "") for name in _TERMS},
         problem=problem,
         found=found,
-        statuses=STATUSES if viewer.everybody else (),
+        statuses=STATUSES if viewer.sees_all else (),
         titles=titles_of(session.policy, session.locale),
-        own_days=None if viewer.everybody else OWN_DAYS // dt.timedelta(days=1),
+        own_days=None if viewer.sees_all else OWN_DAYS // dt.timedelta(days=1),
         scores=viewer.scores,
     )
-    return render(page, session, 422 if problem else 200)
+    return render(page, session)
 
 
 def _query(form: dict[str, str]) -> SearchQuery:
     typed: dict[str, Any] = {
         name: value if name == "text" else value.strip()
-        for name, value in form.items()
-        if value.strip()
+        for name in _TERMS
+        if (value := form.get(name, "")).strip()
     }
     return SearchRequest.model_validate(typed).query
 
@@ -232,7 +191,7 @@ class ItemPage(Page, template="item.html"):
     @property
     def last(self) -> int:
         """The last decision on the comment; 0 if there is none."""
-        return max((each.decision_id or 0 for each in self.history.events), default=0)
+        return max((event.decision_id or 0 for event in self.history.events), default=0)
 
 
 @pages.get("/items/{item_id}")
@@ -283,7 +242,7 @@ def _item_page(
 ) -> ItemPage:
     locale = session.locale
     history = search.history(session.engine, viewer_of(session.person), item_id=item_id)
-    item = next(each for each in history.items if each.id == item_id)
+    item = next(item for item in history.items if item.id == item_id)
     return ItemPage(
         item=item,
         history=history,

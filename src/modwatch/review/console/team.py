@@ -21,16 +21,15 @@ from modwatch.review.quality_control.agreement import (
 )
 from modwatch.review.quality_control.error_rates import (
     MOST_GROUPS,
-    ErrorRateReport,
-    error_rate_report,
-)
-from modwatch.review.quality_control.overturned import (
     MOST_OVERTURNED,
+    ErrorRateReport,
     OverturnedLabels,
+    error_rate_report,
     overturned_labels,
 )
 from modwatch.review.reporting import workload
 from modwatch.review.reporting.workload import Grain, Throughput
+from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
 
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
@@ -121,6 +120,8 @@ class TeamPage(Page, template="team.html"):
     rows: list[Throughput]
     #: Of at least four weeks, since a day has few comparisons; None for an invalid period.
     quality: AgreementReport | None
+    #: With fewer compared labels, a figure is insufficient.
+    minimum: int = MINIMUM_PAIRS
 
 
 @pages.get("/lead/team")
@@ -144,7 +145,7 @@ def show_team(
     page = TeamPage(
         problem=problem, first=first, last=last, grain=grain, rows=rows, quality=quality
     )
-    return render(page, session, 422 if problem else 200)
+    return render(page, session)
 
 
 _SEVEN_WEEKS = dt.timedelta(weeks=7)
@@ -174,7 +175,7 @@ class ErrorRatesPage(Page, template="error_rates.html"):
         if self.report is None:
             return 1.0
         groups = (self.report.by_queue, self.report.by_reason, self.report.by_week)
-        rates = [self.report.everything, *(each for group in groups for each in group.values())]
+        rates = [self.report.everything, *(rate for group in groups for rate in group.values())]
         return max((getattr(each, rate).high or 0.0 for each in rates), default=0.0) or 1.0
 
 
@@ -208,4 +209,4 @@ def show_error_rates(
         overturned=overturned,
         titles=titles_of(session.policy, session.locale),
     )
-    return render(page, session, 422 if problem else 200)
+    return render(page, session)

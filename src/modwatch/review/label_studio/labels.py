@@ -29,7 +29,7 @@ class _Item:
     row: Row[Any]
     #: Labels by account.
     labels: dict[int, int] = field(default_factory=dict)
-    #: Whether somebody decided it in Modwatch, or it was withdrawn or dismissed.
+    #: Whether a person decided it in Modwatch, or it was withdrawn or dismissed.
     ours: bool = False
 
 
@@ -55,7 +55,7 @@ def items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Ta
 def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]:
     """Append the new labels of `tasks`; return how many, and how many were skipped.
 
-    Labels of items that somebody has decided in Modwatch are skipped.
+    Labels of items that were decided in Modwatch are skipped.
     """
     accounts = _accounts(connection, sorted({o.annotator for t in tasks for o in t.opinions}))
     now = connection.execute(select(func.now())).scalar_one()

@@ -99,7 +99,7 @@ def _exported(row: RowMapping) -> bytes:
         "language": row["language"],
         "platform": row["platform"],
     }
-    annotations = [_annotation(*each) for each in row["labels"] or ()]
+    annotations = [_annotation(*label) for label in row["labels"] or ()]
     task = {"id": row["id"], "data": data, "annotations": annotations}
     return json.dumps(task, ensure_ascii=False).encode()
 
@@ -183,7 +183,7 @@ def import_tasks(
 def _check_times(connection: Connection, tasks: Sequence[Task]) -> None:
     latest = connection.execute(select(func.now())).scalar_one() + dt.timedelta(days=1)
     for task in tasks:
-        if any(each.created_at and each.created_at > latest for each in task.annotations):
+        if any(one.created_at and one.created_at > latest for one in task.annotations):
             raise invalid(task.number, "was annotated in the future", "correct its created_at")
 
 

@@ -28,7 +28,7 @@ from modwatch.review.tables import ROLES, moderator, moderator_queue
 
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
-    # Counts would tell whether a confirmation was opened by one's own label.
+    # Counts would show whether one's own label opened a confirmation.
     "moderator": frozenset({"review"}),
     "lead": frozenset({"review", "lead", "queue:read", "decisions:read", "feed:read"}),
     "auditor": frozenset({"audit", "queue:read", "decisions:read", "feed:read"}),

@@ -1,9 +1,9 @@
 """The groups that moderators assign themselves to, voluntarily, and those that they count in.
 
-Labels are known by pseudonym, so whoever knows the figures of a group can look for the set of
+Labels are known by pseudonym, so a reader who knows the figures of a group can look for the set of
 people whose labels give them. Rounding does not prevent it: several figures, or several reports,
-leave one set. Therefore figures are of the groups that people *count in*, of which some are drawn
-at random (randomised response, Warner 1965).
+leave one set. Therefore figures are of the groups that people *count in*, and some of those are
+drawn at random (randomised response, Warner 1965).
 """
 
 import numpy as np
@@ -15,21 +15,21 @@ from modwatch.review.tables import moderator, moderator_group
 #: groups of 100 people was found in 92 % of 200 simulated crowds (p < 0.05), with 1/2 in 65 %.
 KEPT = 2 / 3
 
-#: People who chose a group, below whom nobody is counted: hardly anybody could be drawn.
+#: Minimum number of people who chose a group: with fewer, hardly anyone could be drawn.
 SMALLEST_DRAW = 10
 
 
 def counted_groups(engine: Engine, *, rng: np.random.Generator | None = None) -> dict[str, str]:
     """Return the group that each moderator who chose one counts in, by pseudonym.
 
-    That is the chosen group with probability `KEPT`, and otherwise the group of somebody drawn from
+    That is the chosen group with probability `KEPT`, and otherwise the group of a person drawn from
     all who chose one. It is drawn once and stored until the person chooses another, so that many
     reports tell no more than one. Empty while fewer than `SMALLEST_DRAW` people chose a group.
 
     For figures of groups only: what a single person counts in is never shown, either.
 
     Args:
-        rng: of the draws; None: seeded by the operating system, so that nobody can repeat them.
+        rng: of the draws; None: seeded by the operating system, so that no one can repeat them.
     """
     rng = np.random.default_rng() if rng is None else rng
     query = (
@@ -65,7 +65,7 @@ def draw_group(own: str, chosen: list[str], rng: np.random.Generator) -> str:
 
 
 def forget_group(connection: Connection, moderator_id: int) -> None:
-    """Delete the group that a person chose, and the one they count in; no event tells of it."""
+    """Delete the group that a person chose, and the one they count in, without an event."""
     connection.execute(
         delete(moderator_group).where(moderator_group.c.moderator_id == moderator_id)
     )

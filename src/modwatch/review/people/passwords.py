@@ -4,23 +4,37 @@ Passwords are hashed with Argon2id, with the second recommended parameters of RF
 over 64 MiB, 4 lanes). A hash with other parameters is replaced at the next log-in. For an unknown
 name the password is compared with a hash that nothing matches, so that the time does not reveal
 which names exist.
+
+Passwords that are easy to guess by the estimate of zxcvbn are refused when they are set: Wheeler,
+D. L. (2016), "zxcvbn: Low-Budget Password Strength Estimation", USENIX Security. The library has a
+list of the 30,000 passwords that leaks contain most often, English words, names, keyboard rows,
+sequences and dates. Limitation: words of other languages count as random letters, so the bound is
+the highest of the library, 10^10 guesses.
 """
 
 import datetime as dt
+import re
 import threading
 import unicodedata
+from collections.abc import Sequence
+from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import ColumnElement, Engine, RowMapping, select
+from zxcvbn import zxcvbn
 
-from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError
+from modwatch.common.errors import (
+    AccessDeniedError,
+    CodeRequiredError,
+    QueueError,
+    WeakPasswordError,
+)
 from modwatch.review.events import record_event
 from modwatch.review.people import second_factor, throttle
 from modwatch.review.people.access_tokens import end_access, end_sessions
 from modwatch.review.people.accounts import lock_person, update_person
-from modwatch.review.people.password_strength import check_strength
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import moderator
@@ -89,9 +103,9 @@ def _prepared(password: str) -> str | None:
     """
     if len(password) > LONGEST_PASSWORD:
         return None
-    spaced = "".join(" " if unicodedata.category(each) == "Zs" else each for each in password)
+    spaced = "".join(" " if unicodedata.category(sign) == "Zs" else sign for sign in password)
     prepared = unicodedata.normalize("NFC", spaced)
-    invalid = any(unicodedata.category(each) in {"Cc", "Cs", "Cn"} for each in prepared)
+    invalid = any(unicodedata.category(sign) in {"Cc", "Cs", "Cn"} for sign in prepared)
     return None if invalid or len(prepared) > LONGEST_PASSWORD else prepared
 
 
@@ -231,3 +245,58 @@ def _account(engine: Engine, who: ColumnElement[bool]) -> RowMapping | None:
     statement = select(*columns).where(who)
     with engine.connect() as connection:
         return connection.execute(statement).mappings().one_or_none()
+
+
+#: zxcvbn's grade from 0 to 4; 4 means 10^10 guesses or more.
+WEAKEST_GRADE = 4
+
+#: Characters that are judged: the time grows steeply with the length, up to 0.5 s for these. A
+#: password whose beginning is hard to guess is hard to guess.
+_JUDGED = 32
+
+#: What makes a password weak, with the advice for it. The keys are also the console's notices.
+WEAKNESSES = {
+    "own_name": "it contains the pseudonym or the name of this software",
+    "common": "it is, or resembles, a password that many people use",
+    "repeats": "it repeats characters or words",
+    "sequence": "it follows the alphabet, the digits or the keyboard",
+    "predictable": "it consists of few, common parts",
+}
+
+_BY_PATTERN = {"repeat": "repeats", "sequence": "sequence", "spatial": "sequence"}
+
+#: zxcvbn keeps the inputs of the current call in a global.
+_turn = threading.Lock()
+
+
+def check_strength(password: str, pseudonym: str) -> None:
+    """Raise `WeakPasswordError`, which never quotes it, for a password that is easy to guess.
+
+    `pseudonym`, its parts and "modwatch" make a password no harder to guess.
+    """
+    inputs = [pseudonym, *re.findall(r"\w{3,}", pseudonym.replace("_", " ")), "modwatch"]
+    judged = unicodedata.normalize("NFKC", password)[:_JUDGED]
+    with _turn:
+        estimate = zxcvbn(judged, user_inputs=inputs)
+    if estimate["score"] < WEAKEST_GRADE:
+        weakness = _weakness(estimate["sequence"])
+        raise WeakPasswordError(
+            f"this password is easy to guess: {WEAKNESSES[weakness]}; use four or more words that "
+            "have nothing to do with each other, or a password manager",
+            weakness=weakness,
+        )
+
+
+def _weakness(matches: Sequence[Any]) -> str:
+    """Return the key of `WEAKNESSES` that describes the longest part that zxcvbn recognised."""
+    longest = max(
+        (match for match in matches if match["pattern"] != "bruteforce"),
+        key=lambda match: len(match["token"]),
+        default=None,
+    )
+    if longest is None:
+        return "predictable"
+    if longest["pattern"] == "dictionary":
+        by_list = {"user_inputs": "own_name", "passwords": "common"}
+        return by_list.get(longest["dictionary_name"], "predictable")
+    return _BY_PATTERN.get(longest["pattern"], "predictable")

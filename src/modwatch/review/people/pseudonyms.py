@@ -29,12 +29,12 @@ _STROKES = str.maketrans("01i|‐‑‒–—−", "olll------")
 
 
 def name_key(name: str) -> str:
-    """Return `name` as it is stored and looked up: NFC, without space around it."""
+    """Return `name` in the form that is stored and looked up: NFC, without space around it."""
     return unicodedata.normalize("NFC", name.strip())
 
 
 def usable_pseudonym(name: str) -> str:
-    """Return `name` as it is stored; raise `QueueError` if it is invalid.
+    """Return `name` in the form that is stored; raise `QueueError` if it is invalid.
 
     Control characters, bidirectional controls, joiners and other invisible characters are invalid,
     although a few scripts use some of them.
@@ -50,7 +50,7 @@ def usable_pseudonym(name: str) -> str:
 
 
 def skeletons(name: str) -> frozenset[str]:
-    """Return the skeletons of `name`: as it is, and with look-alikes of capitals replaced.
+    """Return the skeletons of `name`: unchanged, and with look-alikes of capitals replaced.
 
     Two, because Greek Η looks like H, and η like n.
 
@@ -58,7 +58,7 @@ def skeletons(name: str) -> frozenset[str]:
     True
     """
     plain = unicodedata.normalize("NFKC", name)
-    return frozenset(_small(each) for each in (plain, plain.translate(_CAPITALS)))
+    return frozenset(_small(form) for form in (plain, plain.translate(_CAPITALS)))
 
 
 def _small(name: str) -> str:

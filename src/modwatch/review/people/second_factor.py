@@ -92,7 +92,7 @@ def confirm_enrolment(engine: Engine, moderator_id: int, code: str) -> list[str]
             moderator_id,
             confirmed_at=func.now(),
             last_step=step,
-            recovery=[digest_of(each) for each in codes],
+            recovery=[digest_of(code) for code in codes],
         )
         end_sessions(connection, moderator_id)
         record_event(
@@ -180,7 +180,7 @@ def _use(connection: Connection, row: RowMapping, code: str) -> bool:
     used = digest_of(_plain(code))
     if used not in row["recovery"]:
         return False
-    left = [each for each in row["recovery"] if each != used]
+    left = [digest for digest in row["recovery"] if digest != used]
     _update(connection, row["moderator_id"], recovery=left)
     record_event(
         connection,
@@ -210,7 +210,7 @@ def _recovery_code() -> str:
 
 
 def _plain(code: str) -> str:
-    """Return `code` as it is compared, however people write it down."""
+    """Return `code` in the form that is compared, without spaces and hyphens."""
     return "".join(code.split()).replace("-", "").lower()
 
 

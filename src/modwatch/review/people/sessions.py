@@ -91,7 +91,7 @@ def open_session(engine: Engine, token: str, lifetime: dt.timedelta, *, address:
 
 
 def session_seed(session: str) -> str:
-    """Return the part of a session token that rotation keeps, and that cannot be guessed.
+    """Return the part of a session token that rotation keeps, and that no one can guess.
 
     CSRF tokens derived from it stay valid in a tab after another tab's request rotated the session.
 

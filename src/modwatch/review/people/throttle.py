@@ -12,14 +12,14 @@ Five failures of a browser, of a network and account, or of an account, and 30 o
 15 minutes throttle further attempts that are counted with them. So:
 
 - Guessing the password of one account from many networks: five guesses in 15 minutes, together,
-  however many networks. They lock out nobody who logs in from a known browser or network.
+  however many networks. They lock out no one who logs in from a known browser or network.
 - One network against many accounts: 30 guesses. They lock out those in the same network who have
   no known browser: new colleagues, or those whose browser deletes cookies.
 - A few common passwords against every account, from many networks: five guesses of each account.
-  Only the strength of passwords helps here, see `password_strength`.
-- Whoever steals the cookie of a browser gets five guesses in 15 minutes for its accounts, and may
+  Only the strength of passwords helps here, see `passwords`.
+- A thief of a browser's cookie gets five guesses in 15 minutes for its accounts, and may
   lock out this browser; it opens nothing.
-- Whoever is in the network of a person may lock out those of their browsers that are not known.
+- A person in the same network as another may lock out those browsers of theirs that are not known.
 
 Unknown names are counted like any other, so that throttling does not reveal which names exist. The
 counts are in the database, shared by all processes. API tokens and OIDC are not throttled: neither
@@ -61,7 +61,7 @@ _k = known_origin.c
 class Attempt:
     """An admitted attempt; it counts as failed until `forgive`."""
 
-    #: What it is counted with, beside the network.
+    #: What it is counted with, in addition to the network.
     origin: bytes
     #: The row that counts against the network; None: it does not.
     address_row: int | None
@@ -93,7 +93,7 @@ def admit(
 
 
 def admit_again(engine: Engine, check: Literal["password", "code"], account_id: int) -> Attempt:
-    """Return an attempt of somebody whom the account's session or password identifies already.
+    """Return an attempt of a person whom the account's session or password identifies already.
 
     Counted by account alone: strangers who guess at the log-in cannot use it up. Raises
     `ThrottledError`.
@@ -232,16 +232,16 @@ def _report(
 ) -> None:
     """Record once in a window that attempts are throttled.
 
-    Neither for a name without an account, which may be a password, nor more often, or whoever sends
+    Neither for a name without an account, which may be a password, nor more often, or a sender of
     attempts would fill the table of events.
     """
-    full = next(each for each, limit in counted if len(_failures(connection, each, limit)) == limit)
+    full = next(name for name, limit in counted if len(_failures(connection, name, limit)) == limit)
     if account_id is None and full != _digest("address", network(address)):
         return
-    told = _digest("told", full.hex())
-    if _failures(connection, told, 1):
+    reported = _digest("told", full.hex())
+    if _failures(connection, reported, 1):
         return
-    _count(connection, told)
+    _count(connection, reported)
     record_event(
         connection,
         "log_in_throttled",

@@ -67,7 +67,7 @@ class AgreementReport:
     gold_by_person: tuple[PersonAgreement, ...]
     #: People label a comment as before.
     retest_consistency: Estimate
-    #: r, of which flip rates are made: 1 − consistency.
+    #: r, from which flip rates are computed: 1 − consistency.
     retest_disagreement: Estimate
     retests_by_person: tuple[PersonAgreement, ...]
 
@@ -128,7 +128,7 @@ def agreement_by_group(
     """Return gold accuracy and retest consistency by group of moderators, in order of name.
 
     The groups are those that people count in (`people.groups.counted_groups`). For reports that are
-    published once: a period that overlaps another tells of who answered in one of them only.
+    published once: two periods that overlap reveal who answered in one of them only.
     Numbers of people and of answers are multiples of `least_people`, rounded down. A statistic to
     which fewer of a group contributed is insufficient, and so is that of a group that would follow
     from the others. Raises `QueueError` for `least_people` below 5, which could identify people.
@@ -178,7 +178,7 @@ def _of(rows: _Rows, members: Collection[str]) -> _Rows:
 def _by_group(
     rows: _Rows, columns: tuple[str, str], group_of: Mapping[str, str], least: tuple[int, int]
 ) -> dict[str, Estimate]:
-    """Return a statistic of each group of which enough people contributed to it."""
+    """Return a statistic of each group in which enough people contributed to it."""
     least_people, minimum = least
     members: dict[str, set[str]] = {}
     people = {row["pseudonym"] for row in rows}

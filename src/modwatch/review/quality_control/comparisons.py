@@ -64,10 +64,10 @@ _CONFIRMATIONS = f"""
         AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
-#: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label as
-#: it was given, and the labels of all people in order, at most one each. Confirmations count as in
-#: `log.labels.confirming_labels`: of the same texts, round 3 only beside round 2, and nobody's who
-#: had corrected a label of the comment before.
+#: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label
+#: before corrections, and the labels of all people in order, at most one each. Confirmations count
+#: as in `log.labels.confirming_labels`: of the same texts, round 3 only together with round 2, and
+#: none of a person who had corrected a label of the comment before.
 INDEPENDENT_LABELS = f"""
     SELECT dt, comment_id, min(item_id) FILTER (WHERE round = 1) AS item_id,
         (array_agg(label ORDER BY round, id))[1] AS first_label,

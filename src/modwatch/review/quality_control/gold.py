@@ -75,7 +75,7 @@ def gold_of(values: Mapping[str, Any], where: str) -> GoldComment:
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     """Add gold comments, all or none; return how many are new, or active again after `retire_gold`.
 
-    An existing gold comment is left as it is. Raises `QueueError` if its text or label differs
+    An existing gold comment stays unchanged. Raises `QueueError` if its text or label differs
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
     rows = [_row(comment) for comment in comments]
@@ -89,7 +89,7 @@ def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
     """Retire gold comments; return how many were active.
 
     Their open items are withdrawn, and earlier answers no longer count: gold is retired because its
-    label is doubtful, or because everybody knows it.
+    label is doubtful, or because everyone knows it.
     """
     ids = list(comment_ids)
     with engine.begin() as connection:
@@ -107,7 +107,7 @@ def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
 def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     """Make the comments of decided items gold, all or none; return the ids of the new ones.
 
-    The label of an item that was escalated, or corrected by somebody else, is the final one.
+    The label of an item that was escalated, or corrected by another person, is the final one.
     Otherwise at least two people must have labelled the comment, including confirmations, and
     unanimously. Raises `QueueError` for an item without such a label.
     """

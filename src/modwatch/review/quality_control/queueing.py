@@ -77,7 +77,7 @@ _NEUTRAL = {
 #: Two concurrent runs take turns on this number.
 _LOCK = 7_104_382_665_190_003
 
-#: Ids after those of the day would give quality control items away. So items of the day that nobody
+#: Ids after those of the day would reveal quality control items. So items of the day that no one
 #: has seen get new ids, and quality control items take their old ones.
 _FREE_IDS = text(
     """
@@ -131,7 +131,7 @@ def queue_quality_control(
     least_days: float = 14,
     lanes: Lanes | None = None,
 ) -> Queued:
-    """Queue the retests and gold items of `day` for everybody who is active; return how many.
+    """Queue the retests and gold items of `day` for all active people; return how many.
 
     Each person gets `retest_share` and `gold_share` of the labels that they give per day, at most
     50 of each kind, minus those that are still waiting. The items become due within 24 hours, at

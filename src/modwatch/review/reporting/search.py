@@ -48,7 +48,7 @@ class Viewer:
 
     moderator_id: int
     #: All items; otherwise only those that this person decided, and only their own decisions.
-    everybody: bool
+    sees_all: bool
     #: Why an item was queued, and its scores.
     scores: bool
     #: The notes of others.
@@ -115,7 +115,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event of an item: it was queued, or somebody made a decision."""
+    """An event of an item: it was queued, or a person made a decision."""
 
     at: datetime
     item_id: int
@@ -227,11 +227,11 @@ def history(
             )
         rows = connection.execute(_events(viewer, [item.id for item in items])).mappings()
         events = [Event(**row) for row in rows]
-    queued = [_queued(item) for item in items] if viewer.everybody else []
+    queued = [_queued(item) for item in items] if viewer.sees_all else []
     return History(
         comment_id=comment_id,
         items=items,
-        events=tuple(sorted(queued + events, key=lambda each: (each.at, each.decision_id or 0))),
+        events=tuple(sorted(queued + events, key=lambda event: (event.at, event.decision_id or 0))),
     )
 
 
@@ -261,7 +261,7 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     return select(
         *(item[name] for name in _PLAIN),
         *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
-        *(case((literal(viewer.everybody), item[name])).label(name) for name in _OF_THE_QUEUE),
+        *(case((literal(viewer.sees_all), item[name])).label(name) for name in _OF_THE_QUEUE),
         *(case((shown, item[name])).label(name) for name in _SECRET),
         *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
         case((_labels_shown(viewer), _current_label(viewer))).label("label"),
@@ -271,10 +271,10 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
 def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
     if viewer.queues is not None:
         yield review_item.c.queue.in_(list(viewer.queues))
-    if not viewer.everybody:
+    if not viewer.sees_all:
         mine = select(decision.c.item_id).where(*_own(viewer))
         yield review_item.c.id.in_(mine)
-    # While somebody holds an item, it is all that they see of its comment.
+    # While a person holds an item, they see nothing else of its comment.
     other = review_item.alias("other")
     held = exists().where(other.c.comment_id == review_item.c.comment_id, *_held(viewer, other))
     yield or_(not_(held), and_(*_held(viewer, review_item)))
@@ -305,7 +305,7 @@ def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
 
 
 def _current_label(viewer: Viewer) -> ScalarSelect[int | None]:
-    shown = (review_item.c.status == "decided",) if viewer.everybody else _own(viewer)
+    shown = (review_item.c.status == "decided",) if viewer.sees_all else _own(viewer)
     return current_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
 
 
@@ -327,7 +327,7 @@ def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
         )
         .join(moderator, moderator.c.id == row.moderator_id)
         .join(review_item, review_item.c.id == row.item_id)
-        .where(row.item_id.in_(list(items)), *(() if viewer.everybody else _own(viewer)))
+        .where(row.item_id.in_(list(items)), *(() if viewer.sees_all else _own(viewer)))
         .order_by(row.id)
     )
 
@@ -341,8 +341,8 @@ def _queued(item: FoundItem) -> Event:
 def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions of `query`; columns that the viewer may not see are not searched."""
     item = review_item.c
-    own = () if viewer.everybody else _own(viewer)
-    if query.status is not None and not viewer.everybody:
+    own = () if viewer.sees_all else _own(viewer)
+    if query.status is not None and not viewer.sees_all:
         raise QueueError("only leads and auditors may search by status; leave it out")
     for name in ("comment_id", "status", "queue"):
         if (value := getattr(query, name)) is not None:

@@ -47,8 +47,8 @@ class LaneState:
     leased: int
     #: Waiting for a lead, not leased.
     escalated: int
-    #: Confirmations of labels that nobody gave yet, or that are not confirmed; not included in ages
-    #: and overdue items.
+    #: Confirmations of labels that no one has given yet, or that are not confirmed; not included in
+    #: ages and overdue items.
     blocked: int
     #: Waiting, leased or escalated past the deadline.
     overdue: int
@@ -148,7 +148,7 @@ def throughput(
     grain: Grain = "day",
     queues: Collection[str] | None = None,
 ) -> list[Throughput]:
-    """Return everybody's decisions from `first` to `last`, both included, by hour or day (UTC)."""
+    """Return the decisions of all people from `first` to `last` (included) by hour or day (UTC)."""
     label = in_force("label", "adjudicate")
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
     statement = (

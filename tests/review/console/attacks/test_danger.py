@@ -1,4 +1,4 @@
-"""Somebody may be in danger: no later or older escalation may come before it."""
+"""Someone may be in danger: no later or older escalation may come before it."""
 
 from collections.abc import Callable
 from datetime import date

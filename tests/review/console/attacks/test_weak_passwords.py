@@ -12,8 +12,8 @@ from modwatch.common.errors import WeakPasswordError
 from modwatch.review import people
 from modwatch.review.console.render import NOTICES
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import password_strength
-from modwatch.review.people.password_strength import WEAKNESSES, check_strength
+from modwatch.review.people import passwords
+from modwatch.review.people.passwords import WEAKNESSES, check_strength
 from review.console.visiting import hidden, session_of
 
 _HOUR = dt.timedelta(hours=1)
@@ -87,7 +87,7 @@ def test_the_name_of_one_is_not_judged_as_that_of_another() -> None:
     with ThreadPoolExecutor(8) as pool:
         judged = list(pool.map(lambda name: _refused(name, name), names))
     assert all(judged)
-    assert not password_strength._turn.locked()
+    assert not passwords._turn.locked()
 
 
 def _refused(password: str, name: str) -> bool:

@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from modwatch.models.serving.telemetry import ProcessTelemetry
 from modwatch.review import people, queue
 
-DASHBOARD = Path(__file__).resolve().parents[4] / "docker" / "grafana" / "modwatch.json"
+DASHBOARD = Path(__file__).resolve().parents[3] / "docker" / "grafana" / "modwatch.json"
 _LIMIT_SECONDS = 60
 
 

@@ -72,7 +72,7 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
     assert page.status_code == 200
     assert "1 overdue" in plain(page)
     assert "5 days" in plain(page)
-    assert "Somebody may be in danger" in plain(page)
+    assert "Someone may be in danger" in plain(page)
     assert "within 24 h" in plain(page)
     assert re.search(r"general uncertain 2 1 1 overdue within 24 h 5 days", plain(page))
 
@@ -224,7 +224,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     lead = come_in(engine, visitor, cora)
     page = lead.get("/lead")
     assert "The queue is empty, and nothing was reviewed today" in plain(page)
-    assert "Nobody is reviewing an item" in plain(page)
+    assert "No one is reviewing an item" in plain(page)
     form = hidden(lead.get("/lead/close"), "count")
     for typed in ({"queue": "general"}, {"platform": "forum"}):
         assert lead.post("/lead/close/count", data=form | typed).status_code == 403
