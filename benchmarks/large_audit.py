@@ -28,9 +28,9 @@ from small_audits import plan_audit
 from modwatch.audits import verification
 from modwatch.audits.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.schemas import COMMENTS, SCORES
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
 from modwatch.statistics.audit.draw import labels_demanded

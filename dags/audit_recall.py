@@ -27,33 +27,33 @@ the audit. While people label, the log of `label` shows the progress; its questi
 labelling early, with wider intervals. Otherwise the task continues when all comments are labelled,
 or at the deadline of the plan with the labels so far.
 
-The evidence is in `_audits/NAME` beside the Delta tables. `modwatch audit verify NAME` verifies it;
-`modwatch audit verify --files FOLDER` does so anywhere, from the files alone.
+The evidence is in `_audits/NAME`, next to the Delta tables. `modwatch audit verify NAME` verifies
+it; `modwatch audit verify --files FOLDER` does so anywhere, from the files alone.
 
 Every task can be killed, retried and cleared: sealed files do not change.
 
 ## Triage
 
-- **A task is skipped**: somebody cancelled the audit; the last line of `chain.jsonl` says who. Its
+- **A task is skipped**: the audit was cancelled; the last line of `chain.jsonl` names who did. Its
   evidence stays. Trigger another.
 - **`plan` fails with AuditError**: the period has no comments, a day without scores, or several
   models; the message names the day. Run *score_comments* for it, choose another period, or trigger
   the audit with *Allow missing days*, which the report then names. Or the name is in use: choose
   another.
-- **`plan` fails with DesignError**: there are too few labels for the strata; the message says how
+- **`plan` fails with DesignError**: there are too few labels for the strata; the message states how
   many are required.
-- **`label` waits although everybody is done**: comments may be escalated to a lead; its log counts
+- **`label` waits although everyone is done**: comments may be escalated to a lead; its log counts
   them. If the log says that the progress could not be read, the database is down; the task polls
   again.
-- **`label` fails with AuditError**: somebody labelled a comment that they had decided as a
+- **`label` fails with AuditError**: a person labelled a comment that they had decided as a
   moderator, or a label was changed. `modwatch audit status NAME` lists the former: have those
   labels undone in the console and clear the task, or cancel the audit.
 - **`label` asks again whether to stop**: its process was killed while it acted on an answer. Answer
   again.
-- **`approve` or `sign_off` fails with AuditError**: with four eyes, whoever planned cannot approve,
-  and neither of them can sign; whoever labelled can do neither. Clear the task, and let somebody
-  else answer.
-- **A metric is *insufficient***: the report says how many labels are required.
+- **`approve` or `sign_off` fails with AuditError**: with four eyes, the planner cannot approve, and
+  neither planner nor approver can sign; people who labelled can do neither. Clear the task, and
+  have another person answer.
+- **A metric is *insufficient***: the report states how many labels are required.
 - **`publish` fails with AuditError**: a file, a label or a day was changed after it was sealed; the
   message names it. Cancel the audit and trigger another.
 - **`track` fails with TrackingError**: MLflow cannot be reached. The task is retried automatically.

@@ -16,8 +16,8 @@ from installation import Installation
 from modwatch.audits import files
 from modwatch.audits.evidence import first_of
 from modwatch.audits.request import requested
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.database import create_database
 from modwatch.review.events import record_event
 from modwatch.review.migrate import upgrade

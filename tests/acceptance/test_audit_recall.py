@@ -28,9 +28,9 @@ from installation import files_with, tables_with
 from modwatch.audits import files
 from modwatch.audits.evidence import stopping
 from modwatch.audits.review_items import audit_progress
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline.airflow.audits import CANCEL, STOP
-from modwatch.pipeline.audit import open_audit
 from modwatch.settings import Settings
 
 pytestmark = pytest.mark.acceptance

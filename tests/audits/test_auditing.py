@@ -14,19 +14,19 @@ from small_audits import plan_audit
 from sqlalchemy import select, text
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
-from modwatch.audits import audit as audit_module
 from modwatch.audits import files
+from modwatch.audits import workflow as audit_module
 from modwatch.audits.descriptions import describe_plan
 from modwatch.audits.dsa import DsaReportError
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_lock
 from modwatch.audits.sources import current_labels
 from modwatch.audits.verify import verify
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as audit_pipeline
-from modwatch.pipeline.audit import open_audit
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.items import NewItem

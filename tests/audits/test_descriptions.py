@@ -60,8 +60,9 @@ def test_the_words_of_a_plan() -> None:
         "hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
         f"**Forecast**, {describe_forecast(asked)}\n\n"
         "The sample is not fixed yet. Its seed is made of this plan, of the decision log, of a "
-        "random number when the plan is approved: nobody can choose it.\n\n"
-        "Whoever planned the audit cannot approve it, and neither can sign the result.\n\n"
+        "random number when the plan is approved: no one can choose it.\n\n"
+        "The planner cannot approve the audit; neither planner nor approver can sign the "
+        "result.\n\n"
         f"Plan `{asked.digest}`"
     )
     assert re.fullmatch(

@@ -25,9 +25,9 @@ from modwatch.audits.publication import transparency_files
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.amendments import correct, undo

@@ -9,9 +9,9 @@ from lake_days import put_scores
 
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits import files
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.statistics.audit.plan import AuditPlan
 
 SIZE = 400

@@ -8,9 +8,9 @@ from small_audits import ADAPTIVE, REQUEST, begin, correct_some, label_everythin
 from sqlalchemy import select
 
 from modwatch.audits import files
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.tables import review_item
 from modwatch.statistics.audit.plan import AuditPlan
 

@@ -12,8 +12,8 @@ from small_audits import ADAPTIVE, REQUEST, begin, plan_audit, seal
 from installation import MONDAY, TUESDAY
 from modwatch.audits import evidence, files, verification
 from modwatch.audits.verify import verify
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 
 

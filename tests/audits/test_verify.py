@@ -339,8 +339,7 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
     assert problems == [
         f"sample-2.csv does not continue the previous stage in stratum {gone.stratum}",
         "labels-2.csv does not contain all labels of the previous stage",
-        "outcomes-2.csv contains comments that nobody decided, although the labelling was not "
-        "stopped",
+        "outcomes-2.csv contains undecided comments, although the labelling was not stopped",
     ]
 
 

@@ -9,9 +9,9 @@ import pytest
 from killing import run
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
 

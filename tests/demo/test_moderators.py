@@ -17,6 +17,7 @@ from sqlalchemy import text
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_labels
+from modwatch.audits.workflow import open_audit
 from modwatch.common.connections import listen
 from modwatch.common.errors import SourceError
 from modwatch.demo import moderators
@@ -33,7 +34,6 @@ from modwatch.demo.moderators import (
 )
 from modwatch.demo.run import run_demo
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.console.app import server
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import authenticate

@@ -12,13 +12,12 @@ from mlflow import MlflowClient
 from small_audits import label_everything, plan_audit
 
 from installation import MONDAY, TUESDAY, Installation
-from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.demo import summary
 from modwatch.demo.summary import audit_table, true_values
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.settings import Settings
 from modwatch.statistics.agreement import observed_agreement
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.audits.audit import Audit
+from modwatch.audits.workflow import Audit
 from modwatch.pipeline import audit, daily
 
 ROOT = Path(__file__).parents[2]

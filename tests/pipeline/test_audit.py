@@ -24,14 +24,12 @@ from conftest import Registry
 from installation import MONDAY, Installation
 from modwatch.audits import files
 from modwatch.audits import store as audit_store
-from modwatch.audits.labelling import Labelling
 from modwatch.audits.review_items import AuditProgress
+from modwatch.audits.workflow import Labelling, open_audit
 from modwatch.common.errors import AuditError
-from modwatch.common.mlflow_client import connect, runs_tagged
+from modwatch.common.mlflow_client import AUDIT_EXPERIMENT, connect, runs_tagged
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.monitoring.publishing.runs import AUDIT_EXPERIMENT
 from modwatch.pipeline import audit as path
-from modwatch.pipeline.audit import open_audit
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -6,10 +6,10 @@ from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 
 from installation import Installation
 from modwatch.audits.review_items import AuditProgress
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditCancelledError, AuditError
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
-from modwatch.pipeline.audit import open_audit
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -12,9 +12,9 @@ from modwatch.audits.evidence import Event
 from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.register import REGISTER
 from modwatch.audits.verify import recomputed
+from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.statistics.audit.labels import AuditLabel, key_of
 from modwatch.statistics.audit.plan import AuditPlan
 

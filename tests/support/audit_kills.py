@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 _CHILD = """
 import os, signal, sys
-from modwatch.pipeline.audit import open_audit
+from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import open_resources
 

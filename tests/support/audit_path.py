@@ -9,12 +9,11 @@ import pytest
 from small_audits import label_everything
 
 from installation import MONDAY, TUESDAY, queue_rows
-from modwatch.audits import audit as audit_module
-from modwatch.audits.audit import Audit
+from modwatch.audits import workflow as audit_module
 from modwatch.audits.evidence import Event
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
-from modwatch.pipeline.audit import open_audit
 
 FORM = {
     "audit": "small",

@@ -6,8 +6,8 @@ from sqlalchemy import select
 
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.amendments import correct
 from modwatch.review.tables import decision, review_item

@@ -185,7 +185,7 @@ def outcome_problems(
 ) -> Iterator[str]:
     """Yield the problems of the outcomes of drawn comments, given their sealed labels."""
     if [key_of(each) for each in outcomes] != [key_of(each) for each in drawn]:
-        yield "does not say of every drawn comment what became of it"
+        yield "does not list the outcome of every drawn comment"
         return
     given = Counter(key_of(each) for each in labels)
     if any(each.labels != given[key_of(each)] for each in outcomes):
@@ -193,7 +193,7 @@ def outcome_problems(
     if any(each.outcome == "decided" and not each.labels for each in outcomes):
         yield "contains a comment that was decided and has no label: its label was left out"
     if not stopped and any(each.outcome != "decided" for each in outcomes):
-        yield "contains comments that nobody decided, although the labelling was not stopped"
+        yield "contains undecided comments, although the labelling was not stopped"
 
 
 def confirmation_problems(
@@ -225,7 +225,7 @@ def confirmation_problems(
     if many:
         yield (
             f"contains further labels of {many} comment{'' if many == 1 else 's'} whose label is "
-            "not confirmed according to the plan: somebody chose what is confirmed"
+            "not confirmed according to the plan: the confirmations were chosen"
         )
 
 

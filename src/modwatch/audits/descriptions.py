@@ -12,7 +12,7 @@ from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
 #: What is said of an audit without four eyes.
 ONE_PERSON = (
-    "none: planner, approver and signer may be one person, and nobody else answers for the audit"
+    "none: planner, approver and signer may be one person, and no one else answers for the audit"
 )
 
 _RESULT_HEADER = "| metric | value | confidence interval | labels |"
@@ -43,13 +43,13 @@ def describe_days(days: Sequence[date]) -> str:
 
 
 def describe_missing_days(plan: AuditPlan) -> list[str]:
-    """Return in a sentence which days the audit says nothing about, for report and approval."""
+    """Return in a sentence which days the audit does not cover, for report and approval."""
     if not plan.missing_days:
         return []
     return [
         f"Not covered: {describe_days(plan.missing_days)} between {plan.first} and {plan.last} had "
         "no scores when the audit was planned. Comments of these days, if there were any, were "
-        "neither counted nor drawn, and no figure of the audit says anything about them."
+        "neither counted nor drawn, and no figure of the audit covers them."
     ]
 
 
@@ -80,7 +80,7 @@ few positives to estimate it in 0.25 % of such audits.
     <BLANKLINE>
     The sample is not fixed yet. ...
     <BLANKLINE>
-    Whoever planned the audit cannot approve it, and neither can sign the result.
+    The planner cannot approve the audit; neither planner nor approver can sign the result.
     <BLANKLINE>
     Plan `...`
     """
@@ -109,8 +109,8 @@ few positives to estimate it in 0.25 % of such audits.
 
 def describe_forecast(plan: AuditPlan) -> str:
     """Return in a sentence which intervals to expect of a plan, by which knowledge."""
-    told = "; ".join(_expected(each) for each in forecast(plan))
-    return f"{_knowledge(plan)}: {told}."
+    figures = "; ".join(_expected(figure) for figure in forecast(plan))
+    return f"{_knowledge(plan)}: {figures}."
 
 
 def _expected(each: Forecast) -> str:
@@ -182,8 +182,8 @@ def _label_errors(result: Mapping[str, Any]) -> list[str]:
 def _row(estimate: Mapping[str, Any]) -> str:
     name = estimate["metric"].replace("_", " ")
     if estimate["status"] != "ok":
-        told = bound_text(estimate) or "insufficient"
-        return f"| {name} | {told} | {estimate['reason']} | {estimate['labels']:,} |"
+        bound = bound_text(estimate) or "insufficient"
+        return f"| {name} | {bound} | {estimate['reason']} | {estimate['labels']:,} |"
     ends = f"{estimate['low']:.4f} to {estimate['high']:.4f}"
     return f"| {name} | {estimate['value']:.4f} | {ends} | {estimate['labels']:,} |"
 
@@ -233,7 +233,7 @@ def _effort(plan: AuditPlan, wanted: int) -> str:
 
 
 def _further(plan: AuditPlan) -> str:
-    """Return who labels a comment beside the first person."""
+    """Return which labels other people confirm."""
     if not plan.confirmations:
         return (
             "each by one person (no label is confirmed, so that the intervals do not include "
@@ -265,8 +265,8 @@ def _people(plan: AuditPlan) -> list[str]:
     also = f", and of {plan.public_value}" if plan.public_value else ""
     return [
         "The sample is not fixed yet. Its seed is made of this plan, of the decision log, of a "
-        f"random number when the plan is approved{also}: nobody can choose it.",
-        "Whoever planned the audit cannot approve it, and neither can sign the result."
+        f"random number when the plan is approved{also}: no one can choose it.",
+        "The planner cannot approve the audit; neither planner nor approver can sign the result."
         if plan.four_eyes
         else f"**Four eyes: {ONE_PERSON}.**",
     ]

@@ -1,7 +1,7 @@
 """What the EU's transparency reports ask for of the period of an audit: its measures.
 
 What counts as a measure: a comment of the period that the model flagged and on which no person
-decided, or one of which a person decided in ordinary review that it breaks the rules. Labels that
+decided, or one that a person decided in ordinary review to break the rules. Labels that
 people gave to measure the model or each other (audits, retests, gold, confirmations) decide
 nothing; see `review.outbox.relay`, which tells the platform of the same decisions.
 """

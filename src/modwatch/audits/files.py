@@ -19,7 +19,7 @@ from modwatch.statistics.audit.labels import OUTCOMES, AuditLabel, Outcome
 
 PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
 
-#: What the report and the files for transparency reports were made of, beside plan and result.
+#: What the report and the files for transparency reports were made of, besides plan and result.
 PUBLICATION = "publication.json"
 
 #: Parts 8 and 11 of the transparency report that the Digital Services Act asks for.
@@ -34,7 +34,7 @@ _LABEL = ("day", "comment_id", "labeller", "action", "label", "decided_at", "dec
 
 _OUTCOME = ("day", "comment_id", "outcome", "labels")
 
-#: Signatures and timestamps of the first N lines of the chain: beside it, and sealed by no step.
+#: Signatures and timestamps of the first N lines of the chain, which no step seals.
 _WITNESS = re.compile(r"chain-([1-9]\d{0,3})\.(sig|tsr)")
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.writing import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
 from modwatch.audits.evidence import Event, first_of, read
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,

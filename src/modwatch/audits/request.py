@@ -1,18 +1,20 @@
-"""The request for an audit, from the form of the DAG or the command line."""
+"""The request for an audit, from the form of the DAG or of the command line."""
 
 import datetime
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.plan import (
-    SIDES,
     AuditPlan,
+    PlannedStratum,
     PopulationDay,
     planned_calibrations,
-    planned_confirmations,
     planned_strata,
     raise_on_invalid_name,
 )
@@ -23,6 +25,8 @@ _NOT_RULE = ("method", "seed")
 
 #: Longest period; a longer one is probably a mistyped year.
 _MOST_DAYS = 3653
+
+_ONE_DAY = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,11 @@ class AuditRequest:
             )
 
     @property
+    def days(self) -> list[datetime.date]:
+        """The days of the period."""
+        return [self.first + n * _ONE_DAY for n in range((self.last - self.first).days + 1)]
+
+    @property
     def second_stage_labels(self) -> int:
         """Labels of the second stage."""
         return round(self.second_stage_share * self.labels)
@@ -84,14 +93,15 @@ class AuditRequest:
 
     def planned(self, population: Sequence[PopulationDay], made: Design) -> AuditPlan:
         """Return the plan, of the days of the period and the design of the first stage."""
+        strata = planned_strata(made)
         return AuditPlan(
             audit=self.audit,
             population=tuple(population),
-            strata=planned_strata(made),
+            strata=strata,
             rule=self.rule,
             second_stage_labels=self.second_stage_labels,
             first_stage_share=1 - self.second_stage_labels / self.labels,
-            confirmations=planned_confirmations(made, self.confirmed_share),
+            confirmations=planned_rules(*_by_side(strata), self.confirmed_share),
             deadline_days=self.deadline_days,
             options=asdict(self.options),
             four_eyes=self.four_eyes,
@@ -99,33 +109,10 @@ class AuditRequest:
             calibrations=planned_calibrations(made),
         )
 
-    def fits(self, plan: AuditPlan) -> bool:
-        """Return whether `plan` is the plan of this request."""
-        drawn, whole = (
-            sum(getattr(each, name) for each in plan.strata) for name in ("labels", "population")
-        )
-        columns = [
-            {
-                side: [getattr(plan.strata[n], name) for n in plan.of_side(side)]
-                for side in SIDES
-                if plan.of_side(side)
-            }
-            for name in ("labels", "score")
-        ]
-        rules = planned_rules(columns[0], columns[1], self.confirmed_share)
-        mine = {
-            "first": self.first,
-            "last": self.last,
-            "rule": self.rule,
-            "second_stage_labels": self.second_stage_labels,
-            "confirmations": rules,
-            "deadline_days": self.deadline_days,
-            "options": asdict(self.options),
-            "four_eyes": self.four_eyes,
-            "public_value": self.public_value,
-        }
-        enough = drawn == min(self.first_stage_labels, whole)
-        return enough and all(getattr(plan, name) == value for name, value in mine.items())
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the request, in hexadecimal: the same request has the same plan."""
+        return hashlib.sha256(json.dumps(asdict(self), default=str).encode()).hexdigest()
 
 
 def requested(form: Mapping[str, Any]) -> AuditRequest:
@@ -140,15 +127,29 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
     (datetime.date(2026, 1, 6), 6, 0.95)
     """
     given = {name: value for name, value in form.items() if value is not None}
+    if given.get("service"):
+        refuse_unusable("service", given["service"])  # now, not weeks later
     if given.get("seed"):
         raise AuditError(
-            "nobody chooses the seed of a draw: it is made when the plan is approved; to bind it "
-            "to a source of randomness outside, name a public value of the future"
+            "the seed of a draw cannot be chosen: it is made when the plan is approved; to bind it "
+            "to an external source of randomness, name a public value of the future"
         )
     own = _of(AuditRequest, given)
     days = {name: _day(name, own.get(name)) for name in ("first", "last")}
     options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalOptions(**_of_rule(given))
     return AuditRequest(**{**own, **days, "options": options, "rule": rule})
+
+
+def _by_side(
+    strata: Sequence[PlannedStratum],
+) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
+    """Return labels and mean scores of the strata of each side."""
+    labels: dict[str, list[int]] = {}
+    scores: dict[str, list[float]] = {}
+    for stratum in strata:
+        labels.setdefault(stratum.side, []).append(stratum.labels)
+        scores.setdefault(stratum.side, []).append(stratum.score)
+    return labels, scores
 
 
 def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,3 +184,42 @@ def _day(name: str, given: object) -> datetime.date:
     if day is None or day.isoformat() != text:  # Python takes other forms, too
         raise AuditError(f"the {name} day must be a date in the form YYYY-MM-DD")
     return day
+
+
+def filled_in(
+    form: Mapping[str, Any], *, covers: datetime.datetime | None, run: str, asked: datetime.datetime
+) -> dict[str, Any]:
+    """Return the form with the default period and name where they are empty.
+
+    `covers` is a moment of the month that a scheduled run covers; a run by hand covers the month
+    before `asked`. The name is the same whenever the run asks again.
+
+    >>> asked = datetime.datetime(2026, 11, 1, 7, tzinfo=datetime.UTC)
+    >>> october = datetime.datetime(2026, 10, 1, 7, tzinfo=datetime.UTC)
+    >>> filled_in({"labels": 500}, covers=october, run="scheduled__x", asked=asked)
+    {'labels': 500, 'first': '2026-10-01', 'last': '2026-10-31', 'audit': '2026-10-01_2026-10-31', \
+'origin': 'scheduled__x'}
+    >>> filled_in({"first": "2026-10-05", "last": "2026-10-06"}, covers=None, run="manual__x",
+    ...           asked=asked)["audit"]
+    '2026-10-05_2026-10-06_20261101t070000'
+    """
+    given = {name: value for name, value in form.items() if value not in (None, "")}
+    scheduled = covers is not None and run.startswith("scheduled")
+    # A run by hand: Airflow would have it cover the last interval that its schedule has ended.
+    day = covers.date() if covers and scheduled else asked.date().replace(day=1) - _ONE_DAY
+    if "first" not in given and "last" not in given:
+        first, last = month_of(day)
+        given |= {"first": first.isoformat(), "last": last.isoformat()}
+    name = f"{given.get('first')}_{given.get('last')}"
+    by_hand = f"_{asked:%Y%m%dt%H%M%S}"
+    return {**given, "audit": given.get("audit", name + by_hand * (not scheduled)), "origin": run}
+
+
+def month_of(day: datetime.date) -> tuple[datetime.date, datetime.date]:
+    """Return the first and the last day of the month in which `day` lies.
+
+    >>> month_of(datetime.date(2026, 2, 14))
+    (datetime.date(2026, 2, 1), datetime.date(2026, 2, 28))
+    """
+    first = day.replace(day=1)
+    return first, (first + 31 * _ONE_DAY).replace(day=1) - _ONE_DAY

@@ -1,4 +1,4 @@
-"""The seed of an audit's draw, which is nobody's choice.
+"""The seed of an audit's draw, which no one can choose.
 
 It is made of the plan and of what is fixed when the plan is approved: the ends of all chains of the
 decision log, a random number of the database, which draws one for a plan and keeps it, and, if the
@@ -28,7 +28,7 @@ def seed_of(plan: AuditPlan, chain: Sequence[Event]) -> str:
     """Return the seed of the draw, SHA-256 of what fixes it.
 
     Raises:
-        AuditError: the plan is not approved, the approval does not say what the seed depends on,
+        AuditError: the plan is not approved, the approval does not state what the seed depends on,
             or the public value that the plan names is missing.
     """
     approved, drawn = first_of(chain, "approved"), first_of(chain, "drawn")

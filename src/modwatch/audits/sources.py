@@ -58,20 +58,18 @@ def survey(
     surveyed = []
     for day in tqdm(days, desc="Reading scores", unit="day", disable=None):
         comments = lake.count("comments", day)
-        batches = lake.read("scores", day, columns=columns, role="champion")
-        counted = _CountedDay(day, batches, flagged, unflagged)
-        digest = day_digest(counted)
-        surveyed.append(counted.summary(digest, comments, _texts_digest(lake, day)))
+        texts = lake.read("comments", day, columns=_READ)
+        scores = lake.read("scores", day, columns=columns, role="champion")
+        counted = _CountedDay(day, scores, flagged, unflagged)
+        digests = day_digest(counted), texts_digest(_rows(texts))
+        surveyed.append(counted.summary(*digests, comments))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 
-def _texts_digest(lake: Lake, day: datetime.date) -> str:
-    """Return the digest of what people read of the comments of a day."""
-    return texts_digest(
-        row
-        for batch in lake.read("comments", day, columns=_READ)
-        for row in zip(*(batch.column(name).to_pylist() for name in _READ), strict=True)
-    )
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield id, text and parent text of each comment."""
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in _READ), strict=True)
 
 
 class _CountedDay:
@@ -102,7 +100,7 @@ class _CountedDay:
             self._models |= {(row["model_version"], row["threshold"]) for row in models.to_pylist()}
             yield part
 
-    def summary(self, digest: str, comments: int, texts: str) -> PopulationDay:
+    def summary(self, digest: str, texts: str, comments: int) -> PopulationDay:
         """Return the day for a plan; AuditError unless one model scored all its `comments`."""
         if comments != self._comments:
             raise AuditError(
@@ -168,7 +166,7 @@ def _routed_labels(lake: Lake, day: datetime.date, model: str) -> pd.DataFrame:
     wanted = pa.array(known["comment_id"])
     batches = lake.read("scores", day, columns=_SCORE, role="champion")
     parts = [batch.filter(pc.is_in(batch.column("comment_id"), wanted)) for batch in batches]
-    # A comment that is scored no more tells nothing of the period.
+    # A comment without a current score carries no information on the period.
     return known.merge(pa.Table.from_batches(parts).to_pandas(), on="comment_id")
 
 
@@ -301,7 +299,7 @@ def queue_problems(
     if sealed and (number := len(_keys(folder, sealed[0]) - queued.keys())):
         yield (
             f"{_comments(number)} of the sample {_are(number)} missing from the queue, although "
-            "the labels are sealed: nobody can have labelled what was drawn"
+            "the labels are sealed: these comments cannot have been labelled"
         )
     texts = _texts(lake, drawn)
     shown = [each for key, each in queued.items() if key in texts]
@@ -374,7 +372,7 @@ def queue_items(
 ) -> list[tuple[datetime.date, NewItem]]:
     """Return the drawn comments as the queue takes them, in the order of the draw.
 
-    `sizes` (H,) says how many comments of each stratum all stages so far draw: over the stratum's
+    `sizes` (H,) are the comments of each stratum that all stages so far draw: over the stratum's
     comments, that is the probability with which each of them had to be drawn by now.
     """
     texts = _texts(lake, drawn)

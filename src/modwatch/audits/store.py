@@ -1,4 +1,4 @@
-"""Keeps the evidence of audits: a folder for each, beside the tables of the lake."""
+"""Keeps the evidence of audits: a folder for each, next to the tables of the lake."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -123,7 +123,7 @@ class AuditStore:
             self._folder.write(REGISTER, register.written(made))
 
     def witness(self, audit: str, name: str, content: bytes) -> None:
-        """Write a signature or timestamp of a chain beside it."""
+        """Write a signature or timestamp of a chain."""
         self._folder.write(f"{audit}/{name}", content)
 
     @property

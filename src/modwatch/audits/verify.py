@@ -77,11 +77,11 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     continuing the first. Numbers of comments: possible, and likely given the sample. Labels: of
     drawn comments, one per person, given between draw and sealing, and those of the first stage
     kept; of every drawn comment, what became of it, and as many labels as that says; further labels
-    of the comments whose confirmation the plan demands, and of no others. The people:
-    that who planned, approved, labelled and signed may have done so. The result: that it follows
+    of the comments whose confirmation the plan demands, and of no others. The people: whether those
+    who planned, approved, labelled and signed were allowed to. The result: that it follows
     from all of this; `publication.publication_problems` goes on to what was published.
 
-    Files alone do not detect somebody who rewrites all of them and:
+    Files alone do not detect an attacker who rewrites all of them and:
 
     - replaces a few drawn comments with the next ones, which may be all missed positives where they
       are rare; changes scores within the stratum; changes traits and numbers of comments within
@@ -129,8 +129,8 @@ def remarks(folder: Mapping[str, bytes]) -> list[str]:
     said = []
     if not plan.four_eyes:
         said.append(
-            "the plan does without four eyes: planner, approver and signer may be one person, and "
-            "nobody else answers for the audit"
+            "the plan does not require four eyes: planner, approver and signer may be one person, "
+            "and no one else answers for the audit"
         )
     seals = sum(event.action == "labelled" for event in chain)
     if seals:
@@ -324,7 +324,7 @@ def _without_confirmation(
 ) -> Iterator[str]:
     """Yield how many labels the plan wanted confirmed and are not, and how many were corrected."""
     if not plan.confirmations:
-        yield "nobody was to confirm a label: the figures do not include errors of the annotators"
+        yield "the plan has no confirmations: the figures do not include annotator errors"
     said = in_order(labels)
     mine = [(each, said[key_of(each)]) for each in drawn if key_of(each) in said]
     short = sum(len(of) < labels_demanded(plan, each, of) for each, of in mine)

@@ -23,9 +23,9 @@ from modwatch.cli.arguments import (
 from modwatch.common.errors import AuditError
 
 if TYPE_CHECKING:
-    from modwatch.audits.audit import Audit
     from modwatch.audits.levels import Level
     from modwatch.audits.witnesses import Witnesses
+    from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
 
 _R = TypeVar("_R")
@@ -43,7 +43,7 @@ def _with_audit(step: Callable[..., _R]) -> Callable[..., _R]:
 
     @functools.wraps(step)
     def run(*, name: str, **options: Any) -> _R:
-        from modwatch.pipeline.audit import open_audit
+        from modwatch.audits.workflow import open_audit
 
         with open_resources() as resources:
             return step(open_audit(resources, name), **options)
@@ -322,7 +322,7 @@ def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> li
 def _levels(
     name: str, signers: Path | None, roots: Path | None, witness: Path | None
 ) -> list["Level"]:
-    from modwatch.pipeline.audit import open_audit
+    from modwatch.audits.workflow import open_audit
 
     with open_resources() as resources:
         audit = open_audit(resources, name)

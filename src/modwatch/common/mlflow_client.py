@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
+#: The experiment of the runs of audits.
+AUDIT_EXPERIMENT = "modwatch-audits"
+
 #: The tag that MLflow shows as a run's description.
 DESCRIPTION_TAG = "mlflow.note.content"
 

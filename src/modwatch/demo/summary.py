@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
+from modwatch.audits.workflow import open_audit
 from modwatch.common.markdown import markdown_table
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.demo.datasets import AUDIT, DemoData
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.registry import SCRATCH, version_tags
 from modwatch.monitoring.incidents.actions import open_incidents
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision

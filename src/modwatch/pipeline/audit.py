@@ -3,58 +3,38 @@
     plan → approve → draw → (people label) → seal → estimate → sign_off → publish → track
 
 `plan` makes the audit, `open_audit` returns it, and the steps between are methods of
-`modwatch.audits.audit.Audit`. An audit of two stages draws and seals twice; `cancel` ends it at any
-point. Every step may run again, even after later ones: what is done stays, and the answer is the
-same.
+`modwatch.audits.workflow.Audit`. An audit of two stages draws and seals twice; `cancel` ends it at
+any point. Every step may run again, even after later ones: what is done stays, and the answer is
+the same.
 """
 
 import datetime
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from modwatch.audits import files
-from modwatch.audits.audit import Audit
 from modwatch.audits.descriptions import describe_plan, describe_result
-from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.evidence import moment
+from modwatch.audits.messages import Message, approval_message, reminder_message
 from modwatch.audits.request import requested
+from modwatch.audits.tracking import publish_audit
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import notify
-from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.monitoring.incidents.messages.requests import (
-    approval_alert,
-    reminder_alert,
-)
-from modwatch.monitoring.publishing.runs import publish_audit
+from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
 
 _log = logging.getLogger(__name__)
 
 
 def plan(resources: Resources, form: Mapping[str, Any], *, actor: str = "modwatch") -> Audit:
-    """Seal the plan that a form asks for; return the audit. See `requested` for the fields.
-
-    A service name that cannot be published is rejected now, not weeks later.
-    """
-    if form.get("service"):
-        refuse_unusable("service", form["service"])
+    """Seal the plan that a form asks for; return the audit. See `requested` for the fields."""
     request = requested(form)
     audit = open_audit(resources, request.audit)
     audit.freeze_plan(request, actor=actor)
     return audit
-
-
-def open_audit(resources: Resources, name: str) -> Audit:
-    """Return the audit `name`, whether or not it is planned yet."""
-    return Audit(
-        name=name,
-        store=resources.audit_store,
-        lake=resources.lake,
-        database=resources.database,
-        lanes=resources.lanes,
-        witnesses=resources.witnesses,
-    )
 
 
 def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
@@ -64,13 +44,13 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
     """
     audit = open_audit(resources, name)
     audit.done(action)  # raises if the audit was cancelled
-    _notify(resources, approval_alert(name, action, page), moment(audit.chain[-1].at).date())
+    _notify(resources, approval_message(name, action, page), moment(audit.chain[-1].at).date())
     if action == "approved":
         return describe_plan(audit.plan)
     text = describe_result(audit.result, audit.store.place(name))
-    who = "planned, approved or labelled" if audit.plan.four_eyes else "labelled"
+    who = "planned, approved or labelled it" if audit.plan.four_eyes else "labelled for it"
     return (
-        f"{text} Whoever {who} cannot sign it. To add a signature by your own key: "
+        f"{text} A person who {who} cannot sign it. To add a signature by your own key: "
         f"`modwatch audit sign {name} --by YOU --key FILE`."
     )
 
@@ -78,18 +58,10 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
 def remind(resources: Resources, name: str, stage: int, number: int) -> None:
     """Notify every channel of the progress of the labels; each `number` of a stage once."""
     labelling = open_audit(resources, name).labelling(stage)
-    if labelling is None:
-        return
-    alert = reminder_alert(
-        audit=name,
-        key=f"audit/{name}/{stage}/{number}",
-        decided=labelling.progress.decided,
-        items=labelling.progress.items,
-        escalated=labelling.progress.escalated,
-        deadline=labelling.deadline,
-        links={"review queue": resources.settings.console_url},
-    )
-    _notify(resources, alert, labelling.since.date())
+    if labelling is not None:
+        console = resources.settings.console_url
+        message = reminder_message(name, stage, number, labelling, console)
+        _notify(resources, message, labelling.since.date())
 
 
 def track(resources: Resources, name: str) -> str:
@@ -99,13 +71,14 @@ def track(resources: Resources, name: str) -> str:
     return publish_audit(
         audit.result,
         description=describe_result(audit.result, audit.store.place(name)),
-        files={name: each for name, each in audit.folder.items() if name in files.SHOWN},
+        files={name: content for name, content in audit.folder.items() if name in files.SHOWN},
         tracking_uri=resources.settings.mlflow_url,
     )
 
 
-def _notify(resources: Resources, alert: Alert, day: datetime.date) -> None:
-    """Send an alert; a failed channel must not block the audit, and is tried again later."""
+def _notify(resources: Resources, message: Message, day: datetime.date) -> None:
+    """Send a message; a failed channel must not block the audit, and is tried again later."""
+    alert = Alert(**asdict(message) | {"key": header_safe(message.key)})
     try:
         notify(resources.database, resources.alert_channels, alert, day, topic="audit")
     except AlertError as exc:

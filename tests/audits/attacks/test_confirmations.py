@@ -10,9 +10,9 @@ from small_audits import label_everything
 
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, stopping
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.leases import lease
 from modwatch.statistics.audit.labels import AuditLabel, Key, in_order, key_of
@@ -113,7 +113,7 @@ def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resource
     third = replace(one, labeller="eli", label=1 - one.label)
     forge(published, forged(published, [*every, another, third]))
     [found] = problems(published, "files")
-    assert found.endswith("according to the plan: somebody chose what is confirmed")
+    assert found.endswith("according to the plan: the confirmations were chosen")
 
 
 def test_another_rule_is_another_plan(published: Resources) -> None:

@@ -13,9 +13,9 @@ from sqlalchemy import text
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, stopping
 from modwatch.audits.levels import level_of_files
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.log.verification import verify_log
 from modwatch.statistics.audit.labels import key_of
 

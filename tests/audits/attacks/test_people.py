@@ -9,11 +9,11 @@ from small_audits import REQUEST, begin, label_everything, plan_audit
 
 from modwatch.audits.evidence import Event
 from modwatch.audits.identities import is_person
+from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.ledger.signatures import folded
 from modwatch.installation.resources import Resources
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
 

@@ -16,12 +16,12 @@ from modwatch.audits import files, register, sources
 from modwatch.audits.evidence import Event, first_of, following, written
 from modwatch.audits.levels import level_of_files
 from modwatch.audits.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
+from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
-from modwatch.pipeline.audit import open_audit
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.plan import AuditPlan
 
@@ -47,7 +47,7 @@ def test_the_planner_knows_no_sample_of_any_plan(small: Resources) -> None:
 def test_a_seed_given_by_hand_is_refused(
     small: Resources, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(AuditError, match="nobody chooses the seed"):
+    with pytest.raises(AuditError, match="the seed of a draw cannot be chosen"):
         path.plan(small, {**FORM, "seed": "s"}, actor="eva")
     with pytest.raises(SystemExit):
         main(["audit", "plan", "a", str(MONDAY), str(TUESDAY), "--by", "eva", "--seed", "s"])

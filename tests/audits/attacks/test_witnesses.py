@@ -18,12 +18,12 @@ from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
 from modwatch.audits.levels import Level
 from modwatch.audits.witnesses import Witnesses
+from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.ledger.signatures import make_key, read_key, read_signers
 from modwatch.common.ledger.timestamps import read_roots
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.pipeline.audit import open_audit
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from audit_making import Auditor, days_of, make_comments, make_plan
+from audit_making import CONFIRMED, Auditor, days_of, make_comments, make_plan
 
 from modwatch.audits.dsa import automated_means_csv, qualitative_csv
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
@@ -51,6 +51,8 @@ def audited(kind: str = "ordinary") -> tuple[AuditPlan, dict[str, Any]]:
     if kind == "no language":
         parts = tuple(replace(part, traits={}) for part in comments.parts)
         comments = replace(comments, parts=parts)
+    if kind == "confirmed":
+        changes["confirmations"] = CONFIRMED
     if kind == "one-sided":
         changes["rule"] = IntervalOptions(sides="lower", level=0.9)
     population = half_year(days_of(comments.parts, comments.threshold))

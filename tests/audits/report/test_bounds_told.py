@@ -9,9 +9,8 @@ from audit_making import ALL_CONFIRMED, Auditor, label_all, make_comments, make_
 
 from audits.report.reading import words_of
 from modwatch.audits.dsa.from_audit import automated_means, qualitative
-from modwatch.audits.dsa.statement import Missing, Rate
+from modwatch.audits.dsa.statement import Missing, Rate, interval_text
 from modwatch.audits.dsa.vocabulary import TOTAL
-from modwatch.audits.dsa.writing import interval_text
 from modwatch.audits.report import render_report
 from modwatch.audits.verify import read_evidence
 from modwatch.statistics.audit.plan import AuditPlan

@@ -156,7 +156,7 @@ def test_a_period_without_a_flagged_comment() -> None:
     told = words_of(estimated(unfinished(comments, make_plan(comments))))
 
     assert "Precision could not be estimated: no flagged comment." in told
-    assert "of which 0 flagged" in told
+    assert "0 of them flagged" in told
 
 
 def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -> None:

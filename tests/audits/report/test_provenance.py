@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 from audit_making import Auditor
 
-from modwatch.audits.report.evidence_tables import of_plan
+from modwatch.audits.report.tables import of_plan
 from modwatch.statistics.audit.sample_design import DesignOptions
 
 

@@ -15,11 +15,11 @@ from small_audits import begin, label_everything
 
 from modwatch.audits import store as audit_store
 from modwatch.audits.review_items import AuditProgress
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.airflow import labels_trigger
 from modwatch.pipeline.airflow.audits import CANCEL, STOP, AuditLabels
-from modwatch.pipeline.audit import open_audit
 from modwatch.review.people import create_moderator
 from pipeline.airflow.answers import TI_ID, answer, context, did, last, wait
 from review.labelling import label_next

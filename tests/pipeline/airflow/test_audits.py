@@ -12,13 +12,12 @@ from airflow.sdk.exceptions import (
 )
 from small_audits import REQUEST, plan_audit, seal
 
-from modwatch.audits.audit import Audit
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.airflow import audits
 from modwatch.pipeline.airflow.audits import CANCEL, STOP, Approval, SignOff
-from modwatch.pipeline.audit import open_audit
 from pipeline.airflow.answers import TI_ID, answer, context, did, last, wait
 
 
@@ -86,7 +85,7 @@ def test_whoever_approves_stands_in_the_evidence(planned: Resources) -> None:
         ({"params_input": None}, "eve", ""),
         ({"params_input": {"note": None}}, "eve", ""),
         ({"params_input": {}}, "eve", ""),
-        ({"responded_by_user": None}, "somebody", "as agreed"),
+        ({"responded_by_user": None}, "unknown", "as agreed"),
         ({"responded_by_user": {"id": "7", "name": None}}, "7", "as agreed"),
         ({"responded_by_user": {"id": 7, "name": ""}}, "7", "as agreed"),
     ],

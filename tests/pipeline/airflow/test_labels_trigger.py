@@ -13,10 +13,9 @@ import pytest
 from receivers import closed_port
 from small_audits import begin, label_everything
 
-from modwatch.audits.audit import Audit
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
-from modwatch.pipeline.audit import open_audit
 
 NEVER = "2126-01-01T00:00:00+00:00"
 ANSWERED_AT = datetime.datetime(2026, 1, 7, 12, tzinfo=datetime.UTC)

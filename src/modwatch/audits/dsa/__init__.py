@@ -7,10 +7,17 @@ provider. Pure functions: no files, clocks or databases.
 """
 
 from modwatch.audits.dsa.findings import RULES, Finding, Severity, exit_status, printed
-from modwatch.audits.dsa.statement import AutomatedMeans, Missing, Qualitative, Rate, ScopeValues
+from modwatch.audits.dsa.statement import (
+    AutomatedMeans,
+    Missing,
+    Qualitative,
+    Rate,
+    ScopeValues,
+    automated_means_csv,
+    qualitative_csv,
+)
 from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import Provider
-from modwatch.audits.dsa.writing import automated_means_csv, qualitative_csv
 from modwatch.common.errors import DsaReportError
 
 __all__ = [

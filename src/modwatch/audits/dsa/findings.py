@@ -54,11 +54,11 @@ _WARNINGS = {
     "applicability-scope": "The first column should match the template for the scope.",
     "indicator-spelling": "Indicators should be spelled as in the template.",
     "scope-spelling": "Scopes should be spelled as in the template, languages in lower case.",
-    "codes-ambiguous": "Language codes are ambiguous beside country codes.",
+    "codes-ambiguous": "Language codes are ambiguous together with country codes.",
     "placeholder": "No placeholders or unfilled rows of the template.",
     "count-decimals": "A count should be written without decimals.",
-    "rate-of-nothing": "With no decisions solely by automated means, the context should say what a "
-    "rate refers to.",
+    "rate-of-nothing": "With no decisions solely by automated means, the context should state "
+    "what a rate refers to.",
     "totals-differ": "Own initiative and notices should add up to the total.",
 }
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
-from modwatch.audits.dsa.statement import AutomatedMeans, Missing, Qualitative, Rate, ScopeValues
+from modwatch.audits.dsa.statement import (
+    AutomatedMeans,
+    Missing,
+    Qualitative,
+    Rate,
+    ScopeValues,
+    interval_text,
+    value_text,
+)
 from modwatch.audits.dsa.vocabulary import (
     LANGUAGES,
     NAM_TOTAL,
@@ -19,7 +27,6 @@ from modwatch.audits.dsa.vocabulary import (
     TOTAL,
     Provider,
 )
-from modwatch.audits.dsa.writing import interval_text, value_text
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS

@@ -42,7 +42,7 @@ from modwatch.audits.dsa.vocabulary import (
 )
 from modwatch.common.errors import DsaReportError
 
-#: Maximum findings; one more says that there are others.
+#: Maximum findings; one more states that there are others.
 MAX_FINDINGS = 1000
 
 _TEXTS = {key(name): name for name in ALL_QUALITATIVE}
@@ -222,8 +222,8 @@ def _rates_of_nothing(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
             and not entry.row.has("Contextual Information")
         ):
             message = (
-                f"'{entry.scope}' has no decisions solely by automated means; say in the context "
-                "what the rate refers to, or leave it blank."
+                f"'{entry.scope}' has no decisions solely by automated means; state in the "
+                "context what the rate refers to, or leave it blank."
             )
             yield entry.row.finding("rate-of-nothing", "Value", message)
 

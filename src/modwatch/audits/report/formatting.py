@@ -142,8 +142,8 @@ def ends_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
     'all labelled, no sampling error'
     """
     if estimate["value"] is None:
-        told = bound_of(estimate)
-        return f"{told}; {lacking(estimate)}" if told else lacking(estimate)
+        bound = bound_of(estimate)
+        return f"{bound}; {lacking(estimate)}" if bound else lacking(estimate)
     if is_exact(estimate):
         return "all labelled, no sampling error"
     return ends(
@@ -199,9 +199,9 @@ def lacking_briefly(estimate: Mapping[str, Any]) -> str:
     >>> lacking_briefly({"labels_needed": 1200, "labels_needed_side": "flagged"})
     'needs about 1,200 labels of flagged comments'
     """
-    needed, told = _needed(estimate), bound_of(estimate)
+    needed, bound = _needed(estimate), bound_of(estimate)
     why = f"needs {needed}" if needed else lacking(estimate)
-    return f"{told}; {why}" if told else why
+    return f"{bound}; {why}" if bound else why
 
 
 def _needed(estimate: Mapping[str, Any]) -> str:

@@ -134,10 +134,10 @@ def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
     question, verb = _QUESTIONS[metric]
     if estimate["value"] is None:
         why = f"{metric.capitalize()} could not be estimated: {formatting.lacking(estimate)}."
-        told = formatting.bound_of(estimate).removesuffix("\u00a0%")
-        if not told:
+        bound = formatting.bound_of(estimate).removesuffix("\u00a0%")
+        if not bound:
             return why
-        return f"{question} {told} {verb} ({formatting.bound_level(plan.rule)}). {why}"
+        return f"{question} {bound} {verb} ({formatting.bound_level(plan.rule)}). {why}"
     if formatting.is_exact(estimate):
         return f"{question} {formatting.hundredths(estimate['value'], 1)} {verb} ({_COMPLETE})."
     value = formatting.hundredths(estimate["value"], 0)
@@ -242,8 +242,8 @@ def _of_annotators(result: Result) -> list[str]:
         "decided by the random number of each comment. Where every comment is labelled, the "
         "interval is that of the annotators' errors alone.",
         "The interval does not cover errors that all annotators make on the same comment, as where "
-        "a guideline is unclear: nobody disagrees there. The table on shared errors shows what "
-        "they would do.",
+        "a guideline is unclear: no one disagrees there. The table on shared errors shows their "
+        "effect.",
     ]
 
 

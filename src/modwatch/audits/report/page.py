@@ -10,7 +10,7 @@ from typing import Any
 from modwatch.audits.descriptions import ONE_PERSON
 from modwatch.audits.evidence import Event, file_digest, sealed_files
 from modwatch.audits.files import PLAN, RESULT
-from modwatch.audits.report import charts, evidence_tables, formatting, narrative, tables
+from modwatch.audits.report import charts, formatting, narrative, tables
 from modwatch.audits.report.metrics import Result
 from modwatch.common.errors import AuditError
 from modwatch.common.html import render_html
@@ -97,9 +97,9 @@ def page_context(
         "cost": tables.of_cost(result),
         "cost_comparison": narrative.cost(result),
         "limits": narrative.limits(plan, result, chain),
-        "plan": evidence_tables.of_plan(plan),
-        "chain": evidence_tables.of_chain(chain),
-        "files": evidence_tables.of_files(chain),
+        "plan": tables.of_plan(plan),
+        "chain": tables.of_chain(chain),
+        "files": tables.of_files(chain),
     }
 
 
@@ -110,7 +110,7 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str
     facts = [
         ("Period", f"{plan.first} to {plan.last}, {formatting.noun(days, 'UTC day')}"),
         ("Service", formatting.name(service)),
-        ("Comments", f"{result['comments']:,}, of which {result['flagged']:,} flagged"),
+        ("Comments", f"{result['comments']:,}, {result['flagged']:,} of them flagged"),
         ("Model version", formatting.name(result["model_version"])),
         ("Threshold", formatting.decision(result["threshold"])),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),

@@ -1,7 +1,6 @@
-"""What Modwatch writes to MLflow: a run per day and per audit, and a timeline over the days.
+"""What Modwatch writes to MLflow: a run per day, and a timeline over the days.
 
-The entry points are `publish_day` and `publish_audit` of `runs`, and `publish_timeline` of
-`timeline`.
+The entry points are `publish_day` of `runs` and `publish_timeline` of `timeline`.
 Importing this package, or any module of it except `figures`, imports neither mlflow nor matplotlib:
 both take seconds, and a DAG file must be parsed in less.
 """

@@ -1,12 +1,6 @@
 """The form of the DAG `audit_recall`: fields, help texts and limits."""
 
-import datetime
-from collections.abc import Mapping
-from typing import Any
-
 from airflow.sdk import Param
-
-_ONE_DAY = datetime.timedelta(days=1)
 
 # Airflow shows fields without a section first; the others are collapsed.
 _DESIGN, _PEOPLE = "Design", "People"
@@ -39,7 +33,7 @@ FORM: dict[str, Param] = {
         type="boolean",
         title="Allow missing days",
         description="Plan the audit although days of the period have no scores. The approval page "
-        "and the report name these days. Without it such a period is refused.",
+        "and the report name these days. Otherwise such a period is rejected.",
     ),
     "service": Param(
         None,
@@ -147,8 +141,8 @@ FORM: dict[str, Param] = {
         minimum=0,
         maximum=1,
         title="Share of confirmations",
-        description="Expected second and third labels over first ones. Blind second labels tell "
-        "how often annotators err, which the intervals then allow for. 0: labels count as true.",
+        description="Expected second and third labels over first ones. Blind second labels measure "
+        "the annotator error rate, which the intervals then include. 0: labels count as true.",
         section=_PEOPLE,
     ),
     "deadline_days": Param(
@@ -165,9 +159,9 @@ FORM: dict[str, Param] = {
         True,
         type="boolean",
         title="Four eyes",
-        description="Whoever triggers the audit cannot approve the plan, and neither can sign the "
-        "result. Without it one person may do all of it, and the report says so. Whoever labels "
-        "can never approve or sign.",
+        description="The person who triggers the audit cannot approve the plan, and neither can "
+        "sign the result. If off, one person can do everything, and the report says so. People who "
+        "label can never approve or sign.",
         section=_PEOPLE,
     ),
     "remind_days": Param(
@@ -180,42 +174,3 @@ FORM: dict[str, Param] = {
         section=_PEOPLE,
     ),
 }
-
-
-def filled_in(
-    form: Mapping[str, Any], *, covers: datetime.datetime | None, run: str, asked: datetime.datetime
-) -> dict[str, Any]:
-    """Return the form with the default period and name where they are empty.
-
-    `covers` is a moment of the month that a scheduled run covers; a run by hand covers the month
-    before `asked`. The name is the same whenever the run asks again.
-
-    >>> asked = datetime.datetime(2026, 11, 1, 7, tzinfo=datetime.UTC)
-    >>> october = datetime.datetime(2026, 10, 1, 7, tzinfo=datetime.UTC)
-    >>> filled_in({"labels": 500}, covers=october, run="scheduled__x", asked=asked)
-    {'labels': 500, 'first': '2026-10-01', 'last': '2026-10-31', 'audit': '2026-10-01_2026-10-31', \
-'origin': 'scheduled__x'}
-    >>> filled_in({"first": "2026-10-05", "last": "2026-10-06"}, covers=None, run="manual__x",
-    ...           asked=asked)["audit"]
-    '2026-10-05_2026-10-06_20261101t070000'
-    """
-    given = {name: value for name, value in form.items() if value not in (None, "")}
-    scheduled = covers is not None and run.startswith("scheduled")
-    # A run by hand: Airflow would have it cover the last interval that its schedule has ended.
-    day = covers.date() if covers and scheduled else asked.date().replace(day=1) - _ONE_DAY
-    if "first" not in given and "last" not in given:
-        first, last = month_of(day)
-        given |= {"first": first.isoformat(), "last": last.isoformat()}
-    name = f"{given.get('first')}_{given.get('last')}"
-    by_hand = f"_{asked:%Y%m%dt%H%M%S}"
-    return {**given, "audit": given.get("audit", name + by_hand * (not scheduled)), "origin": run}
-
-
-def month_of(day: datetime.date) -> tuple[datetime.date, datetime.date]:
-    """Return the first and the last day of the month in which `day` lies.
-
-    >>> month_of(datetime.date(2026, 2, 14))
-    (datetime.date(2026, 2, 1), datetime.date(2026, 2, 28))
-    """
-    first = day.replace(day=1)
-    return first, (first + 31 * _ONE_DAY).replace(day=1) - _ONE_DAY

@@ -14,13 +14,11 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from modwatch.common.errors import AuditCancelledError
-from modwatch.pipeline.airflow.audit_form import filled_in
 from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
 from modwatch.pipeline.airflow.questions import Question, respondent
 
 if TYPE_CHECKING:
-    from modwatch.audits.audit import Audit
-    from modwatch.audits.labelling import Labelling
+    from modwatch.audits.workflow import Audit, Labelling
     from modwatch.installation.resources import Resources
 
 CANCEL, STOP = "Cancel the audit", "Stop labelling and use the labels so far"
@@ -44,7 +42,7 @@ def _resources() -> Iterator["Resources"]:
 
 @contextmanager
 def _opened(name: str) -> Iterator["Audit"]:
-    from modwatch.pipeline.audit import open_audit
+    from modwatch.audits.workflow import open_audit
 
     with _resources() as resources:
         yield open_audit(resources, name)
@@ -53,6 +51,7 @@ def _opened(name: str) -> Iterator["Audit"]:
 @task
 def plan(params: Any = None, dag_run: Any = None, data_interval_start: Any = None) -> str:
     """Seal the plan that the form of the run asks for; return the name of the audit."""
+    from modwatch.audits.request import filled_in
     from modwatch.pipeline import audit
 
     form = filled_in(
@@ -97,7 +96,7 @@ def track(audit: str) -> str:
 class _Question(Question):
     """A question about an audit.
 
-    The name of the audit is appended to the subject, which tells questions of several audits apart.
+    The name of the audit is appended to the subject, to distinguish questions of several audits.
     """
 
     template_fields: ClassVar = ("subject", "body", "audit")
@@ -108,7 +107,7 @@ class _Question(Question):
 
 
 class _Decision(_Question):
-    """Asks somebody to take a step of an audit, or to cancel the audit."""
+    """Asks a person to take a step of an audit, or to cancel the audit."""
 
     #: The step in the evidence, the question, and the label of the button.
     action: ClassVar[str]
@@ -168,7 +167,7 @@ class SignOff(_Decision):
 class AuditLabels(_Question):
     """Waits until a stage is labelled, and seals its labels.
 
-    Meanwhile somebody may stop the labelling or cancel the audit, and reminders are sent. At the
+    Meanwhile people can stop the labelling or cancel the audit, and reminders are sent. At the
     deadline of the plan the labels so far are sealed. The log shows the progress.
     """
 
@@ -210,14 +209,15 @@ class AuditLabels(_Question):
         )
 
     def _continue(self, context: Any, *, remind: bool) -> Any:
-        from modwatch.pipeline import audit as steps
+        from modwatch.audits.workflow import open_audit
+        from modwatch.pipeline.audit import remind as send_reminder
 
         with _resources() as resources:
-            audit = steps.open_audit(resources, self.audit)
+            audit = open_audit(resources, self.audit)
             labelling = audit.labelling(self.stage)
             if remind and labelling is not None:
                 number = self._reminders(context, labelling)
-                steps.remind(resources, self.audit, self.stage, number)
+                send_reminder(resources, self.audit, self.stage, number)
             return self._seal_or_wait(context, audit)
 
     def _seal_or_wait(self, context: Any, audit: "Audit") -> Any:

@@ -69,8 +69,8 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
         }
 
     def _look(self) -> dict[str, Any]:
+        from modwatch.audits.workflow import open_audit  # the triggerer loads this when it waits
         from modwatch.installation.resources import open_resources
-        from modwatch.pipeline.audit import open_audit  # the triggerer loads this when it waits
 
         try:
             with open_resources() as resources:

@@ -9,7 +9,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 
-#: Longer than anybody waits for an answer.
+#: Longer than any answer takes.
 _RESPONSE_TIMEOUT = datetime.timedelta(days=365)
 
 
@@ -44,4 +44,4 @@ def respondent(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return who answered (`actor`), and their `note`."""
     user = answer.get("responded_by_user") or {}
     note = (answer.get("params_input") or {}).get("note") or ""
-    return {"actor": str(user.get("name") or user.get("id") or "somebody"), "note": str(note)}
+    return {"actor": str(user.get("name") or user.get("id") or "unknown"), "note": str(note)}

@@ -2,7 +2,7 @@
 
 Each comment has a key, a keyed hash of the plan and its id; the comments with the smallest keys of
 every stratum are drawn. The order of the stream does not matter, a second stage continues where the
-first ended, and anybody with the plan and the scores draws the same comments.
+first ended, and anyone with plan, seed and scores draws the same comments.
 """
 
 import hashlib
@@ -254,7 +254,7 @@ class _StreamCounts:
         self._plan = plan
         self._days = Counter[tuple[date, bool]]()
         self._strata = np.zeros(len(plan.strata), dtype=np.int64)
-        #: Digests of the comments of each day, where no threshold tells whether decisions changed.
+        #: Digests of the comments of each day, where no threshold shows whether decisions changed.
         self._rows: dict[date, list[NDArray[np.bytes_]]] | None = (
             {} if plan.threshold is None else None
         )

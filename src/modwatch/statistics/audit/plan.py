@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from modwatch.common.errors import AuditError, DesignError
 from modwatch.statistics.audit.allocation import MINIMUM
-from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
 from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
 from modwatch.statistics.audit.share_interval import IntervalOptions
@@ -204,18 +204,6 @@ def planned_strata(made: Design) -> tuple[PlannedStratum, ...]:
     """Return the strata of a design in the form of a plan."""
     sides = zip(SIDES, (made.flagged, made.unflagged), strict=True)
     return tuple(stratum for name, side in sides if side for stratum in _planned(name, side))
-
-
-def planned_confirmations(made: Design, share: float) -> dict[str, ConfirmationRule]:
-    """Return which first labels are confirmed, for an expected budget of `share` × labels."""
-    sides = {
-        name: side for name, side in zip(SIDES, (made.flagged, made.unflagged), strict=True) if side
-    }
-    return planned_rules(
-        {name: side.labels.tolist() for name, side in sides.items()},
-        {name: side.score.tolist() for name, side in sides.items()},
-        share,
-    )
 
 
 def planned_calibrations(made: Design) -> dict[str, Calibration]:

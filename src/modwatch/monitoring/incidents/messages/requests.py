@@ -1,27 +1,8 @@
-"""The alerts that ask somebody to act: on an audit, a model, or an escalated comment."""
+"""The alerts that ask people to act: on a model, or an escalated comment."""
 
 import datetime
-from collections.abc import Mapping
 
 from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
-
-
-def approval_alert(audit: str, action: str, page: str) -> Alert:
-    """Return the alert for an audit that waits for an action: `approved` or `signed_off`.
-
-    `page` is the Airflow page on which to answer.
-
-    >>> approval_alert("2026-01", "signed_off", "http://airflow").title
-    '[info] Audit 2026-01 is waiting for sign-off'
-    """
-    need = {"approved": "approval", "signed_off": "sign-off"}[action]
-    return Alert(
-        key=header_safe(f"audit/{audit}/{action}"),
-        title=f"[info] Audit {audit} is waiting for {need}",
-        text=f"The audit is paused until somebody gives {need} or cancels it.",
-        facts={"event": "question", "severity": "info", "audit": audit, "action": action},
-        links={"answer": page},
-    )
 
 
 def promotion_alert(model: str, version: str, page: str) -> Alert:
@@ -72,28 +53,4 @@ def severe_escalation_alert(
             "due": due.isoformat(),
         },
         links={"resolve": page},
-    )
-
-
-def reminder_alert(
-    *,
-    audit: str,
-    key: str,
-    decided: int,
-    items: int,
-    escalated: int,
-    deadline: datetime.datetime,
-    links: Mapping[str, str],
-) -> Alert:
-    """Return the reminder that labels of an audit are missing."""
-    facts = {"event": "reminder", "severity": "info", "audit": audit, "decided": decided}
-    until = f"{deadline:%Y-%m-%d %H:%M} UTC"
-    lead = f" {escalated:,} are escalated to a lead." if escalated else ""
-    return Alert(
-        key=header_safe(key),
-        title=f"[info] Audit {audit}: {items - decided:,} labels missing, deadline {until}",
-        text=f"{decided:,} of {items:,} comments of audit {audit} are labelled.{lead} Comments "
-        f"without a label at {until} are excluded, which widens the confidence intervals.",
-        facts={**facts, "items": items, "escalated": escalated, "deadline": deadline.isoformat()},
-        links=links,
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from modwatch.audits.tracking import audit_metrics, publish_audit
 from modwatch.common.errors import TrackingError
 from modwatch.common.mlflow_client import connect, experiment_id, runs_tagged
-from modwatch.monitoring.publishing.runs import audit_metrics, publish_audit
 
 FILES = {"report.html": b"<p>Recall \xe2\x80\x93 of a month</p>", "plan.json": b"{}"}
 DESCRIPTION = "490 of 500 drawn comments are labelled."

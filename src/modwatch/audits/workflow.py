@@ -6,11 +6,12 @@ later steps: what is sealed stays as it is, and the answer is the same.
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Engine
@@ -22,7 +23,6 @@ from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
 from modwatch.audits.identities import MACHINE, conflict
-from modwatch.audits.labelling import Labelling, refuse_incomplete, refuse_labels_of_approver
 from modwatch.audits.levels import Level
 from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.request import AuditRequest
@@ -38,7 +38,6 @@ from modwatch.audits.seeds import PUBLIC_VALUE, made_seed, seed_of
 from modwatch.audits.store import AuditStore
 from modwatch.audits.verify import planned_sizes, read_evidence, recomputed, verify
 from modwatch.audits.witnesses import WITNESSED, Witnesses
-from modwatch.common.days import between
 from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
 from modwatch.common.installed import version
 from modwatch.common.ledger.signatures import folded
@@ -52,6 +51,72 @@ from modwatch.statistics.audit.sample_design import design
 
 _log = logging.getLogger(__name__)
 
+#: Fact of the plan: digest of the request.
+REQUEST = "request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """The progress of the labels of a stage."""
+
+    progress: AuditProgress
+    #: Labels are not waited for any longer, UTC.
+    deadline: datetime
+    #: When the stage was drawn, UTC.
+    since: datetime
+
+    @property
+    def over(self) -> bool:
+        """Whether all items are decided or the deadline has passed."""
+        complete = bool(self.progress.items) and not self.progress.left
+        return complete or datetime.now(UTC) >= self.deadline
+
+    @property
+    def text(self) -> str:
+        """The progress in a sentence."""
+        progress = self.progress
+        lead = f", {progress.escalated:,} are escalated to a lead" if progress.escalated else ""
+        return (
+            f"{progress.decided:,} of {progress.items:,} comments are decided{lead}; the deadline "
+            f"is {self.deadline:%Y-%m-%d %H:%M} UTC."
+        )
+
+
+class AuditResources(Protocol):
+    """What an audit needs of an installation."""
+
+    @property
+    def audit_store(self) -> AuditStore:
+        """The evidence."""
+
+    @property
+    def lake(self) -> Lake:
+        """Comments and scores."""
+
+    @property
+    def database(self) -> Engine:
+        """Queue and decision log."""
+
+    @property
+    def lanes(self) -> Lanes:
+        """How the queue serves each reason."""
+
+    @property
+    def witnesses(self) -> Witnesses:
+        """Signers, and the authority for timestamps."""
+
+
+def open_audit(resources: AuditResources, name: str) -> "Audit":
+    """Return the audit `name`, whether or not it is planned yet."""
+    return Audit(
+        name=name,
+        store=resources.audit_store,
+        lake=resources.lake,
+        database=resources.database,
+        lanes=resources.lanes,
+        witnesses=resources.witnesses,
+    )
+
 
 @dataclass(kw_only=True)
 class Audit:
@@ -63,7 +128,7 @@ class Audit:
     database: Engine
     #: How the queue serves each reason.
     lanes: Lanes
-    #: Who may witness its steps, beside its own files, register and database.
+    #: Who may witness its steps, in addition to its own files, register and database.
     witnesses: Witnesses = field(default_factory=Witnesses)
 
     @cached_property
@@ -112,13 +177,13 @@ class Audit:
             DesignError: fewer labels than the strata need.
         """
         if chain := self.store.chain(self.name):
-            if request.origin != chain[0].note or not request.fits(self.plan):
+            if chain[0].facts.get(REQUEST) != request.digest:
                 raise AuditError(
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )
             self._enter(chain)  # the process may have been killed before
             return self.plan
-        days, flagged, unflagged = sources.survey(self.lake, between(request.first, request.last))
+        days, flagged, unflagged = sources.survey(self.lake, request.days)
         if not flagged.comments + unflagged.comments:
             raise AuditError(f"there is no comment from {request.first} to {request.last}")
         known = sources.known_labels(self.lake, days)
@@ -131,7 +196,8 @@ class Audit:
                 "(allow_missing_days, --allow-missing-days), which the report then names"
             )
         content = {files.PLAN: plan.to_json().encode()}
-        self._record("planned", actor=actor, content=content, note=request.origin)
+        facts = {REQUEST: request.digest}
+        self._record("planned", actor=actor, content=content, note=request.origin, facts=facts)
         return plan
 
     def approve(self, *, actor: str, note: str = "") -> None:
@@ -184,7 +250,7 @@ class Audit:
         )
         items = sources.queue_items(self.lake, self.plan, drawn.comments, sizes)
         enqueue_audit(self.database, self.name, items, self.lanes, barred=self._may_not_label)
-        if self.chain[-1].action == "cancelled":  # meanwhile, by somebody else
+        if self.chain[-1].action == "cancelled":  # meanwhile, by another person
             withdraw_audit(self.database, self.name)
         return len(drawn.comments)
 
@@ -217,12 +283,12 @@ class Audit:
     ) -> int:
         """Seal the labels of a stage, by default the last drawn; return how many comments have one.
 
-        `stop` withdraws the items that nobody has labelled yet, and a second stage unless it is
+        `stop` withdraws the items without a label, and a second stage unless it is
         drawn already. Decide on it without looking at the labels: otherwise the estimate is biased.
 
         Raises:
             AuditError: items are undecided and the labelling is not stopped or the note names no
-                reason, a label is by somebody who decided the comment as a
+                reason, a label is by someone who decided the comment as a
                 moderator, or labels of an earlier stage were changed after they were sealed. Those
                 cannot be sealed again: cancel the audit and plan another.
         """
@@ -364,12 +430,12 @@ class Audit:
         sources.raise_on_changed_labels(self.database, self.name, folder)
         drawn = files.read_sample(folder[files.sample_file(stage)])
         progress = self.progress()
-        refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
+        _refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
-            refuse_labels_of_approver(self.plan, self.chain, labels)
+            _refuse_labels_of_approver(self.plan, self.chain, labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
             outcomes = sources.outcomes(self.database, self.name, drawn, labels)
             for problem in outcome_problems(outcomes, drawn, labels, stopped=stop):
@@ -391,7 +457,7 @@ class Audit:
             raise AuditError(f"audit {self.name!r}: {why}")
 
     def _may_not_label(self, pseudonym: str) -> bool:
-        """Return whether somebody approved the plan, and so may not label."""
+        """Return whether a person approved the plan, and so may not label."""
         approved = evidence.first_of(self.chain, "approved")
         return approved is not None and folded(pseudonym) == folded(approved.actor)
 
@@ -444,3 +510,37 @@ class Audit:
 
 def _stages(chain: list[Event], action: str) -> list[Event]:
     return [event for event in chain if event.action == action]
+
+
+def _refuse_incomplete(
+    audit: str, progress: AuditProgress, drawn: int, *, stop: bool, note: str
+) -> None:
+    """Raise AuditError unless all items are queued, and decided or left out for a reason."""
+    if progress.items < drawn:
+        raise AuditError(
+            f"audit {audit!r}: {drawn} comments are drawn and {progress.items} of them queued; "
+            "draw the stage again to queue the rest"
+        )
+    if progress.left and not stop:
+        raise AuditError(
+            f"audit {audit!r}: {progress.open}; wait for them, or stop the labelling with a reason"
+        )
+    if progress.left and not note.strip():
+        raise AuditError(
+            f"audit {audit!r}: {progress.open}; name the reason why the labelling stops without "
+            "them, which the report states"
+        )
+
+
+def _refuse_labels_of_approver(
+    plan: AuditPlan, chain: Sequence[Event], labels: Collection[AuditLabel]
+) -> None:
+    """Raise AuditError when who approved the plan has labelled."""
+    approved = evidence.first_of(chain, "approved")
+    labellers = {one.labeller for one in labels}
+    if approved is not None:
+        why = conflict(chain, "approved", approved.actor, four_eyes=False, labellers=labellers)
+        if why:
+            raise AuditError(
+                f"audit {plan.audit!r}: {why}; have the labels undone, or cancel the audit"
+            )
