@@ -29,11 +29,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from demo_coverage import ScoredDay, Team, people, scored
-from modwatch.demo.audit import LABELS
 
 from modwatch.audits.request import AuditRequest
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
+from modwatch.demo.run import AUDIT_LABELS
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.estimates import Estimate
@@ -87,7 +87,7 @@ def planned(data: DemoData, days: Sequence[ScoredDay], threshold: float, seed: i
     """Return the plan of the demo's audit."""
     prob = np.concatenate([day.prob for day in days])
     request = AuditRequest(
-        audit="demo", first=data.first_day, last=data.last_day, labels=LABELS, four_eyes=False
+        audit="demo", first=data.first_day, last=data.last_day, labels=AUDIT_LABELS, four_eyes=False
     )
     made = design(
         ScoreCounts.of(prob[prob > threshold]),

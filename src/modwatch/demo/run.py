@@ -44,7 +44,7 @@ _USUAL_REPORT = 5
 #: Seconds of a day until it was measured, on two cores.
 _USUAL_DAY = {"score_comments": 15.0, "monitor_collaboration": 10.0}
 #: Labels of the audit, without confirmations.
-_AUDIT_LABELS = 600
+AUDIT_LABELS = 600
 #: Timeout of a step of the audit, and what the whole audit usually takes on two cores, in seconds.
 _AUDIT_STEP_SECONDS, _USUAL_AUDIT = 180, 40
 
@@ -278,7 +278,7 @@ def _audited(demo: Demo, client: AirflowClient) -> str:
         "audit": AUDIT,
         "first": data.first_day.isoformat(),
         "last": data.last_day.isoformat(),
-        "labels": _AUDIT_LABELS,
+        "labels": AUDIT_LABELS,
         "service": f"Modwatch demo ({data.name})",
         "four_eyes": False,  # the demo has one user of Airflow
     }
