@@ -36,7 +36,7 @@ from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MO
 from modwatch.demo.run import AUDIT_LABELS
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
-from modwatch.statistics.audit.estimates import Estimate
+from modwatch.statistics.audit.estimates import AuditEstimate
 from modwatch.statistics.audit.imputation import ImputedEstimator, label_errors
 from modwatch.statistics.audit.labels import AuditLabel, in_order
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
@@ -180,7 +180,7 @@ def audit(
     return [row(seed, *both, wanted[both[0].metric], len(labels)) for both in estimates(evidence)]
 
 
-def estimates(evidence: Evidence) -> Iterator[tuple[Estimate, Estimate]]:
+def estimates(evidence: Evidence) -> Iterator[tuple[AuditEstimate, AuditEstimate]]:
     """Yield the figures of the result, as `audit.results.computed`, and those of first labels."""
     plan, drawn = evidence.plan, evidence.samples[-1]
     sizes = {number: each.population for number, each in enumerate(plan.strata)}
@@ -195,7 +195,7 @@ def estimates(evidence: Evidence) -> Iterator[tuple[Estimate, Estimate]]:
 
 
 def row(
-    seed: int, made: Estimate, first: Estimate, truth: float, decisions: int
+    seed: int, made: AuditEstimate, first: AuditEstimate, truth: float, decisions: int
 ) -> dict[str, object]:
     """Return one figure beside its truth; an end that is not printed cannot be wrong."""
     (low, high), (first_low, first_high) = (

@@ -36,6 +36,9 @@ MINIMUM_CONFIRMED = 30
 #: Largest plausible false-positive and false-negative rate of one label.
 RATE_BOUNDS = (0.25, 0.6)
 
+#: Share of the errors that is assumed to be shared by all annotators, without evidence of it.
+SHARED = 0.5
+
 #: Draws of the error rates.
 DRAWS = 1000
 

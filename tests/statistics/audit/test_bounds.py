@@ -14,7 +14,7 @@ from simulated_audits import draw_positives, simulate
 
 from modwatch.audits.verify import read_evidence
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator, Estimate
+from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.labels import AuditLabel, unlabelled
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.results import computed
@@ -71,7 +71,7 @@ def one_of(side: WeightedCounts, row: int) -> WeightedCounts:
     return dataclasses.replace(side, positives=side.positives[row])
 
 
-def holds(estimate: Estimate, truth: float) -> bool:
+def holds(estimate: AuditEstimate, truth: float) -> bool:
     """Return whether what is reported holds: nothing reported claims nothing."""
     low = 0.0 if estimate.low is None else estimate.low
     high = 1.0 if estimate.high is None else estimate.high

@@ -137,7 +137,7 @@ def test_figures_are_those_of_the_formulas_on_a_sample():
     recall = made.estimate("recall")
     assert recall.value != pytest.approx(tp / (tp + fn), abs=1e-4)
     assert recall.value == pytest.approx(tp / (tp + fn), abs=recall.error / 2)
-    assert (recall.labels, recall.positives) == (360, 55)
+    assert (recall.n, recall.positives) == (360, 55)
 
 
 def test_standard_errors_are_those_of_repeated_audits():

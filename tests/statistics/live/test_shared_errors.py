@@ -9,12 +9,11 @@ from modwatch.statistics.live.labelled_day import Confirmations, fully_labelled
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.shared_errors import (
     COLUMNS,
-    SHARED,
     SharedErrors,
     label_error_table,
     shared_errors,
 )
-from modwatch.statistics.true_labels import GivenLabels, KnownAnswers, true_labels
+from modwatch.statistics.true_labels import SHARED, GivenLabels, KnownAnswers, true_labels
 
 DEPLOYED = {"review_fraction": 0.1, "strategy": "uncertainty"}
 

@@ -27,8 +27,9 @@ Topics:
   parts: `Strata` by `stratify`; `equal`, `proportional`, `neyman`, `pilot` and `optimal`
   allocation; `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
 - Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
-- Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator`, `Estimate`;
-  `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator errors.
+- Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
+  `AuditEstimate`; `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator
+  errors.
 - Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`,
   `compute_result`. `modwatch.audits` keeps and verifies their evidence, and writes their reports.
 """
@@ -36,7 +37,7 @@ Topics:
 from modwatch.statistics.audit.allocation import equal, neyman, optimal, pilot, proportional
 from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.statistics.audit.draw import draw as draw_sample
-from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
+from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
@@ -67,11 +68,46 @@ from modwatch.statistics.sample_size import (
 )
 
 __all__ = [
-    "METRICS", "AuditEstimator", "AuditLabel", "AuditPlan", "Calibration", "Corrected", "Design",
-    "DesignOptions", "Drawn", "DrawnComment", "Estimate", "Evidence", "IntervalOptions",
-    "KnownLabels", "PlannedStratum", "PopulationDay", "ScoreCounts", "Scored", "SideDesign",
-    "Strata", "StratumCounts", "WeightedCounts", "calibrated", "combine", "compute_result",
-    "corrected", "design_audit", "draw_sample", "equal", "final_labels", "interval", "neyman",
-    "optimal", "optimal_shares", "pilot", "planned_strata", "prior_shift", "proportional",
-    "required_labels", "required_labels_stratified", "rogan_gladen", "stratify",
+    "METRICS",
+    "AuditEstimate",
+    "AuditEstimator",
+    "AuditLabel",
+    "AuditPlan",
+    "Calibration",
+    "Corrected",
+    "Design",
+    "DesignOptions",
+    "Drawn",
+    "DrawnComment",
+    "Evidence",
+    "IntervalOptions",
+    "KnownLabels",
+    "PlannedStratum",
+    "PopulationDay",
+    "ScoreCounts",
+    "Scored",
+    "SideDesign",
+    "Strata",
+    "StratumCounts",
+    "WeightedCounts",
+    "calibrated",
+    "combine",
+    "compute_result",
+    "corrected",
+    "design_audit",
+    "draw_sample",
+    "equal",
+    "final_labels",
+    "interval",
+    "neyman",
+    "optimal",
+    "optimal_shares",
+    "pilot",
+    "planned_strata",
+    "prior_shift",
+    "proportional",
+    "required_labels",
+    "required_labels_stratified",
+    "rogan_gladen",
+    "stratify",
 ]  # fmt: skip

@@ -12,9 +12,9 @@ towards it (worst-case bounds, Manski 1989), and allows for sampling on top.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.metric_intervals import METHODS, METRICS, SIDES_OF
 from modwatch.statistics.audit.share_interval import IntervalEstimate, IntervalOptions, SideShare
 from modwatch.statistics.audit.stratified import WeightedCounts
+from modwatch.statistics.estimate import Estimate
 
 #: Metrics with an upper bound where there are too few positives for a value: few are good news.
 BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
@@ -38,22 +39,16 @@ _ENOUGH_LABELS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A metric of an audit; value and error are None when there are too few labels.
+class AuditEstimate(Estimate):
+    """A metric of an audit; `n` counts the labels.
 
-    Then one of `low` and `high` is the bound named by `bound`, or both are None.
+    Without a value, one of `low` and `high` is the bound named by `bound`, or both are None.
     """
 
     metric: str
-    labels: int
     #: Positives among the labels.
     positives: int
-    #: ok | insufficient
-    status: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    #: Standard error of the value, to first order.
+    #: Standard error of the value, to first order; None without a value.
     error: float | None = None
     #: lower | upper: it is at least `low`, or at most `high`; None with a value, or without either.
     bound: str | None = None
@@ -62,11 +57,16 @@ class Estimate:
     #: The ends if the comments without a final label were like the others; None without any.
     low_if_random: float | None = None
     high_if_random: float | None = None
-    reason: str = ""
     #: About how many labels of the side that lacks them would suffice.
     labels_needed: int | None = None
     #: That side: flagged | unflagged; None when `labels_needed` is.
     labels_needed_side: str | None = None
+
+    def figure(self) -> dict[str, Any]:
+        """Return the fields as results have them: `labels` in place of `n`."""
+        fields = asdict(self)
+        fields["labels"] = fields.pop("n")
+        return fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +95,12 @@ class AuditEstimator:
     #: By side: the counts if all its drawn comments without a final label were negative, and if all
     #: were positive. A side without such comments is absent.
     extremes: Mapping[str, tuple[WeightedCounts, WeightedCounts]] = field(default_factory=dict)
-    #: Whether intervals of metrics of both sides allow for counts being whole; False for results of
-    #: the first format.
-    whole: bool = True
     #: With so many repetitions or fewer, the interval of each is computed. With more, those of this
     #: many, spread over the range of the estimates; the others' distances from the estimate lie
     #: between. None: all are computed.
     most_intervals: int | None = None
 
-    def estimate(self, metric: str) -> Estimate:
+    def estimate(self, metric: str) -> AuditEstimate:
         """Return one of `METRICS`, its bound, or the reason there is none.
 
         MetricInputError for another metric.
@@ -117,7 +114,7 @@ class AuditEstimator:
             estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
 
-    def counted(self, metric: str) -> Estimate:
+    def counted(self, metric: str) -> AuditEstimate:
         """Return what `estimate` does, without value, interval or bound: they are expensive.
 
         MetricInputError for a metric that is none of `METRICS`.
@@ -125,9 +122,12 @@ class AuditEstimator:
         _validate(metric)
         sides = [self._labelled(name) for name in SIDES_OF[metric]]
         reason, needed, needed_side = _insufficient(metric, sides)
-        return Estimate(
+        return AuditEstimate(
             metric=metric,
-            labels=sum(side.labels for side in sides),
+            value=None,
+            low=None,
+            high=None,
+            n=sum(side.labels for side in sides),
             positives=sum(side.positives for side in sides),
             status="insufficient" if reason else "ok",
             reason=reason,
@@ -136,7 +136,7 @@ class AuditEstimator:
             all_labelled=all(side.labels == side.comments for side in sides),
         )
 
-    def estimates(self, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+    def estimates(self, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
         """Return several of `METRICS`, by default all."""
         return [self.estimate(metric) for metric in metrics]
 
@@ -180,7 +180,7 @@ class AuditEstimator:
     def _counts(self, name: str) -> WeightedCounts | None:
         return self.flagged if name == "flagged" else self.unflagged
 
-    def _bounded(self, estimate: Estimate) -> Estimate:
+    def _bounded(self, estimate: AuditEstimate) -> AuditEstimate:
         """Return an estimate with its bound, where the labels give one."""
         upper = estimate.metric in BOUNDED_ABOVE
         if not self.options.tails[int(upper)]:
@@ -229,13 +229,11 @@ class AuditEstimator:
         if missing is not None:
             counts = self.extremes[name][missing]
         if name == "flagged":
-            flagged = SideShare.of(counts, self.comments[0], options, most=self.most_intervals)
-            return replace(flagged, whole=self.whole)
+            return SideShare.of(counts, self.comments[0], options, most=self.most_intervals)
         # As many as possible: more positives elsewhere allow for more hidden ones here.
         flagged = self._share("flagged", mirrored=False, missing=1)
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
-        side = SideShare.of(counts, self.comments[1], options, found, self.most_intervals)
-        return replace(side, whole=self.whole)
+        return SideShare.of(counts, self.comments[1], options, found, self.most_intervals)
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:

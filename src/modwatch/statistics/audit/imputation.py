@@ -18,7 +18,7 @@ from scipy import special
 from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.audit.draw import DrawnComment
-from modwatch.statistics.audit.estimates import BOUNDED_ABOVE, AuditEstimator, Estimate
+from modwatch.statistics.audit.estimates import BOUNDED_ABOVE, AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.statistics.audit.metric_intervals import SIDES_OF
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
@@ -34,9 +34,6 @@ from modwatch.statistics.true_labels import (
 
 #: Draws of the true labels.
 DRAWS = 60
-
-#: Share of the errors that is supposed to be shared by everybody in the sensitivity band.
-SHARED = 0.5
 
 #: Draws whose interval is computed; those of the others lie between.
 _INTERVALS = 12
@@ -167,7 +164,7 @@ class ImputedEstimator:
         draws = replace(draws, options=both, most_intervals=_INTERVALS)
         return cls(draws=draws, options=options)
 
-    def estimate(self, metric: str) -> Estimate:
+    def estimate(self, metric: str) -> AuditEstimate:
         """Return one of `estimates.METRICS`, its bound, or the reason why there is none.
 
         `positives` are those expected among the labelled comments, to the nearest whole number.
@@ -198,7 +195,7 @@ class ImputedEstimator:
             self.draws, flagged=flagged, unflagged=unflagged, extremes={}, options=self.options
         )
 
-    def _bounded(self, made: Estimate) -> Estimate:
+    def _bounded(self, made: AuditEstimate) -> AuditEstimate:
         """Return an estimate without a value with its bound, where the labels give one."""
         upper = made.metric in BOUNDED_ABOVE
         if not self.options.tails[int(upper)]:

@@ -9,7 +9,7 @@ import numpy as np
 from modwatch.statistics.agreement import cohen_kappa, observed_agreement
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
-from modwatch.statistics.audit.estimates import Estimate
+from modwatch.statistics.audit.estimates import AuditEstimate
 from modwatch.statistics.audit.imputation import LabelErrors
 from modwatch.statistics.audit.labels import AuditLabel, blind_labels, in_order, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
@@ -91,7 +91,7 @@ def _confirmed(
     return first, second, probability
 
 
-def sensitivity(estimates: Mapping[str, Estimate], plan: AuditPlan) -> list[Section]:
+def sensitivity(estimates: Mapping[str, AuditEstimate], plan: AuditPlan) -> list[Section]:
     """Return the metrics corrected for assumed annotator error rates."""
     precision = estimates["precision"].value
     missed = estimates["prevalence_unflagged"].value

@@ -98,8 +98,7 @@ def _sum(
     below, above = zip(*distances, strict=True)
     variance = sum(side.comments**2 * side.variance for side in sides)
     low, high = total * value - np.hypot(*below), total * value + np.hypot(*above)
-    if sides[0].whole:
-        low, high = np.floor(low + _ROUNDING), np.ceil(high - _ROUNDING)
+    low, high = np.floor(low + _ROUNDING), np.ceil(high - _ROUNDING)
     return IntervalEstimate(
         value=value,
         low=np.clip(low / total, 0, 1),
@@ -118,11 +117,10 @@ def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[
         side.comments * np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
     )
     few, many = _moved(tp, fixed + fn, fewer=True), _moved(tp, fixed + fn, fewer=False)
-    least_step = _FEW if flagged.whole else 0.0
-    low = np.maximum(np.minimum(few[0], tp[0] - least_step), tp[1])
-    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + least_step), fn[2])
-    high = np.minimum(np.maximum(many[0], tp[0] + least_step), tp[2])
-    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - least_step), fn[1])
+    low = np.maximum(np.minimum(few[0], tp[0] - _FEW), tp[1])
+    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + _FEW), fn[2])
+    high = np.minimum(np.maximum(many[0], tp[0] + _FEW), tp[2])
+    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - _FEW), fn[1])
     return (
         np.where(tp[1] > 0, _quotient(low, fixed + low + most), 0.0),
         np.where(tp[2] > 0, _quotient(high, fixed + high + least), 0.0),

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
-from modwatch.statistics.audit.estimates import AuditEstimator, Estimate
+from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.imputation import (
-    SHARED,
     ImputedEstimator,
     LabelErrors,
     label_errors,
@@ -33,6 +32,7 @@ from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stages import Label, side_counts
 from modwatch.statistics.audit.stratified import WeightedCounts
+from modwatch.statistics.true_labels import SHARED
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
@@ -83,7 +83,7 @@ def computed(evidence: Evidence) -> Document:
     estimates = made.reported(made.whole) if made.errors else plain
     by_metric = {estimate.metric: estimate for estimate in plain}
     document = _counts(made) | {
-        "figures": [asdict(estimate) for estimate in estimates],
+        "figures": [estimate.figure() for estimate in estimates],
         "strata": _by_stratum(plan, made.drawn, made.final),
         "domains": _by_domain(made),
         "agreement": agreement(plan, made.drawn, evidence.labels),
@@ -97,7 +97,7 @@ def computed(evidence: Evidence) -> Document:
     if made.errors is None:
         return document
     return document | {
-        "uncorrected": [asdict(estimate) for estimate in plain],
+        "uncorrected": [estimate.figure() for estimate in plain],
         "label_errors": error_rates(plan, made.drawn, evidence.labels, made.errors),
         "shared_errors": _shared_errors(made, made.errors, estimates),
     }
@@ -144,20 +144,22 @@ class _Estimation:
         strata = enumerate(self.evidence.plan.strata)
         return _Part(population={n: each.population for n, each in strata}, drawn=self.drawn)
 
-    def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+    def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
         """Return metrics that take the final labels for true."""
         made = estimator(
             self.evidence, self.final, part.population, part.drawn, self.missing.unknown
         )
         return made.estimates(metrics)
 
-    def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+    def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
         """Return metrics that allow for errors of the annotators, where they are estimated."""
         if self.errors is None:
             return self.plain(part, metrics)
         return self.corrected(self.errors, part, metrics)
 
-    def corrected(self, errors: LabelErrors, part: _Part, metrics: Sequence[str]) -> list[Estimate]:
+    def corrected(
+        self, errors: LabelErrors, part: _Part, metrics: Sequence[str]
+    ) -> list[AuditEstimate]:
         """Return metrics that allow for these errors of the annotators."""
         draws = estimator(
             self.evidence, errors.drawn, part.population, part.drawn, self.missing.passed_over
@@ -167,15 +169,14 @@ class _Estimation:
         return [_without_value(each) for each in estimates] if errors.useless else estimates
 
 
-def _without_value(estimate: Estimate) -> Estimate:
+def _without_value(estimate: AuditEstimate) -> AuditEstimate:
     """Return the estimate of labels that tell too little."""
-    return Estimate(
+    return AuditEstimate.insufficient(
+        _USELESS,
+        n=estimate.n,
         metric=estimate.metric,
-        labels=estimate.labels,
         positives=estimate.positives,
         all_labelled=estimate.all_labelled,
-        status="insufficient",
-        reason=_USELESS,
     )
 
 
@@ -302,14 +303,14 @@ def _by_domain(made: _Estimation) -> list[Document]:
                 "column": column,
                 "value": value,
                 "comments": sum(population.values()),
-                "figures": [asdict(each) for each in made.reported(part, _DOMAIN_METRICS)],
+                "figures": [estimate.figure() for estimate in made.reported(part, _DOMAIN_METRICS)],
             }
         )
     return rows
 
 
 def _shared_errors(
-    made: _Estimation, errors: LabelErrors, estimates: Sequence[Estimate]
+    made: _Estimation, errors: LabelErrors, estimates: Sequence[AuditEstimate]
 ) -> list[Document]:
     """Return the metrics if up to `SHARED` of the errors were made by everybody alike.
 
@@ -332,7 +333,7 @@ def _shared_errors(
     ]
 
 
-def _random_labels(missed: Estimate, comments: int) -> int | None:
+def _random_labels(missed: AuditEstimate, comments: int) -> int | None:
     """Return how many labels a random sample of `comments` would need for the same standard error.
 
     Eq. 9 of the paper, n₀ = p(1−p)/SE², with the finite-population correction

@@ -179,8 +179,6 @@ class SideShare(IntervalEstimate):
 
     comments: int
     variance: Floats
-    #: Whether ends of sums and quotients allow for counts being whole.
-    whole: bool = True
 
     @classmethod
     def of(

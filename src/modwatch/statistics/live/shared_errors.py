@@ -18,10 +18,7 @@ from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import KnownAnswers, TrueLabels
-
-#: Largest share of the errors that is assumed to be shared, without enough gold answers.
-SHARED = 0.5
+from modwatch.statistics.true_labels import SHARED, KnownAnswers, TrueLabels
 
 #: Gold answers of one kind that bound the share of shared errors.
 MINIMUM_GOLD = 30
