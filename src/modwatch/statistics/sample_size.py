@@ -11,7 +11,7 @@ from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics import arguments
@@ -142,4 +142,4 @@ def _standard_error(prevalence: float, relative_error: float, confidence: float)
         raise DesignError(f"Relative error must be a finite number above 0, got {relative_error}.")
     if not 0 < confidence < 1:
         raise DesignError(f"Confidence must be in (0, 1), got {confidence}.")
-    return relative_error * prevalence / float(stats.norm.ppf((1 + confidence) / 2))
+    return relative_error * prevalence / float(special.ndtri((1 + confidence) / 2))

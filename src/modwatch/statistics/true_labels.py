@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from scipy import special
-from scipy.optimize import minimize
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats, Ints
@@ -333,6 +332,8 @@ def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Flo
 
 def _mode(posterior: _Posterior) -> tuple[Floats, Floats]:
     """Return the mode, and a factor of the inverse of the curvature there."""
+    from scipy.optimize import minimize
+
     step = 1e-4 * np.eye(posterior.start.size)
 
     def slope(at: Floats) -> tuple[float, Floats]:
