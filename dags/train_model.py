@@ -49,8 +49,7 @@ two hours, and a run makes one version.
 from airflow.sdk import dag
 
 from modwatch.pipeline.airflow import TASK_DEFAULTS
-from modwatch.pipeline.airflow.model_form import FORM
-from modwatch.pipeline.airflow.models import Promotion, check, evaluate, train
+from modwatch.pipeline.airflow.models import FORM, Promotion, check, evaluate, train
 
 
 @dag(

@@ -105,40 +105,26 @@ def train(
     resources: "Resources",
     *,
     data: tuple[str, ...],
-    query: str | None,
-    text_column: str,
-    label_column: str,
-    id_column: str | None,
-    language_column: str | None,
-    toxic_values: tuple[str, ...],
     seed: int,
     checkpoints: Path | None,
     alias: str,
     report_only: bool,
-    **recipe: Any,
+    **form: Any,
 ) -> None:
     """Train a model and make it the champion."""
-    from modwatch.data.sources.labelled import LabelColumns, read_labelled
     from modwatch.models.recipe import Recipe, offline_recipe
     from modwatch.pipeline import model
 
+    given = _given({name: form.pop(name) for name in _RECIPE})
     if len(data) == 1 and data[0] in _CORPORA:
         from modwatch.demo.datasets import demo_data
 
         demo = demo_data(data[0])
-        corpus, known = demo.training(), {"expected_prevalence": demo.expected_prevalence}
+        given = {"expected_prevalence": demo.expected_prevalence, **given}
+        corpus = model.without_evaluation(resources, demo.training())
     else:
-        columns = LabelColumns(
-            text=text_column,
-            label=label_column,
-            comment_id=id_column,
-            language=language_column,
-            toxic_values=frozenset(toxic_values),
-        )
-        corpus, known = read_labelled(list(data), columns=columns, query=query), {}
-    make = Recipe if recipe["encoder"] else offline_recipe
-    chosen = make(**(known | _given(recipe)))
-    corpus = model.without_evaluation(resources, corpus)
+        corpus = model.corpus(resources, {"data": data, **form})
+    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
     report = model.report(resources, corpus)
     print("\n".join(report.lines()), flush=True)
     if report_only:
@@ -146,7 +132,7 @@ def train(
     version = model.train(
         resources,
         corpus,
-        recipe=chosen,
+        recipe=recipe,
         seed=seed,
         report=report,
         checkpoints=checkpoints,

@@ -2,11 +2,12 @@
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Engine, func, select
 
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator, issue_token, set_queues
+from modwatch.review.people import create_moderator, find_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts
 from modwatch.review.queue.lanes import Lanes
@@ -49,33 +50,20 @@ def create_moderators(
     """Return the simulated moderators, with accounts and tokens.
 
     They give real `ratings` of the comments that have some. `error_rates`: the false-positive and
-    false-negative rate of each, in place of their own.
+    false-negative rate of all, in place of their own.
     """
+    moderators = [
+        _simulated(engine, name, "moderator", error_rates or (fpr, fnr), seed, ratings)
+        for seed, (name, fpr, fnr) in enumerate(DEMO_MODERATORS)
+    ]
     return [
-        SimulatedModerator(
-            token=issue_token(engine, create_moderator(engine, name, "moderator").id),
-            false_positive_rate=(error_rates or own)[0],
-            false_negative_rate=(error_rates or own)[1],
-            seed=seed,
-            skip_rate=_SKIP_RATE,
-            escalate_rate=_ESCALATE_RATE,
-            codes=_CODES,
-            ratings=ratings,
-        )
-        for seed, (name, *own) in enumerate(DEMO_MODERATORS)
+        replace(person, skip_rate=_SKIP_RATE, escalate_rate=_ESCALATE_RATE) for person in moderators
     ]
 
 
 def create_lead(engine: Engine, ratings: Ratings | None = None) -> SimulatedModerator:
     """Return the simulated lead, who adjudicates escalated items."""
-    return SimulatedModerator(
-        token=issue_token(engine, create_moderator(engine, "sim-lead", "lead").id),
-        false_positive_rate=0.001,
-        false_negative_rate=0.005,
-        seed=len(DEMO_MODERATORS),
-        codes=_CODES,
-        ratings=ratings,
-    )
+    return _simulated(engine, "sim-lead", "lead", (0.001, 0.005), len(DEMO_MODERATORS), ratings)
 
 
 def create_auditors(
@@ -87,19 +75,28 @@ def create_auditors(
     """
     auditors = []
     for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_MODERATORS) + 1):
-        person = create_moderator(engine, name, role)
-        set_queues(engine, person.id, [AUDIT_QUEUE], lanes=lanes)
-        auditors.append(
-            SimulatedModerator(
-                token=issue_token(engine, person.id),
-                false_positive_rate=AUDITOR_ERROR_RATES[0],
-                false_negative_rate=AUDITOR_ERROR_RATES[1],
-                seed=seed,
-                codes=_CODES,
-                ratings=ratings,
-            )
-        )
+        auditors.append(_simulated(engine, name, role, AUDITOR_ERROR_RATES, seed, ratings))
+        set_queues(engine, find_moderator(engine, name).id, [AUDIT_QUEUE], lanes=lanes)
     return auditors
+
+
+def _simulated(
+    engine: Engine,
+    name: str,
+    role: str,
+    error_rates: tuple[float, float],
+    seed: int,
+    ratings: Ratings | None,
+) -> SimulatedModerator:
+    """Return a person with a new account and a token, who neither skips nor escalates."""
+    return SimulatedModerator(
+        token=issue_token(engine, create_moderator(engine, name, role).id),
+        false_positive_rate=error_rates[0],
+        false_negative_rate=error_rates[1],
+        seed=seed,
+        codes=_CODES,
+        ratings=ratings,
+    )
 
 
 def visitor_token(engine: Engine) -> str:

@@ -36,7 +36,9 @@ _STREAM_DAYS, _STREAM_COMMENTS = 7, 50_000
 
 
 def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
-    """Return the comments that the form of `train_model` names, but for those of the evaluation.
+    """Return the comments that a form names, without those of the evaluation data.
+
+    The form is that of `train_model`, or the options of `modwatch train`.
 
     Raises:
         SettingsError: neither the form nor MODWATCH_TRAINING_DATA names files.
@@ -44,24 +46,24 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
     """
     from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
-    files = form["data"] or resources.settings.training_data
-    if not files:
+    sources = form["data"] or resources.settings.training_data
+    if not sources:
         raise SettingsError(
-            "there is nothing to train on; name files in the form, or in MODWATCH_TRAINING_DATA"
+            "no training data is set; name files in the form, or in MODWATCH_TRAINING_DATA"
         )
     columns = LabelColumns(
         text=form["text_column"],
         label=form["label_column"],
         comment_id=form["id_column"],
+        language=form.get("language_column"),
         toxic_values=frozenset(form["toxic_values"] or ()),
     )
-    return without_evaluation(
-        resources, read_labelled([Path(each) for each in files], columns=columns)
-    )
+    found = read_labelled(sources, columns=columns, query=form.get("query"))
+    return without_evaluation(resources, found)
 
 
 def without_evaluation(resources: "Resources", corpus: "LabelledTexts") -> "LabelledTexts":
-    """Return the corpus but for exact and near duplicates of MODWATCH_EVALUATION_DATA, if set."""
+    """Return the corpus without exact and near duplicates of MODWATCH_EVALUATION_DATA, if set."""
     from modwatch.models.duplicates import near_duplicates
 
     if resources.settings.evaluation_data is None:
@@ -96,8 +98,8 @@ def train(
 ) -> str:
     """Train a model on the devices of the settings, register it; return its version.
 
-    An interrupted run of the same corpus, recipe and seed goes on; its checkpoints are removed at
-    the end, unless the folder was named. A `request` that already has a version gets that one.
+    An interrupted run of the same corpus, recipe and seed resumes. Its checkpoints are removed at
+    the end, unless the folder was named. A `request` that already has a version returns that one.
 
     Raises:
         ModelError: the corpus cannot be used, or training failed.
@@ -210,7 +212,7 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
 def decide(
     resources: "Resources", version: str, decision: Decision, *, actor: str, note: str = ""
 ) -> None:
-    """Give an evaluated version the alias `champion` or `challenger`, or none; keep who decided.
+    """Set the alias of an evaluated version, if it was not rejected, and record the decision.
 
     Raises:
         ModelError: it was evaluated against another champion than there is now.
@@ -229,12 +231,12 @@ def decide(
     if decision != "rejected":
         registry.set_alias(version, decision, name=name, tracking_uri=url)
     moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    told = {"decision": decision, "decided_by": actor, "decided_at": moment, "note": note}
-    registry.record_decision(name, version, told, tracking_uri=url)
+    record = {"decision": decision, "decided_by": actor, "decided_at": moment, "note": note}
+    registry.record_decision(name, version, record, tracking_uri=url)
 
 
 def set_alias(resources: "Resources", version: str, alias: str) -> None:
-    """Give a version the alias champion or challenger.
+    """Set the alias champion or challenger of a version.
 
     Raises:
         TrackingError: MLflow cannot be reached, or the version does not exist.

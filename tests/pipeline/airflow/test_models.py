@@ -19,8 +19,7 @@ from modwatch.models.evaluation import Evaluation
 from modwatch.models.registry import log_evaluation, read_evaluation, version_tags
 from modwatch.pipeline import model
 from modwatch.pipeline.airflow import models
-from modwatch.pipeline.airflow.model_form import FORM
-from modwatch.pipeline.airflow.models import PROMOTE, REJECT, SHADOW, Promotion
+from modwatch.pipeline.airflow.models import FORM, PROMOTE, REJECT, SHADOW, Promotion
 from pipeline.airflow.answers import answer, context
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
