@@ -193,7 +193,7 @@ def test_scores_of_a_column_are_proposed(
         (["forun.db"], "forun.db does not exist; correct the path"),
         (["a.csv", "--column", "text=boddy"], "there is no column 'boddy'"),
         (["a.csv", "--column", "words=body"], "--column words=… sets no column of Modwatch"),
-        (["a.csv", "--column", "created_at=body"], "the values of body are no times"),
+        (["a.csv", "--column", "created_at=body"], "the values of body are not times"),
         (["a.csv", "--own-scores", "p"], "there is no column 'p'; correct --own-scores"),
         (["a.csv", "--day", "9999-12-31"], "9999-12-31 has not begun: today is"),
         (["a.csv", "--day", "2026-02-28"], "2026-02-28 is before 2026-03-01, the first day"),

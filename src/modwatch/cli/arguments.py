@@ -25,7 +25,7 @@ PATH = click.Path(path_type=Path)
 
 
 class Group(click.Group):
-    """Commands whose help has a whole sentence for each, in sections."""
+    """A group whose help describes each command by a whole sentence, in sections."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -62,7 +62,8 @@ class Variadic(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse `--data a b` as `--data a --data b`."""
-        names = {name for each in self.params if isinstance(each, Several) for name in each.opts}
+        several = [param for param in self.params if isinstance(param, Several)]
+        names = {name for param in several for name in param.opts}
         written, current = list[str](), ""
         for arg in args:
             if arg.startswith("-"):

@@ -75,10 +75,10 @@ def list_(resources: "Resources") -> None:
     """List the accounts with their roles and queues."""
     from modwatch.review.people import people
 
-    for each in people(resources.database):
-        state = "disabled" if each.disabled_at else "active"
-        queues = ", ".join(sorted(each.queues)) if each.queues else "all queues"
-        print(f"{each.pseudonym:<24} {each.role:<10} {state:<9} {queues}")
+    for account in people(resources.database):
+        state = "disabled" if account.disabled_at else "active"
+        queues = ", ".join(sorted(account.queues)) if account.queues else "all queues"
+        print(f"{account.pseudonym:<24} {account.role:<10} {state:<9} {queues}")
 
 
 @person.command()

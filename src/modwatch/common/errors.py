@@ -4,7 +4,7 @@
     ├── SettingsError        a setting, or a combination of settings, is invalid
     ├── SourceError          the source of comments cannot be read
     ├── LakeError            a table or file of the lake cannot be read or written
-    ├── CheckError           a validation cannot be carried out, or its stored result not read
+    ├── CheckError           a validation cannot be carried out, or its stored result cannot be read
     ├── DayRejectedError     the validation of a day failed; nothing of it was published
     ├── ModelError           a model artifact is invalid or does not match its configuration
     │   └── NoChampionError  no registered model has the alias champion
@@ -53,7 +53,7 @@ class LakeError(ModwatchError):
 
 
 class CheckError(ModwatchError):
-    """A validation cannot be carried out, or its stored result not read; run the task again."""
+    """A validation cannot run, or its stored result cannot be read; run the task again."""
 
 
 class DayRejectedError(ModwatchError):
@@ -93,7 +93,7 @@ class LedgerError(ModwatchError):
 
 
 class TimestampError(ModwatchError):
-    """A timestamp cannot be obtained, or is not valid; the message says why."""
+    """A timestamp cannot be obtained, or is not valid; the message has the reason."""
 
 
 class DsaReportError(ModwatchError):

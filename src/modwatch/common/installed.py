@@ -63,7 +63,7 @@ def missing_extra(error: ImportError, command: str) -> str | None:
     'console'
     >>> missing_extra(ModuleNotFoundError(name="modwatch.nothing"), "console")
     """
-    # fsspec reports a missing s3fs as the cause of an error of its own.
+    # fsspec reports a missing s3fs as the cause of its own error.
     causes = (error, error.__cause__)
     names = [cause.name for cause in causes if isinstance(cause, ModuleNotFoundError)]
     package = next((name.split(".")[0] for name in names if name), None)

@@ -44,7 +44,7 @@ class DemoData:
     days: int
     #: `MODWATCH_*` variables; the environment has precedence.
     settings: Mapping[str, str]
-    #: Training comments, none of which is in the stream.
+    #: Training comments, none in the stream.
     training: Callable[[], LabelledTexts]
     #: Expected prevalence of the stream, for training; from other sources than the stream.
     expected_prevalence: float
@@ -52,7 +52,7 @@ class DemoData:
     evaluation: Callable[[], LabelledTexts] | None = None
     #: The replayed corpus with the scores of another model, for comparison; None: no such scores.
     stream: Callable[[], Corpus] | None = None
-    #: Gold comments, none of which is in the stream.
+    #: Gold comments, none in the stream.
     gold: Callable[[], tuple[GoldComment, ...]] = tuple
     #: Real ratings of the stream, which the simulated moderators give; None: they give the truth,
     #: with errors.

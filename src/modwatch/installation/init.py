@@ -62,7 +62,7 @@ class InitOptions:
 
 
 def with_file(path: Path) -> str:
-    """Return what stands before a command that reads this settings file: nothing for the default.
+    """Return the prefix of a command that reads this settings file, empty for the default.
 
     >>> with_file(Path("modwatch.env")), with_file(Path("my forum.env"))
     ('', "MODWATCH_SETTINGS_FILE='my forum.env' ")
@@ -73,7 +73,7 @@ def with_file(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialogue:
-    """Asks on a terminal; with `--yes` it takes what is proposed."""
+    """Asks on a terminal; with `--yes` it accepts every proposal."""
 
     yes: bool
 
@@ -98,13 +98,15 @@ class Dialogue:
             if answer in choices:
                 return answer
             if self.yes or not sys.stdin.isatty():
-                raise SettingsError(f"{answer!r} is none of {', '.join(choices)}; correct {option}")
-            print(f"{answer!r} is none of them")
+                raise SettingsError(
+                    f"{answer!r} is not one of {', '.join(choices)}; correct {option}"
+                )
+            print(f"{answer!r} is not one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """How a source is read: what is asked, and what follows."""
+    """How to read a source."""
 
     columns: Mapping[str, str]
     time_column: str
@@ -201,9 +203,9 @@ def _choices(names: Sequence[str]) -> dict[str, str]:
 
 def _timezone(shown: str, options: InitOptions, dialogue: Dialogue) -> str:
     if options.timezone is None and options.yes:
-        print(f"The times in {shown} name no zone; they are read as UTC (--timezone).")
+        print(f"The times in {shown} have no time zone; they are read as UTC (--timezone).")
     return options.timezone or dialogue.ask(
-        f"The times in {shown} name no zone. Zone", "UTC", "--timezone"
+        f"The times in {shown} have no time zone. Zone", "UTC", "--timezone"
     )
 
 
@@ -248,7 +250,7 @@ def _form(
     """Return how times are written; the order of day and month is asked for if it is open."""
     if not forms:
         raise SettingsError(
-            f"the values of {shown} are no times that Modwatch reads (ISO 8601, numbers "
+            f"the values of {shown} are not times that Modwatch can read (ISO 8601, numbers "
             "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN"
         )
     if len(forms) == 1:
@@ -303,7 +305,7 @@ def _source_settings(
 
 
 def _entries(source: Mapping[str, str], first: datetime.date, options: InitOptions) -> list[Entry]:
-    """Return all settings with the meaning of each."""
+    """Return all settings with their descriptions."""
     home = (options.home or Path("modwatch-home")).expanduser().absolute()
     values = {
         "MODWATCH_HOME": str(home),
@@ -324,7 +326,7 @@ def _entries(source: Mapping[str, str], first: datetime.date, options: InitOptio
 
 
 def _other_ports() -> Iterator[tuple[str, str]]:
-    """Yield an address for each part whose usual port is in use."""
+    """Yield another address of each part whose default port is in use."""
     for part in _PARTS:
         name = f"{part.lower()}_url"
         url = urlsplit(str(Settings.model_fields[name].default))

@@ -339,7 +339,7 @@ class Resources:
 
         server = self.embedded_server
         url = server.application_url("modwatch")
-        upgrade(server.url("modwatch"), application=APPLICATION)  # nobody else looks after it
+        upgrade(server.url("modwatch"), application=APPLICATION)  # no other process migrates it
         return url
 
 
@@ -391,7 +391,7 @@ def _drift(community: CommunitySourceSettings) -> Drift | None:
 
 
 def _own_scores(source: FileSourceSettings | SqlSourceSettings) -> OwnScores | None:
-    """Return what stands for columns of scores that the source lacks; None: it brings no scores."""
+    """Return the defaults for missing columns of scores; None: the source has no scores."""
     if not source.own_scores:
         return None
     return OwnScores(threshold=source.own_threshold, model_version=source.own_model_version)

@@ -137,7 +137,7 @@ def train(
 
 
 def evaluate(resources: "Resources", version: str) -> "Evaluation":
-    """Compare a version with the champion on the evaluation data, and keep the result in MLflow.
+    """Compare a version with the champion on the evaluation data, and store the result in MLflow.
 
     Without a champion, or if the version is the champion, there is nothing to compare with.
 
@@ -187,7 +187,7 @@ def check(resources: "Resources", version: str) -> str:
     if not made.passed:
         raise ModelError(
             f"version {version} is worse than champion {made.champion} in "
-            f"{', '.join(made.worse)}; its run in MLflow has the evaluation. It keeps no alias"
+            f"{', '.join(made.worse)}; its run in MLflow has the evaluation. It gets no alias"
         )
     return "passed"
 

@@ -1,6 +1,6 @@
 """The settings: one frozen object with a field per environment variable, `MODWATCH_…`.
 
-The description of a field is its documentation in the README and in `modwatch settings`.
+The description of a field is its documentation in docs/settings.md and in `modwatch settings`.
 """
 
 import datetime
@@ -36,7 +36,7 @@ _SIGNING_KEY = re.compile(
 _TOKEN = re.compile(r"[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
-#: The value of `database_url` that stands for an embedded server.
+#: The value of `database_url` for an embedded server.
 EMBEDDED = "embedded"
 
 
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
         ge=0,
         le=1,
         description="Comments with a higher probability from that server are flagged; default: "
-        "what the server says, or else 0.5",
+        "the threshold of the server, or else 0.5",
     )
     scorer_token: SecretStr | None = Field(
         None, description="Token that the server asks for, and that `modwatch serve` asks for"
@@ -361,7 +361,7 @@ class Settings(BaseSettings):
 
     @property
     def checks_root(self) -> str:
-        """The folder of validation results and pages, beside the tables."""
+        """The folder of validation results and pages, next to the tables."""
         return f"{self.lake_root.rstrip('/')}/_checks"
 
     @property

@@ -17,7 +17,7 @@ from pydantic_settings import SettingsError as NotJsonError
 from modwatch.common.errors import SettingsError
 from modwatch.settings.fields import SOURCE_KIND, Settings, Variable, variables
 
-#: Variables with the same prefix that are no settings: the demo's data, the processes of a stack,
+#: Variables with the same prefix that are not settings: the demo's data, the processes of a stack,
 #: and the settings file.
 _OTHERS = {"MODWATCH_DATA", "MODWATCH_STACK", "MODWATCH_SETTINGS_FILE"}
 _PREFIX = "MODWATCH_"
@@ -58,7 +58,7 @@ def _reject_unknown(names: Iterable[str]) -> None:
         upper = name.upper()  # pydantic ignores the case
         if not upper.startswith(_PREFIX) or upper in known or upper.rpartition("__")[0] in maps:
             continue
-        near = get_close_matches(upper[len(_PREFIX) :], {each[len(_PREFIX) :] for each in known}, 1)
+        near = get_close_matches(upper[len(_PREFIX) :], {name[len(_PREFIX) :] for name in known}, 1)
         remedy = f"did you mean {_PREFIX}{near[0]}?" if near else "unset it"
         raise SettingsError(f"{name} is not a setting of Modwatch; {remedy}")
 

@@ -228,7 +228,7 @@ def test_the_next_supervisor_finds_what_a_killed_one_left(tmp_path: Path) -> Non
     assert worker.is_running()
     assert "was killed and left 1 process;" in describe(folder)
     assert down(folder, say=print) == (
-        f"everything in {tmp_path} is stopped, with 1 process that it had left"
+        f"everything in {tmp_path} is stopped, with 1 process of an earlier run"
     )
     assert not worker.is_running() or _zombie(worker.pid)
     assert down(folder, say=print) == f"nothing runs in {tmp_path}"

@@ -24,8 +24,8 @@ from modwatch.demo.benchmark.paper import DOMAINS, WIKIPEDIA_TALK
 from modwatch.demo.datasets import demo_data, published_file
 from modwatch.models.duplicates import near_duplicates, plain_text
 
-#: A comment of CivilComments is toxic if more than this share of its raters said so: the authors'
-#: code, and about 2.5 % of the corpus as in section 4.2 (half or more would be 8 %).
+#: A comment of CivilComments is toxic if more than this share of its raters labelled it
+#: toxic: the authors' code, and about 2.5 % of the corpus as in section 4.2 (half or more would be 8 %).
 CIVIL_COMMENTS_THRESHOLD = 0.7
 
 #: Scored comments of the challenge's test part, and toxic ones: the corpus of section 4.2 less the
@@ -48,7 +48,7 @@ class Comments:
     texts: tuple[str, ...] = field(repr=False)
     #: (N,) 1 toxic, 0 not.
     labels: NDArray[np.int8] = field(repr=False)
-    #: (N,) comments that each one stands for.
+    #: (N,) weights: how many comments each one represents.
     weights: NDArray[np.float64] = field(repr=False)
     #: Comments before any was left out.
     available: int
@@ -64,7 +64,7 @@ class Comments:
         labels: NDArray[Any],
         left_out: Mapping[str, int] | None = None,
     ) -> "Comments":
-        """Return comments that each stand for themselves.
+        """Return comments with the weight 1.
 
         >>> Comments.of("two", "as labelled", ("a", "b"), np.array([1, 0])).prevalence
         0.5
@@ -177,12 +177,12 @@ def benchmark_data(
     else:
         raise SourceError(f"--data must be published or synthetic, got {name!r}.")
     natural = None if name == "synthetic" or wikipedia else TEST_PART[1] / TEST_PART[0]
-    test, deployment = (_drawn(each, test_examples) for each in (test, deployment))
-    for domain, each in zip(DOMAINS, (test, deployment), strict=True):
-        if not 0 < int(each.labels.sum()) < len(each.labels):
+    test, deployment = (_drawn(tested, test_examples) for tested in (test, deployment))
+    for domain, tested in zip(DOMAINS, (test, deployment), strict=True):
+        if not 0 < int(tested.labels.sum()) < len(tested.labels):
             raise SourceError(
-                f"the comments for {domain.replace('_', ' ')} tests ({each.title}) are all of one "
-                "class; use more of them (--test-examples)."
+                f"the comments for {domain.replace('_', ' ')} tests ({tested.title}) are all of "
+                "one class; use more of them (--test-examples)."
             )
     if natural is not None:
         test = test.weighted_to(natural)
@@ -261,7 +261,7 @@ def _civil_comments(path: Path) -> Comments:
 
 def _by_share(title: str, corpus: corpora.Corpus) -> Comments:
     shares = corpus.items["score"].to_pylist()
-    label = f"more than {100 * CIVIL_COMMENTS_THRESHOLD:g} % of the raters said toxic"
+    label = f"more than {100 * CIVIL_COMMENTS_THRESHOLD:g} % of the raters labelled toxic"
     above = [None if share is None else share > CIVIL_COMMENTS_THRESHOLD for share in shares]
     return _of_items(title, label, corpus, above)
 

@@ -32,7 +32,7 @@ def run_cotomod(
 ) -> dict[str, Any]:
     """Run the benchmark, write its results to the folder `output`, and return them.
 
-    Runs that lie in the folder are not repeated; an interrupted one goes on from its checkpoints.
+    Runs that lie in the folder are not repeated; an interrupted one resumes from its checkpoints.
     Written are `runs/` (scores and figures of each run), `results.json`, `table.csv`, `curves.csv`,
     `finding.csv` and `report.html`. Equal data, recipe and seeds give equal files on one machine.
 
@@ -76,7 +76,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
         "methods": [name for name in paper.METHOD_TITLES if name in used["method"]],
         "losses": [name for name in paper.LOSS_TITLES if name in used["loss"]],
         "seeds": list(dict.fromkeys(run.seed for run in runs)),
-        "draws": max(len(each) for result in results for each in result.draws.values()),
+        "draws": max(len(draws) for result in results for draws in result.draws.values()),
         "networks": _networks(results),
         "libraries": library_versions(),
         "data_sha256": data.digest,
@@ -92,7 +92,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
             *summary.finding_sentences(finding),
             *summary.best_sentences(curves),
         ],
-        "aspects": [asdict(each) for each in differences.aspects(data, results)],
+        "aspects": [asdict(aspect) for aspect in differences.aspects(data, results)],
     }
 
 

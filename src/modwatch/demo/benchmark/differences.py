@@ -220,7 +220,7 @@ def _encoder(recipe: dict[str, object]) -> str:
 def _of_evaluation(data: BenchmarkData, results: Sequence[Result]) -> list[Aspect]:
     runs = [result.run for result in results]
     seeds = list(dict.fromkeys(run.seed for run in runs))
-    draws = _span(len(each) for result in results for each in result.draws.values())
+    draws = _span(len(draws) for result in results for draws in result.draws.values())
     methods, losses = ({getattr(run, name) for run in runs} for name in ("method", "loss"))
     found = [
         _number(

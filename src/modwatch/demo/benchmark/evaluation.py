@@ -125,7 +125,7 @@ def _share(part: Floats, whole: Floats, weight: Floats) -> float | None:
 
 
 def _gain(sweep: Sweep, weight: Floats, reviewed: Floats) -> float | None:
-    areas = [sweep.curve(weight, each).auroc() for each in (reviewed, np.zeros(weight.size))]
+    areas = [sweep.curve(weight, part).auroc() for part in (reviewed, np.zeros(weight.size))]
     return None if None in areas else areas[0] - areas[1]  # type: ignore[operator]
 
 

@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What is kept of a run."""
+    """The stored result of a run."""
 
     run: Run
     #: Facts about the networks: steps, average precision of held-out comments.
@@ -111,7 +111,7 @@ class Bench:
             "passes": run.method != "mc_dropout",
             "focal_gamma": run.loss != "focal",
         }
-        defaults: dict[str, Any] = {each.name: each.default for each in fields(Recipe)}
+        defaults: dict[str, Any] = {field.name: field.default for field in fields(Recipe)}
         return replace(recipe, **{name: defaults[name] for name, skip in unused.items() if skip})
 
     def trained_recipe(self, run: Run) -> Recipe:
@@ -131,7 +131,7 @@ class Bench:
         }
 
     def path(self, run: Run) -> Path:
-        """Return the path of the run's figures; its scores lie beside them."""
+        """Return the path of the run's figures; its scores lie next to them."""
         digest = _digest(self.identity(self.recipe_of(run), run.seed))
         return self.folder / "runs" / f"{run.method}-{run.loss}-seed{run.seed}-{digest}.json"
 
@@ -286,7 +286,7 @@ def _load(bench: Bench, run: Run, say: Say) -> Result | None:
                 draws={domain: arrays[f"{domain}_advantage"] for domain in DOMAINS},
             )
     except (ValueError, KeyError, TypeError, OSError):
-        pass  # said below, as other damages are
+        pass  # reported below, like other damage
     say(f"{path.name} or its scores are damaged; this run is trained again")
     return None
 

@@ -19,7 +19,7 @@ Verdict = Literal["uncertainty better", "toxicity better", "undecided", "equal"]
 #: Differences of OC-AUROC that are rounding.
 _ROUNDING = 1e-12
 
-#: Share of common reviews from which on two strategies are said to review the same comments.
+#: Share of common reviews from which on two strategies count as reviewing the same comments.
 _SAME_REVIEWS = 0.95
 
 
@@ -263,7 +263,7 @@ def _holding(models: Sequence[tuple[str, str]], fails: Sequence[tuple[str, str]]
         return f"The finding holds at all of these fractions for all {len(models)} models."
     if len(fails) == len(models):
         return f"The finding holds at all of these fractions for none of {len(models)} models."
-    named = " and ".join(_title(*each) for each in fails)
+    named = " and ".join(_title(*model) for model in fails)
     return (
         f"The finding holds at all of these fractions for {len(models) - len(fails)} of "
         f"{len(models)} models, not for {named}."
@@ -275,7 +275,7 @@ def _title(loss: str, method: str) -> str:
 
 
 def best_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return which model and strategy has the highest OC-AUROC, beside the paper's best."""
+    """Return which model and strategy has the highest OC-AUROC, next to the paper's best."""
     sentences = []
     for domain, best in paper.BEST_OC_AUROC.items():
         areas = [

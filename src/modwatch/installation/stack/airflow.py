@@ -29,7 +29,7 @@ _SETTLE = 3
 #: Seconds that a call may take, when all cores are busy.
 _TIMEOUT = 120
 #: Seconds between two polls, at least and at most: ten times what the server takes for one, so
-#: that polls of a busy server do not keep it busy.
+#: that polls do not add to the load of a busy server.
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _PAUSE_FACTOR = 1.0, 5.0, 10
 #: Most responses to one question.
 _RESPONSES = 5

@@ -70,7 +70,7 @@ def down(folder: StackFolder, *, say: Callable[[str], None]) -> str:
         database = _stop_postgres(folder.home)
     if supervisor is None and not left and not database:
         return f"nothing runs in {folder.home}"
-    extra = f", with {counted(left)} that it had left" if left else ""
+    extra = f", with {counted(left)} of an earlier run" if left else ""
     return f"everything in {folder.home} is stopped{extra}"
 
 
@@ -85,7 +85,7 @@ def describe(folder: StackFolder) -> str:
         left = counted(len(members(record.sessions, record.mark)))
         return (
             f"the supervisor (process {record.pid}) of {folder.home} was killed and left {left}; "
-            "`modwatch up` carries on, `modwatch down` ends what is left"
+            "`modwatch up` resumes, `modwatch down` ends what is left"
         )
     return f"{record.phase} in {folder.home} (process {supervisor})\n{_table(record.parts)}"
 
@@ -116,8 +116,8 @@ def pages(settings: Settings) -> str:
 
 
 def _end_supervisor(folder: StackFolder, pid: int, say: Callable[[str], None]) -> None:
-    """Ask a supervisor to stop, and kill it when it does not; say which parts have stopped."""
-    said = set[str]()
+    """Ask a supervisor to stop, kill it if it does not, and report the parts that have stopped."""
+    reported = set[str]()
     wait = Wait(say, usual=folder.usual("stop", USUAL_STOP))
     say(f"stopping all parts, in the end PostgreSQL; {wait.left()}")
     with contextlib.suppress(ProcessLookupError):
@@ -126,8 +126,8 @@ def _end_supervisor(folder: StackFolder, pid: int, say: Callable[[str], None]) -
         record = folder.read()
         parts = record.parts if record else ()
         for part in parts:
-            if part.state == "stopped" and part.name not in said:
-                said.add(part.name)
+            if part.state == "stopped" and part.name not in reported:
+                reported.add(part.name)
                 say(f"{part.name} is stopped")
         wait.show(partial(_what_still_runs, parts))
         if wait.elapsed() > _STOP_SECONDS:
@@ -159,14 +159,14 @@ def _table(parts: Sequence[PartState]) -> str:
     rows = [("part", "state", "pid", "address", "restarts", "last end")]
     rows += [
         (
-            each.name,
-            each.state,
-            str(each.pid or ""),
-            each.address,
-            str(each.restarts),
-            each.last_end,
+            part.name,
+            part.state,
+            str(part.pid or ""),
+            part.address,
+            str(part.restarts),
+            part.last_end,
         )
-        for each in parts
+        for part in parts
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows)

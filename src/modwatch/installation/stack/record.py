@@ -1,4 +1,4 @@
-"""What is known of a stack on disk: who supervises it, its parts, and where its processes are."""
+"""The record of a stack on disk: its supervisor, its parts, and the sessions of its processes."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ from modwatch.installation.stack.processes import Session, boot_id, end, members
 
 @dataclass(frozen=True, kw_only=True)
 class PartState:
-    """One part of a stack, as it was last seen."""
+    """The last known state of one part of a stack."""
 
     name: str
     #: `starting`, `ready`, `restarting` (it died, and its next start is due), `failed`, `stopped`.
@@ -32,7 +32,7 @@ class PartState:
 
 @dataclass(frozen=True, kw_only=True)
 class StackRecord:
-    """A stack, as its supervisor last wrote it down."""
+    """A stack, as its supervisor last recorded it."""
 
     mark: str
     #: Of the supervisor.
@@ -132,8 +132,8 @@ class StackFolder:
             return None
         if known["boot"] != boot_id():
             return None
-        known["parts"] = [PartState(**each) for each in known["parts"]]
-        known["sessions"] = [Session(**each) for each in known["sessions"]]
+        known["parts"] = [PartState(**part) for part in known["parts"]]
+        known["sessions"] = [Session(**session) for session in known["sessions"]]
         return StackRecord(**known)
 
     def usual(self, wait: str, default: float) -> float:
@@ -151,7 +151,7 @@ class StackFolder:
             return {}
 
     def forget(self) -> None:
-        """Remove the record of a stack of which nothing is left."""
+        """Remove the record of a stack that has no processes left."""
         self._record.unlink(missing_ok=True)
 
 
@@ -166,7 +166,7 @@ def already_runs(home: Path, supervisor: int | None) -> StackError:
 def end_leftovers(folder: StackFolder) -> int:
     """End the processes of a stack whose supervisor is gone; return how many.
 
-    PostgreSQL goes on: the next supervisor joins it.
+    PostgreSQL keeps running: the next supervisor joins it.
     """
     record = folder.read()
     if record is None:

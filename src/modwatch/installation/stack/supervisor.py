@@ -80,7 +80,7 @@ class _Neighbour:
         self.pid = pid
 
     def state(self) -> PartState:
-        """Return it as it was last seen."""
+        """Return the last known state."""
         return PartState(
             name=self.name,
             state="ready" if self.pid else "restarting",
@@ -110,7 +110,7 @@ class _Part:
     last_end: str = ""
 
     def state(self) -> PartState:
-        """Return it as it was last seen."""
+        """Return the last known state."""
         return PartState(
             name=self.service.name,
             state=self.status,
@@ -217,7 +217,7 @@ class Stack:
         return next(part.process.pid for part in self._parts if part.service.name == name)
 
     def parts(self) -> list[PartState]:
-        """Return every part, as it was last seen."""
+        """Return the last known state of every part."""
         return [*map(_Neighbour.state, self._neighbours), *map(_Part.state, self._parts)]
 
     def processes(self) -> list[psutil.Process]:
@@ -247,7 +247,7 @@ class Stack:
             self._thread.join()
 
     def _watch(self) -> None:
-        """Look after the parts until the stack is stopped.
+        """Watch and restart the parts until the stack is stopped.
 
         Linux ends programs with the thread that started them: this one stays until all are ended.
         """
@@ -255,22 +255,22 @@ class Stack:
             with self._lock:
                 before = self.parts(), len(self._sessions)
                 for part in self._parts:
-                    self._look_after(part)
+                    self._check_part(part)
                 for neighbour in self._neighbours:
                     neighbour.look()
-                self.processes()  # keeps their sessions
+                self.processes()  # records their sessions
                 if before != (self.parts(), len(self._sessions)):
                     self._record()
         self._idle.set()
         self._stopped.wait()
 
-    def _look_after(self, part: _Part) -> None:
+    def _check_part(self, part: _Part) -> None:
         now = time.monotonic()
         if part.status == "restarting":
             if now >= part.due:
                 self._restart(part)
         elif part.status != "failed" and part.process.poll() is not None:
-            self._bury(part, now)
+            self._handle_exit(part, now)
         elif part.status == "starting" and _answers(part.service):
             part.status = "ready"
             where = f" at {part.service.address}" if part.service.address else ""
@@ -280,7 +280,7 @@ class Stack:
             part.proven |= part.service.ready_url is not None or age > _PROBATION
             part.deaths = 0 if age > _SETTLED else part.deaths
 
-    def _bury(self, part: _Part, now: float) -> None:
+    def _handle_exit(self, part: _Part, now: float) -> None:
         """Note the end of a part, and when it starts again."""
         part.last_end = _describe_end(part.process.returncode)
         part.deaths += 1

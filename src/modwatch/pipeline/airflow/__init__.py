@@ -24,7 +24,7 @@ from modwatch.settings import load_settings
 
 _log = logging.getLogger(__name__)
 
-#: Errors that pass by themselves, of which some belong to those that do not.
+#: Errors that pass by themselves although their base class does not.
 _RETRIED = ["modwatch.common.errors.RoutingOutdatedError"]
 #: Errors that a retry cannot fix.
 _NOT_RETRIED = [
@@ -109,7 +109,7 @@ TASK_DEFAULTS: dict[str, Any] = {
 }
 
 
-#: A day that `score_comments` has ended, scored or refused; its partitions are days, YYYY-MM-DD.
+#: A day that `score_comments` has scored or rejected; its partitions are days, YYYY-MM-DD.
 SCORED_DAY = Asset("modwatch_scored_day")
 
 
@@ -165,7 +165,7 @@ def task_of(
     """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 
     A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
-    goes to XCom. The log tells the rows of each table that were read and written, and the time.
+    goes to XCom. The log has the rows of each table that were read and written, and the time.
     `links` are the buttons of the task in Airflow, `options` those of the operator, such as its
     pool.
     """
@@ -182,7 +182,7 @@ def task_of(
         with open_resources() as resources:
             try:
                 return step(resources, day, **(part or {}))
-            finally:  # also of a step that failed: how far did it come?
+            finally:  # also for a step that failed
                 seconds = time.monotonic() - begun
                 rows = resources.lake.traffic
                 _log.info("%s of %s took %.1f s; rows %s", step.__name__, day, seconds, rows)
@@ -220,7 +220,7 @@ def day_of(dag_run: Any, data_interval_start: datetime.datetime | None) -> datet
     datetime.date(2026, 1, 6)
 
     Raises:
-        SettingsError: the run has neither, or the partition is no day that has ended.
+        SettingsError: the run has neither, or the partition is not a day that has ended.
     """
     key = getattr(dag_run, "partition_key", None)
     if not key and data_interval_start is not None:
@@ -241,7 +241,7 @@ def _utc_day(moment: datetime.datetime) -> datetime.date:
 
 
 def _day_in(context: Mapping[str, Any]) -> datetime.date:
-    """Return the day that a run covers; of a run without one, the day on which it was to run."""
+    """Return the day that a run covers, or without one the day on which it was due."""
     try:
         return day_of(context.get("dag_run"), context.get("data_interval_start"))
     except SettingsError:
