@@ -24,8 +24,8 @@ from modwatch.demo.benchmark.paper import DOMAINS, WIKIPEDIA_TALK
 from modwatch.demo.datasets import demo_data, published_file
 from modwatch.models.duplicates import near_duplicates, plain_text
 
-#: A comment of CivilComments is toxic if more than this share of its raters labelled it
-#: toxic: the authors' code, and about 2.5 % of the corpus as in section 4.2 (half or more would be 8 %).
+#: A comment of CivilComments is toxic if more than this share of its raters labelled it toxic: the
+#: authors' code, and about 2.5 % of the corpus as in section 4.2 (half or more would be 8 %).
 CIVIL_COMMENTS_THRESHOLD = 0.7
 
 #: Scored comments of the challenge's test part, and toxic ones: the corpus of section 4.2 less the
