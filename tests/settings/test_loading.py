@@ -39,7 +39,6 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
         ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),
         ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
-        ("LEASE_MINUTES", "0", "a number greater than 0, got 0"),
         ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
         ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
         ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),

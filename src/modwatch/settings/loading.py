@@ -131,7 +131,7 @@ def _expected(info: FieldInfo) -> str:
     if low is None:
         return text
     if high is None:
-        return f"{text} {'greater than' if 'gt' in bounds else 'of at least'} {low}"
+        return f"{text} of at least {low}"
     return (
         f"{text} in {'(' if 'gt' in bounds else '['}{low}, {high}{')' if 'lt' in bounds else ']'}"
     )
