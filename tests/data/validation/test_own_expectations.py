@@ -76,6 +76,11 @@ def test_the_example_of_the_documentation(landed, validate, usual, scores, day):
     assert "comments come from the platforms that we moderate" in page
 
 
+def test_the_page_of_the_documentation_has_the_example():
+    page = EXAMPLE.parents[1] / "validation.md"
+    assert EXAMPLE.read_text("utf-8") in page.read_text("utf-8")
+
+
 def test_what_an_expectation_of_a_severity_does(landed, validate, load):
     def status(severity):
         rule = of("expect_column_values_to_be_in_set", severity, column="text", value_set=["a"])
