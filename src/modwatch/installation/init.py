@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from modwatch.common.days import require_possible
 from modwatch.common.errors import SettingsError
-from modwatch.data.sources.headers import shown_names, usable_names
 from modwatch.data.sources.inspection import (
     TimeFormat,
     describe,
@@ -22,6 +21,8 @@ from modwatch.data.sources.inspection import (
     look,
     propose,
     propose_score,
+    shown_names,
+    usable_names,
 )
 from modwatch.data.sources.landing import FILLABLE
 from modwatch.data.sources.own_data import FileData, Sample, TableData, database_url, table_names

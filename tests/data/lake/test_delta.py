@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from modwatch.common.errors import LakeError, SourceError
 from modwatch.data.lake.delta import Lake
@@ -188,22 +187,3 @@ def test_an_unwritable_lake_names_the_setting(tmp_path: Path) -> None:
 
 def test_every_table_begins_with_its_day() -> None:
     assert all(schema.names[0] == "dt" for schema in TABLES.values())
-
-
-def test_a_table_of_an_earlier_version_is_read_and_gets_the_later_columns(tmp_path: Path) -> None:
-    later = ("confirmation_probability_0", "confirmation_probability_1")
-    row = {
-        "dt": DAY, "comment_id": "c1", "reason": "uncertainty", "stratum": 0,
-        "inclusion_probability": 1.0, "rank": 1, "review_score": 0.2, "model_version": "3",
-    }  # fmt: skip
-    earlier = pa.schema([field for field in TABLES["routed"] if field.name not in later])
-    write_deltalake(
-        str(tmp_path / "routed"), pa.Table.from_pylist([row], schema=earlier), partition_by=["dt"]
-    )
-    lake = Lake(root=str(tmp_path))
-    (old,) = lake.table("routed", DAY).to_pylist()
-    assert old == row | dict.fromkeys(later)
-    new = row | {"dt": NEXT, later[0]: 0.1, later[1]: 1.0}
-    lake.replace("routed", NEXT, [pa.RecordBatch.from_pylist([new], schema=TABLES["routed"])])
-    assert lake.table("routed", NEXT).to_pylist() == [new]
-    assert lake.table("routed", DAY).to_pylist() == [old]

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.headers import usable_names
 from modwatch.data.sources.inspection import (
     describe,
     look,
@@ -13,6 +12,7 @@ from modwatch.data.sources.inspection import (
     propose_score,
     require_header,
     time_formats,
+    usable_names,
 )
 from modwatch.data.sources.timestamps import read_moment
 

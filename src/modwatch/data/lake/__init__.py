@@ -1,1 +1,1 @@
-"""The lake: Delta tables with one partition per day, and small files beside them."""
+"""The lake: Delta tables with one partition per day, and small files next to them."""

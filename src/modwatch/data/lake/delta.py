@@ -7,6 +7,7 @@ and written in batches: memory does not grow with the size of a day.
 import datetime
 import logging
 import posixpath
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,13 +18,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Schema, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from modwatch.common.errors import LakeError
-from modwatch.data.lake.privacy import keep_private
+from modwatch.data.lake.files import keep_private
 from modwatch.data.lake.schemas import PARTITIONS, TABLES
-from modwatch.data.lake.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +38,28 @@ _CHECKPOINT_COMMITS = 10
 
 #: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Rows by table; a row that was read twice counts twice.
+
+    >>> traffic = Traffic()
+    >>> traffic.read["comments"] += 2031
+    >>> traffic.written.update(scores=2030, quarantine=1)
+    >>> str(traffic)
+    'read: comments 2,031; wrote: scores 2,030, quarantine 1'
+    """
+
+    read: Counter[str] = field(default_factory=Counter)
+    written: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return f"read: {_listed(self.read)}; wrote: {_listed(self.written)}"
+
+
+def _listed(rows: Counter[str]) -> str:
+    return ", ".join(f"{table} {count:,}" for table, count in rows.items()) or "nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,13 +221,10 @@ class Lake:
             return iter(())
         # Exact, since tables are partitioned by day; files of other days are not even listed.
         stored = delta.to_pyarrow_dataset(file_pruning_predicate=wanted)
-        # A table of an earlier version lacks later columns, which are null there.
-        later = [field for field in TABLES[table] if field.name not in stored.schema.names]
-        schema = pa.schema([*stored.schema, *later])
         # Delta lists the part that was written last first, whichever of two writers that was, and
         # sums of floating-point numbers depend on the order of the rows. Hence by folder.
         files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
-        dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
+        dataset = ds.FileSystemDataset(files, stored.schema, stored.format, stored.filesystem)
         return self._batches(table, dataset, condition, columns)
 
     def _batches(
@@ -244,16 +263,11 @@ class Lake:
             ) from None
 
     def _open_to_write(self, table: str) -> DeltaTable:
-        """Return a table as this version writes it: made now, or brought up to date."""
+        """Return a table, which is created if it does not exist."""
         try:
-            delta = DeltaTable(self._uri(table))
+            return DeltaTable(self._uri(table))
         except TableNotFoundError:
             return self._create(table)
-        stored = {field.name for field in delta.schema().fields}
-        schema = TABLES[table]
-        if later := pa.schema([field for field in schema if field.name not in stored]):
-            delta.alter.add_columns(Schema.from_arrow(later).fields)
-        return delta
 
     def _create(self, table: str) -> DeltaTable:
         try:

@@ -1,14 +1,23 @@
-"""A folder of small files at any fsspec URL: local, in memory, or in an object store."""
+"""A folder of small files at any fsspec URL: local, in memory, or in an object store.
 
+Local folders with comments in them are readable only by the user who runs Modwatch.
+"""
+
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from modwatch.common.errors import LakeError
-from modwatch.data.lake.privacy import keep_private
+
+_log = logging.getLogger(__name__)
+
+#: Folders that were looked at, so that each is warned of once in a process.
+_seen: set[Path] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,3 +95,34 @@ def _storage_errors() -> tuple[type[Exception], ...]:
     """Return what file systems raise; that of S3 does not turn all of it into OSError."""
     s3 = sys.modules.get("botocore.exceptions")
     return (OSError, s3.BotoCoreError) if s3 else (OSError,)
+
+
+def keep_private(root: str) -> None:
+    """Create the folder `root` for its owner only (mode 0700), if it is local and does not exist.
+
+    What is inside is then closed to others, whatever its own mode. Others may want a folder that
+    exists to be readable for a group, so it is not changed: a warning names the command. An object
+    store has its own rules.
+    """
+    folder = _local(root)
+    if folder is None or folder in _seen:
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if folder.stat().st_mode & 0o077:
+            _log.warning(
+                "Other users of this machine may read the comments in %s; run: chmod 700 '%s'",
+                folder,
+                folder,
+                extra={"event": "lake.readable", "folder": str(folder)},
+            )
+    _seen.add(folder)
+
+
+def _local(root: str) -> Path | None:
+    parts = urlsplit(root)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if "://" in root else Path(root).expanduser().absolute()

@@ -16,7 +16,7 @@ def _columns(kind: pa.DataType, *names: str, nullable: bool = True) -> list[pa.F
 
 _required = partial(_columns, nullable=False)
 
-#: Columns of a comment beside its text. Only replayed corpora and the synthetic community have a
+#: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
 #: `label`; scoring and routing do not read it.
 _CONTEXT = [
     *_columns(pa.string(), "platform", "thread_id", "parent_text", "language", "author_id"),
@@ -114,7 +114,7 @@ ROUTING_DESIGN = pa.schema(
         *_columns(pa.bool_(), "flagged"),
         *_required(pa.int64(), "population"),  # N_h
         *_required(pa.int64(), "sample"),  # n_h
-        # Hash of the day's scores and decisions; null: routed before 0.5.
+        # Hash of the day's scores and decisions.
         ("scores_digest", pa.string()),
     ]
 )
@@ -132,7 +132,7 @@ ROUTED = pa.schema(
         *_required(pa.int64(), "rank"),  # 1 is reviewed first
         *_required(pa.float64(), "review_score"),
         *_required(pa.string(), "model_version"),
-        # Probability in [0, 1] that a first label 0, 1 is confirmed; null: routed before 0.5.
+        # Probability in [0, 1] that a first label 0, 1 is confirmed.
         *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
     ]
 )
@@ -150,7 +150,7 @@ _LABEL = [
 LABELS = pa.schema(
     [
         *_LABEL,
-        # The label before any correction, and who gave it; null: written before 0.5.
+        # The label before any correction, and who gave it.
         pa.field("first_label", pa.int8()),
         pa.field("first_moderator", pa.string()),
     ]
@@ -167,7 +167,7 @@ CONFIRMATIONS = pa.schema(
     ]
 )
 
-#: One label as somebody gave it, without knowledge of others; `dt` is the UTC day of `decided_at`,
+#: One label as it was given, without knowledge of others; `dt` is the UTC day of `decided_at`,
 #: `comment_dt` that of the comment. `source`: the kind of the item.
 ANNOTATIONS = pa.schema(
     [
@@ -181,7 +181,7 @@ ANNOTATIONS = pa.schema(
     ]
 )
 
-#: One label of a retest or gold item, beside the known label: the first label by the same person,
+#: One label of a retest or gold item, with the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
 CHECK_ANSWERS = pa.schema(
     [
@@ -284,7 +284,6 @@ SEGMENT_COUNTS = pa.schema(
         *_required(pa.date32(), "dt"),
         *_required(pa.string(), "platform", "language", "length", "model_version"),
         *_required(pa.int64(), "comments", "flagged"),
-        # Null: counted before these were.
         *_columns(pa.string(), "thread", "identity"),
         *_columns(pa.float64(), "prob", "prob_square"),
     ]
@@ -297,7 +296,7 @@ SEGMENT_COUNTS = pa.schema(
 SEGMENTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
-        ("measure", pa.string()),  # flagged | prob; null: flagged
+        ("measure", pa.string()),  # flagged | prob
         *_required(pa.int32(), "rank"),
         *_required(pa.string(), "name"),
         *_required(pa.int64(), "n", "reference_n"),
@@ -338,8 +337,8 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: The estimates of a window at the deployed setting, beside those that take every first label as
-#: true, and the band that allows for errors which everybody makes alike
+#: The estimates of a window at the deployed setting, with those that take every first label as
+#: true, and the band that allows for errors which all moderators make alike
 #: (`statistics.live.shared_errors`). Numbers are null where insufficient.
 LABEL_ERRORS = pa.schema(
     [
@@ -357,7 +356,7 @@ LABEL_ERRORS = pa.schema(
     ]
 )
 
-#: The challenger beside the champion over a window: `statistics.live.paired.compare_days`.
+#: The challenger and the champion over a window: `statistics.live.paired.compare_days`.
 CHALLENGER = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
@@ -371,7 +370,7 @@ CHALLENGER = pa.schema(
     ]
 )
 
-#: One metric of a group of comments, beside all other comments: of `scope` day, known from scores
+#: One metric of a group of comments, compared with all others: of `scope` day, known from scores
 #: and routing (`statistics.live.group_estimates.SCORE_METRICS`); of `scope` window, estimated from
 #: the labels of the window that ends with the day (`LABEL_METRICS`). `attribute`: platform |
 #: language | identity. `difference`: from all other comments; `p_holm`: corrected for all rows of
@@ -389,8 +388,8 @@ COMMENT_GROUPS = pa.schema(
     ]
 )
 
-#: A figure of a group of moderators beside all others who chose one, as it is published; `dt` ends
-#: the four weeks that are compared. Of shown groups only.
+#: A figure of a group of moderators compared with all others who chose one, as it is published;
+#: `dt` ends the four weeks that are compared. Of shown groups only.
 ANNOTATOR_GROUPS = pa.schema(
     [
         *_required(pa.date32(), "dt"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.headers import shown_names
+from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import (
     LandedRow,
     batches,

@@ -1,6 +1,6 @@
 """Looks at the first rows of a source, and proposes how to read them; no value is ever shown.
 
-What is said of a column is its name, kind, counts, and for times an example that is made up.
+A column is described by its name, kind and counts, and times by an invented example.
 """
 
 import datetime as dt
@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.headers import shown_names
 from modwatch.data.sources.timestamps import read_moment
 
-#: Names under which sources have the columns of Modwatch, the most telling first.
+#: Names under which sources have the columns of Modwatch, the clearest first.
 NAMES: Mapping[str, Sequence[str]] = {
     "comment_id": ("comment_id", "commentid", "id", "_id", "uuid", "post_id", "message_id", "pk"),
     "text": ("text", "comment_text", "comment", "body", "content", "message", "post", "comments"),
@@ -42,6 +41,10 @@ _NUMBERS = re.compile(
 )
 
 
+#: Without a header, the names are a comment: only what looks like a name is shown.
+_SHOWN = re.compile(r"[\w.:/ ()°%#-]{1,40}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TimeFormat:
     """How the times of a column are written."""
@@ -56,7 +59,7 @@ class TimeFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """What the first rows tell of a column."""
+    """What the first rows show about a column."""
 
     name: str
     #: `time`, `number`, `text` or `empty`.
@@ -72,7 +75,7 @@ class Column:
 
 
 def look(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> list[Column]:
-    """Return what the rows tell of each of the columns `names`."""
+    """Return what the rows show about each of the columns `names`."""
     return [_column(name, [row.get(name) for row in rows]) for name in names]
 
 
@@ -316,3 +319,25 @@ def _guess(field: str, free: Sequence[Column]) -> str | None:
     if field in ("comment_id", "created_at") and len(free) == 1:
         return free[0].name
     return None
+
+
+def shown_names(names: Sequence[str]) -> list[str]:
+    """Return each name as it may be printed: one that looks like none by its position, from 1.
+
+    >>> shown_names(["id", "Grad (°C)", "<script>alert(1)</script>", ""])
+    ['id', 'Grad (°C)', 'column 3', 'column 4']
+    """
+    return [
+        name if _SHOWN.fullmatch(name) and name.strip() else f"column {position}"
+        for position, name in enumerate(names, start=1)
+    ]
+
+
+def usable_names(names: Sequence[str]) -> list[str]:
+    """Return the names that a setting can hold, and that only one column has.
+
+    >>> usable_names(["id", "text", "", "", "text", "two\\nlines"])
+    ['id']
+    """
+    times = Counter(names)
+    return [n for n in names if times[n] == 1 and n.strip() and n.isprintable()]

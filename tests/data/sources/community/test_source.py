@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.community import Community, Drift
+from modwatch.data.sources.community.source import defective_batch
 
 DAY = dt.date(2024, 3, 1)
 WEEK = [DAY + dt.timedelta(days=n) for n in range(7)]
@@ -161,3 +162,16 @@ def test_a_small_model_learns_it_but_not_all_of_it_and_a_drift_hurts():
     assert 0.9 < auroc < 0.98
     assert wrong_on_hard > 5 * wrong_on_easy
     assert performance(WEEK[2:4])[0] < auroc - 0.01
+
+
+def test_each_defect_in_turn():
+    clean = next(Community(seed=1, comments_per_day=50).read(DAY)).slice(0, 8)
+    defects = defective_batch(DAY, 50, clean).to_pylist()
+    whole = clean.to_pylist()
+    assert [row["row"] for row in defects] == list(range(50, 58))
+    twice, empty, outside, greeting = defects[:4]
+    assert {**twice, "row": 0} == whole[0]
+    assert empty["text"] == ""
+    assert outside["created_at"].date() == DAY + dt.timedelta(days=1)
+    assert (greeting["language"], greeting["label"], greeting["groups"]) == ("he", 0, [])
+    assert len({row["comment_id"] for row in (*defects, *whole)}) == 14

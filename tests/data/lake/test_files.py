@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from modwatch.data.lake import privacy
+from modwatch.data.lake import files
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import TABLES
@@ -54,5 +54,5 @@ def test_a_wider_one_is_left_and_the_command_named_once(
 def test_object_stores_are_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for root in ("s3://bucket/lake", "memory://lake"):
-        privacy.keep_private(root)
+        files.keep_private(root)
     assert list(tmp_path.iterdir()) == []
