@@ -176,7 +176,7 @@ class ErrorRatesPage(Page, template="error_rates.html"):
             return 1.0
         groups = (self.report.by_queue, self.report.by_reason, self.report.by_week)
         rates = [self.report.everything, *(rate for group in groups for rate in group.values())]
-        return max((getattr(each, rate).high or 0.0 for each in rates), default=0.0) or 1.0
+        return max((getattr(group, rate).high or 0.0 for group in rates), default=0.0) or 1.0
 
 
 @pages.get("/lead/errors")

@@ -47,7 +47,7 @@ KEPT = 3600.0
 #: Minimum seconds between two requests for keys, whichever keys tokens name.
 PAUSE = 10.0
 
-#: Characters of random pseudonyms, none of which looks like another.
+#: Characters of random pseudonyms; none looks like another.
 _LETTERS = "abcdefghjkmpqrstuwxyz23456789"
 
 _REJECTED = "the identity provider's token is not valid; log in again, or ask its administrator"

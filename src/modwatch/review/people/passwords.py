@@ -48,7 +48,7 @@ ROLES_WITH_CODE = frozenset({"lead", "admin"})
 
 _hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 
-#: Limits concurrent hashes, each of which takes 64 MiB.
+#: Limits concurrent hashes: one takes 64 MiB.
 _turns = threading.BoundedSemaphore(4)
 
 

@@ -98,7 +98,7 @@ class Policy:
     nodes: tuple[NodeSchema, ...]
     #: Reasons by action, in the order of the file.
     reasons: Mapping[str, Mapping[str, Texts]]
-    #: The whole policy as JSON, as it is stored.
+    #: The whole policy as JSON, in the form that is stored.
     content: Mapping[str, Any]
 
     @property

@@ -167,7 +167,7 @@ def _by_person(rows: _Rows, columns: tuple[str, str], minimum: int) -> tuple[Per
             pseudonym=name,
             agreement=observed_agreement(*_columns(_of(rows, {name}), *columns), minimum=minimum),
         )
-        for person, name in sorted(names.items(), key=lambda each: each[1])
+        for person, name in sorted(names.items(), key=lambda named: named[1])
     )
 
 
@@ -184,7 +184,7 @@ def _by_group(
     people = {row["pseudonym"] for row in rows}
     for person in people & group_of.keys():
         members.setdefault(group_of[person], set()).add(person)
-    sizes = pd.Series({name: len(each) for name, each in members.items()}, dtype=np.int64)
+    sizes = pd.Series({name: len(group) for name, group in members.items()}, dtype=np.int64)
     hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
     return {
         name: _rounded(
@@ -200,5 +200,5 @@ def _rounded(figure: Estimate, base: int) -> Estimate:
     n = figure.n // base * base
     if figure.value is None:
         return Estimate.insufficient("too few answers", n=n)  # the reason has their number
-    value, *ends = (round(each or 0.0, 3) for each in (figure.value, figure.low, figure.high))
+    value, *ends = (round(number or 0.0, 3) for number in (figure.value, figure.low, figure.high))
     return Estimate.of(value, (ends[0], ends[1]), n=n)
