@@ -48,7 +48,7 @@ from scipy.stats import beta, norm
 
 from modwatch.monitoring.incidents.causes import evaluate_rules
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
-from modwatch.monitoring.incidents.metrics import flagged_share_excess
+from modwatch.monitoring.incidents.metrics import flagged_share_excess, without_seasons
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.drift.change_points import MINIMUM_BEFORE
@@ -183,7 +183,9 @@ def by_rules(looks: list[Estimates], others: list[MetricValue], change: int) -> 
         today = FIRST + datetime.timedelta(evening)
         values = [each for each in fixed if each.day <= today]
         values += [each for name in SERIES for each in _daily_values(looks, name, evening)]
-        causes, changes = evaluate_rules(RULES, values, known, today, window_days=WINDOW)
+        causes, changes = evaluate_rules(
+            RULES, without_seasons(values), known, today, window_days=WINDOW
+        )
         known |= {new.record.name: new.record for new in changes}
         for new in changes:
             found = _after(found, new, evening)

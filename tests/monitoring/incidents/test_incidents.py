@@ -166,9 +166,8 @@ def test_each_feature_has_a_series_of_its_own() -> None:
 
 def told_of(values: Sequence[float | None], told: Incident | None) -> list[Transition]:
     days = series(values)
-    now = next((each for each in days if told and each.day == told.opened), None)
     found = reconciled_incidents(rule(), days, told)
-    return transitions(told, found, today=day(len(values) - 1), current=now)
+    return transitions(told, found, today=day(len(values) - 1))
 
 
 TOLD = Incident(since=day(1), opened=day(1))
@@ -199,7 +198,7 @@ def test_what_is_told(
 
 
 def test_work_that_was_done_since_is_no_error_of_the_incident() -> None:
-    (end,) = transitions(TOLD, [], today=day(3), current=None, unsupported="recovered")
+    (end,) = transitions(TOLD, [], today=day(3), unsupported="recovered")
     assert (end.kind, end.since, end.day) == ("recovered", day(1), day(3))
 
 
@@ -211,24 +210,17 @@ def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
     assert told_of([None, None], old) == []
 
 
-def test_transitions_carry_the_value_that_caused_them() -> None:
-    (opened,) = told_of([1, 11], None)
-    assert opened.value == series([1, 11])[1]
-    (withdrawn,) = told_of([1, 5, 8], TOLD)
-    assert withdrawn.value == series([1, 5, 8])[1]
-
-
 def test_a_rising_severity_is_notified_once_for_the_same_incident() -> None:
     told = Incident(since=day(1), opened=day(1), severity="warning")
     worse = Incident(since=day(1), opened=day(1), severity="critical")
-    (escalated,) = transitions(told, [worse], today=day(4), current=None)
+    (escalated,) = transitions(told, [worse], today=day(4))
     assert (escalated.kind, escalated.since, escalated.severity) == (
         "escalated",
         day(1),
         "critical",
     )
-    assert transitions(worse, [worse], today=day(4), current=None) == []
-    assert transitions(worse, [told], today=day(4), current=None) == []  # better is no news
+    assert transitions(worse, [worse], today=day(4)) == []
+    assert transitions(worse, [told], today=day(4)) == []  # better is no news
 
 
 SPANS = st.builds(
@@ -289,15 +281,17 @@ def test_insufficient_days_make_no_difference(
     mixed: list[float | None] = []
     for number, value in enumerate(values):
         mixed += [None, value] if number in where else [value]
-    plain, gaps = (incidents(patient_rule(days), series(seen)) for seen in (values, mixed))
 
-    def moved(found: list[Incident]) -> list[tuple[float | None, float | None]]:
+    def moved(seen: list[float | None]) -> list[tuple[float | None, float | None]]:
+        """Return the values that opened and closed each incident."""
+        known = series(seen)
+        by_day = {value.day: value.value for value in known}
         return [
-            (i.at_opening and i.at_opening.value, i.at_recovery and i.at_recovery.value)
-            for i in found
+            (by_day[found.opened], by_day[found.recovered] if found.recovered else None)
+            for found in incidents(patient_rule(days), known)
         ]
 
-    assert moved(plain) == moved(gaps)
+    assert moved(values) == moved(mixed)
 
 
 class Receiver:
@@ -311,7 +305,7 @@ class Receiver:
     def judge(self, values: Sequence[float | None]) -> list[Transition]:
         days = series(values)
         found = reconciled_incidents(self.rule, days, self.told)
-        said = transitions(self.told, found, today=day(len(values)), current=None)
+        said = transitions(self.told, found, today=day(len(values)))
         for each in said:
             self.heard.append(each.kind)
             opened = each.kind == "opened"

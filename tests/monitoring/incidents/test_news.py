@@ -12,7 +12,7 @@ from monitoring.incidents.test_causes import Receiver, day, drift, estimates, wi
 RULES = {rule.name: rule for rule in load_rules()}
 
 
-def test_a_second_fall_in_a_critical_incident_is_told_once() -> None:
+def test_a_second_fall_in_a_critical_incident_is_notified_once() -> None:
     receiver = Receiver()
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
     receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
@@ -79,7 +79,7 @@ def scores(psi: list[float], flagged: list[float]) -> list[MetricValue]:
     ]
 
 
-def test_more_flags_weeks_after_the_scores_shifted_are_told_once() -> None:
+def test_more_flags_weeks_after_the_scores_shifted_are_notified_once() -> None:
     receiver = Receiver()
     receiver.evenings(range(25), scores([0.01] * 3 + [0.4] * 22, [0.0] * 15 + [0.12] * 10))
     assert receiver.events == [("scores", "opened", 4), ("scores", "escalated", 15)]
@@ -93,7 +93,7 @@ def test_more_flags_weeks_after_the_scores_shifted_are_told_once() -> None:
     assert members["flagged_more[flagged,trailing]"]["figure"]["value"] == 0.12
 
 
-def test_another_platform_that_is_flagged_more_is_told_once() -> None:
+def test_another_platform_that_is_flagged_more_is_notified_once() -> None:
     """The rule has an incident already; its value moves by as much again."""
     receiver = Receiver()
     receiver.evenings(range(20), scores([0.01] * 20, [0.0] * 3 + [0.1] * 9 + [0.22] * 8))
@@ -111,7 +111,7 @@ def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
     assert sudden.events == [("scores", "opened", 4)]
 
 
-def test_news_of_a_silenced_evening_are_told_on_the_next() -> None:
+def test_news_of_a_silenced_evening_are_notified_on_the_next() -> None:
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
     receiver = Receiver()
     values = estimates(levels)
@@ -132,8 +132,8 @@ def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:
     at = Incident(since=day(0), opened=day(0))
     long_ago = day(0) - datetime.timedelta(days=9)
     rule = RULES["scores_jumped"]
-    assert news(rule, values, at, told_on=long_ago, today=day(2)) is not None
+    assert news(rule, values, at, notified_on=long_ago, today=day(2)) is not None
     info = rule.model_copy(update={"severity": "info"})
-    assert news(info, values, at, told_on=long_ago, today=day(2)) is None
+    assert news(info, values, at, notified_on=long_ago, today=day(2)) is None
     plain = [MetricValue(day=each.day, metric="psi", value=each.value, n=900) for each in values]
-    assert news(rule, plain, at, told_on=long_ago, today=day(2)) is None
+    assert news(rule, plain, at, notified_on=long_ago, today=day(2)) is None

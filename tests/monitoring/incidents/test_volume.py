@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
+from modwatch.monitoring.incidents.metrics import without_seasons
 from modwatch.monitoring.incidents.rules import load_rules
-from modwatch.monitoring.incidents.volume import without_seasons
 
 MONDAY = datetime.date(2026, 1, 5)
 (LOW,) = (rule for rule in load_rules() if rule.name == "volume_low")

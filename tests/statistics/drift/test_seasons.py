@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
+from modwatch.monitoring.incidents.metrics import without_seasons
 from modwatch.monitoring.incidents.rules import load_rules
-from modwatch.monitoring.incidents.volume import without_seasons
 from modwatch.statistics.drift.seasons import Volume, season, year_before
 
 CHRISTMAS = date(2025, 12, 25)

@@ -39,8 +39,6 @@ from modwatch.monitoring.incidents.store import (
     IncidentRecord,
     Outcome,
 )
-from modwatch.monitoring.incidents.volume import without_seasons
-from modwatch.statistics.drift.seasons import Volume
 
 _ONE_DAY = datetime.timedelta(days=1)
 
@@ -81,12 +79,12 @@ class Series:
         known = [
             each
             for each in self.values
-            if incident and incident.opened <= each.day <= day and self._is_told(each)
+            if incident and incident.opened <= each.day <= day and self._is_shown(each)
         ]
         value = known[-1] if known else self.on(day)
         return describe_finding(self.rule, self.subject, value)
 
-    def _is_told(self, value: MetricValue) -> bool:
+    def _is_shown(self, value: MetricValue) -> bool:
         return value.change is not None if self.rule.watches_changes else value.value is not None
 
     def unrepaired(self, change: Transition, today: datetime.date) -> list[datetime.date]:
@@ -99,12 +97,12 @@ class Series:
         days = (each for each in self.values if change.since <= each.day <= today)
         return [each.day for each in days if exceeds(self.rule, self.rule.open, each)]
 
-    def news(self, told_on: datetime.date, today: datetime.date) -> News | None:
+    def news(self, notified_on: datetime.date, today: datetime.date) -> News | None:
         """Return what has happened in its active incident since the day of the last message."""
         active = self.active_on(today)
         if active is None:
             return None
-        return news(self.rule, self.values, active, told_on=told_on, today=today)
+        return news(self.rule, self.values, active, notified_on=notified_on, today=today)
 
     def active_on(self, day: datetime.date) -> Incident | None:
         """Return the incident that was active at the end of `day`."""
@@ -150,81 +148,63 @@ def evaluate_rules(
     *,
     window_days: int = 1,
     accepted: Acceptances | None = None,
-    volumes: Mapping[datetime.date, Volume] | None = None,
     routed: Mapping[datetime.date, int] | None = None,
 ) -> tuple[list[Cause], list[IncidentChange]]:
     """Return every cause that has values, and the changes since what receivers know.
 
-    Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed;
-    `volumes` are those of days without values, such as the year before.
-    """
-    accepted, values = accepted or {}, without_seasons(values, volumes)
-    following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
-    levels = level_changes(
-        values,
-        reported=reported_changes(rules, known),
-        accepted=[each for name in following for each in accepted.get(name, ())],
-    )
-    causes = watch(
-        rules,
-        [*values, *levels],
-        known,
-        today,
-        window_days=window_days,
-        accepted=accepted,
-        routed=routed,
-    )
-    return causes, changes_of(causes, known, today)
-
-
-def watch(
-    rules: Iterable[AlertRule],
-    values: Sequence[MetricValue],
-    known: Known,
-    today: datetime.date,
-    *,
-    window_days: int = 1,
-    accepted: Acceptances | None = None,
-    routed: Mapping[datetime.date, int] | None = None,
-) -> list[Cause]:
-    """Return every cause that has values, with its incidents up to `today`.
-
     Args:
         rules: what to watch.
-        values: values of any days and metrics.
+        values: values of any days and metrics, without those of `LEVEL_CHANGES`, which are
+            computed.
         known: the last incident of each cause.
         today: the last day to look at.
         window_days: days of the trailing window, for rules with `unless`.
         accepted: what people have accepted as the new normal, by cause.
         routed: how many days ago each day was routed; absent ones when they ended.
     """
-
-    def is_settled(rule: AlertRule, day: datetime.date) -> bool:
-        ended = (today - day).days
-        return rule.settle_days <= min(ended, (routed or {}).get(day, ended))
-
-    found: dict[str, list[Series]] = {}
+    accepted, routed = accepted or {}, routed or {}
+    following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
+    levels = level_changes(
+        values,
+        reported=_reported_changes(rules, known),
+        accepted=[level for name in following for level in accepted.get(name, ())],
+    )
     by_metric: dict[str, list[MetricValue]] = {}
-    for value in values:
+    for value in (*values, *levels):
         by_metric.setdefault(value.metric, []).append(value)
-    notified = {name: one for each in known.values() for name, one in each.member_incidents()}
+    notified = {name: one for record in known.values() for name, one in record.member_incidents()}
+    found: dict[str, list[Series]] = {}
     for rule in sorted(rules, key=lambda rule: bool(rule.unless)):  # what explains comes first
-        of_metric = by_metric.get(rule.metric, [])
-        seen = watched(rule, (each for each in of_metric if is_settled(rule, each.day)))
-        for subject, series in seen.items():
-            explaining = [each for name in rule.unless for each in found.get(name, [])]
-            lag = window_days if rule.metric.startswith("window_") else 1
-            unexplained = _unexplained(series, explaining, lag)
-            ends = [day for day, _ in (accepted or {}).get(cause_name(rule, subject), ())]
-            active = notified.get(series_name(rule.name, subject))
-            now = reconciled_incidents(rule, unexplained, active, ends)
+        settled = (
+            value
+            for value in by_metric.get(rule.metric, ())
+            if _is_settled(rule, value, today, routed)
+        )
+        explaining = [series for name in rule.unless for series in found.get(name, ())]
+        lag = window_days if rule.metric.startswith("window_") else 1
+        for subject, series in watched(rule, settled).items():
+            now = reconciled_incidents(
+                rule,
+                _unexplained(series, explaining, lag),
+                notified.get(series_name(rule.name, subject)),
+                [day for day, _ in accepted.get(cause_name(rule, subject), ())],
+            )
             found.setdefault(rule.name, []).append(
                 Series(rule=rule, subject=subject, values=series, incidents=now)
             )
-    return _by_cause(each for series in found.values() for each in series)
+    causes = _by_cause(series for group in found.values() for series in group)
+    return causes, _all_changes(causes, known, today)
 
 
-def reported_changes(rules: Iterable[AlertRule], known: Known) -> dict[str, Incident]:
+def _is_settled(
+    rule: AlertRule, value: MetricValue, today: datetime.date, routed: Mapping[datetime.date, int]
+) -> bool:
+    """Return whether the labels of a day have had the time that the rule gives them."""
+    ended = (today - value.day).days
+    return rule.settle_days <= min(ended, routed.get(value.day, ended))
+
+
+def _reported_changes(rules: Iterable[AlertRule], known: Known) -> dict[str, Incident]:
     """Return the changes of level that receivers see as active, by metric."""
     metrics = {rule.name: rule.metric for rule in rules if rule.watches_changes}
     return {
@@ -235,7 +215,9 @@ def reported_changes(rules: Iterable[AlertRule], known: Known) -> dict[str, Inci
     }
 
 
-def changes_of(causes: Sequence[Cause], known: Known, today: datetime.date) -> list[IncidentChange]:
+def _all_changes(
+    causes: Sequence[Cause], known: Known, today: datetime.date
+) -> list[IncidentChange]:
     """Return what to notify receivers of, given what they know."""
     changes = [
         change for cause in causes for change in _changes(cause, known.get(cause.name), today)
@@ -297,7 +279,6 @@ def _changes(
         notified,
         cause.incidents,
         today=today,
-        current=None,
         unsupported="recovered" if state else "withdrawn",
     )
     if known and notified and not found:
@@ -342,7 +323,6 @@ def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator
             kind="escalated",
             since=known.since,
             day=today,
-            value=found.value,
             severity=most_severe([known.severity, *(each.rule.severity for each in active)]),
             news_since=found.since,
         ),

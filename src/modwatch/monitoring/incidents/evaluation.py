@@ -28,6 +28,7 @@ from modwatch.monitoring.incidents.metrics import (
     ANNOTATOR_METRICS,
     annotator_values,
     metric_values,
+    without_seasons,
 )
 from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.incidents.segments import (
@@ -88,14 +89,14 @@ def evaluate(
         today = _last_day(lake, "measurements", day, known)
         active = [record.since - _BEFORE_CHANGE for record in known.values() if record.is_active]
         first = min([today - _LOOK_BACK, *active])
+        values = metric_values(lake, checks, first, today)
         causes, changes = evaluate_rules(
             daily,
-            metric_values(lake, checks, first, today),
+            without_seasons(values, seasonal_volumes(lake, first, today)),
             known,
             today,
             window_days=window_days,
             accepted=acceptances(database),
-            volumes=seasonal_volumes(lake, first, today),
             routed=days_since_routed(database, first, today),
         )
         _write_alerts(lake, trailing(today, window_days), causes, daily)

@@ -89,9 +89,8 @@ class Incident:
     opened: datetime.date
     #: The day on which enough good days had been seen; None while it is active.
     recovered: datetime.date | None = None
-    #: The values that opened and closed it; None if they lie before the days that were read.
+    #: The value that opened it; None if it lies before the days that were read.
     at_opening: MetricValue | None = None
-    at_recovery: MetricValue | None = None
     #: The highest that it reached.
     severity: Severity = "critical"
 
@@ -114,8 +113,6 @@ class Transition:
     since: datetime.date
     #: The day of the change.
     day: datetime.date
-    #: The value that caused it, if there is one.
-    value: MetricValue | None
     #: The highest severity of the incident; None: that of the rule.
     severity: Severity | None = None
     #: Of `escalated` without a higher severity: the day on which the news began.
@@ -188,7 +185,7 @@ def incidents(
         if active is None:
             active = _opened(rule, streak)
         else:
-            ended.append(replace(active, recovered=value.day, at_recovery=value))
+            ended.append(replace(active, recovered=value.day))
             active = None
         streak = []
     if active and (day := _accepted_on(active, accepted, datetime.date.max)):
@@ -238,13 +235,11 @@ def _joined(first: Incident, second: Incident) -> Incident:
     """Return two incidents as one; an estimated day of the change is preferred to a crossing."""
     dated = [each for each in (first, second) if each.is_dated] or [first, second]
     ends = [each.recovered for each in (first, second) if each.recovered]
-    last = max((first, second), key=lambda each: each.recovered or datetime.date.max)
     return replace(
         first,
         since=min(each.since for each in dated),
         at_opening=dated[0].at_opening,
         recovered=max(ends) if len(ends) == 2 else None,
-        at_recovery=last.at_recovery if len(ends) == 2 else None,
         severity=most_severe([first.severity, second.severity]),
     )
 
@@ -274,44 +269,36 @@ def transitions(
     found: Sequence[Incident],
     *,
     today: datetime.date,
-    current: MetricValue | None,
     unsupported: Literal["recovered", "withdrawn"] = "withdrawn",
 ) -> list[Transition]:
     """Return what to notify receivers of, given the one they see as active.
 
     Receivers are notified of every active incident once, again when its severity rises, and once of
-    its end: *recovered*, or `unsupported` if the values no longer support it (on `today`, with the
-    `current` value of the day on which it opened). That is *withdrawn* for estimates, which labels
-    correct, and *recovered* for work that was still to do and has been done since. An incident that
-    is already over when it is first found is not notified, since nobody can act on it.
+    its end: *recovered*, or `unsupported` (on `today`) if the values no longer support it. That is
+    *withdrawn* for estimates, which labels correct, and *recovered* for work that was still to do
+    and has been done since. An incident that is already over when it is first found is not
+    notified, since no one can act on it.
     """
     active = found[-1] if found and found[-1].recovered is None else None
     same = _same(notified, found) if notified else None
     if notified and same is not None and same is active:
         if most_severe([notified.severity, same.severity]) == notified.severity:
             return []
-        return [_transition("escalated", same, notified.since, today, current)]
+        return [_transition("escalated", same, notified.since, today)]
     ended: list[Transition] = []
     if notified and same and same.recovered:
-        when, value = same.recovered, same.at_recovery
-        ended = [_transition("recovered", notified, notified.since, when, value)]
+        ended = [_transition("recovered", notified, notified.since, same.recovered)]
     elif notified:
-        ended = [_transition(unsupported, notified, notified.since, today, current)]
+        ended = [_transition(unsupported, notified, notified.since, today)]
     if active is None:
         return ended
-    opened = _transition("opened", active, active.since, active.opened, active.at_opening)
-    return [*ended, opened]
+    return [*ended, _transition("opened", active, active.since, active.opened)]
 
 
 def _transition(
-    kind: Kind,
-    incident: Incident,
-    since: datetime.date,
-    day: datetime.date,
-    value: MetricValue | None,
+    kind: Kind, incident: Incident, since: datetime.date, day: datetime.date
 ) -> Transition:
-    severity = incident.severity
-    return Transition(kind=kind, since=since, day=day, value=value, severity=severity)
+    return Transition(kind=kind, since=since, day=day, severity=incident.severity)
 
 
 def _same(notified: Incident, found: Sequence[Incident]) -> Incident | None:

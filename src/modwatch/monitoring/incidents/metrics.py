@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import Suite
 from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.incidents.incidents import MetricValue
+from modwatch.statistics.drift.seasons import Volume, season
 from modwatch.statistics.estimate import SIGNIFICANT
 
 #: An older witness of the decision log is missing: one is written every day.
@@ -31,6 +32,7 @@ _OF_ANNOTATORS = {
 #: The metrics that `annotator_values` returns.
 ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
+_VOLUME = "volume_ratio"
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 _DEPLOYED = ("strategy", "alpha", "effective_n")
@@ -59,6 +61,35 @@ def metric_values(
         *_drift(lake, first, last),
         *_validation(checks, first, last),
         *_log(lake, first, last),
+    ]
+
+
+def without_seasons(
+    values: Sequence[MetricValue], earlier: Mapping[datetime.date, Volume] | None = None
+) -> list[MetricValue]:
+    """Return values in which a volume that a season explains is insufficient.
+
+    Args:
+        values: of any metrics and days; `n` of a volume ratio is the volume. Values of other
+            metrics are returned as they are.
+        earlier: volumes of other days, such as those of the year before.
+
+    >>> days = [datetime.date(2026, 1, day) for day in range(5, 12)]
+    >>> volumes = [1000, 1000, 1000, 1000, 1000, 310, 60]
+    >>> ratios = [MetricValue(day=day, metric="volume_ratio", value=n / 1000, n=n)
+    ...           for day, n in zip(days, volumes)]
+    >>> [each.status for each in without_seasons(ratios)][-2:]
+    ['insufficient', 'ok']
+    """
+    known = {
+        each.day: Volume(rows=each.n, ratio=each.value) for each in values if each.metric == _VOLUME
+    }
+    past = {**(earlier or {}), **known}
+    return [
+        replace(each, status="insufficient")
+        if each.metric == _VOLUME and season(each.day, known[each.day], past)
+        else each
+        for each in values
     ]
 
 

@@ -47,7 +47,7 @@ def news(
     values: Sequence[MetricValue],
     incident: Incident,
     *,
-    told_on: datetime.date,
+    notified_on: datetime.date,
     today: datetime.date,
 ) -> News | None:
     """Return what has happened since the last message, as one rule sees it; None: nothing.
@@ -56,7 +56,7 @@ def news(
         rule: of any severity; what is `info` is no news.
         values: of the rule and one subject, ordered by day.
         incident: that of the rule which is active.
-        told_on: the day of the last message on the cause.
+        notified_on: the day of the last message on the cause.
         today: the last day.
 
     >>> rule = AlertRule(name="r", severity="warning", metric="m", direction="above", look_at="it",
@@ -65,17 +65,17 @@ def news(
     >>> values = [MetricValue(day=d, metric="m", value=v, n=9)
     ...           for d, v in zip(days, [1, 1, 1, 1, 6, 6])]
     >>> opened = Incident(since=days[4], opened=days[4])
-    >>> news(rule, values, opened, told_on=days[0], today=days[5]).kind
+    >>> news(rule, values, opened, notified_on=days[0], today=days[5]).kind
     'also'
-    >>> news(rule, values, opened, told_on=days[3], today=days[5])
+    >>> news(rule, values, opened, notified_on=days[3], today=days[5])
     """
     if rule.severity == "info":
         return None
     known = [each for each in values if each.day <= today]
     if rule.watches_changes:
-        return _fall(rule, known, told_on + SETTLING, today)
-    return _opening(rule, known, incident, told_on + SETTLING) or _jump(
-        rule, known, incident, told_on + SETTLING
+        return _fall(rule, known, notified_on + SETTLING, today)
+    return _opening(rule, known, incident, notified_on + SETTLING) or _jump(
+        rule, known, incident, notified_on + SETTLING
     )
 
 

@@ -36,7 +36,7 @@ def found(rule: AlertRule, *, subject: str = "", **changes: object) -> tuple:
 
 def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() -> None:
     rule = RULES["oc_accuracy_low"]
-    news = Transition(kind="opened", since=DAY, day=DAY, value=None)
+    news = Transition(kind="opened", since=DAY, day=DAY)
     opened = incident_alert("quality", [found(rule)], news, 1)
     assert opened.title == (
         "[critical] Accuracy with review is low: 0.712 over the window, since 5 January 2026"
@@ -47,7 +47,7 @@ def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() 
         "Opened on 5 January 2026; it began on 5 January 2026.",
         f"Look at: {rule.look_at}",
     ]
-    over = Transition(kind="recovered", since=DAY, day=DAY, value=None)
+    over = Transition(kind="recovered", since=DAY, day=DAY)
     said = str(opened.facts["headline"])
     ended = incident_alert("quality", [(rule, "", None)], over, 2, headline=said)
     assert ended.title == f"[critical] Recovered: {said}, since 5 January 2026"
@@ -73,7 +73,7 @@ CHANGE = LevelChange(
 
 def test_a_fall_is_told_with_levels_size_and_day() -> None:
     rule = RULES["accuracy_fell_far"]
-    news = Transition(kind="opened", since=CHANGE.day, day=CHANGE.day_high, value=None)
+    news = Transition(kind="opened", since=CHANGE.day, day=CHANGE.day_high)
     fallen = {"value": -0.25, "low": -0.3, "high": -0.195, "change": CHANGE}
     with_review = (RULES["oc_accuracy_fell"], "", figure(RULES["oc_accuracy_fell"], **fallen))
     alert = incident_alert("quality", [found(rule, **fallen), with_review], news, 1)
@@ -99,7 +99,7 @@ def test_a_fall_is_told_with_levels_size_and_day() -> None:
 
 def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called() -> None:
     rule = RULES["missing_share_changed"]
-    news = Transition(kind="opened", since=DAY, day=DAY, value=None)
+    news = Transition(kind="opened", since=DAY, day=DAY)
     subject = "a\r\nBcc: thief,trailing"
     name = series_name(rule.name, subject)
     alert = incident_alert(name, [(rule, subject, None)], news, 1)

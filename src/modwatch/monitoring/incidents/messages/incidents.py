@@ -162,7 +162,7 @@ def _incident_facts(
 
 
 def _dates(transition: Transition) -> str:
-    """Return when the incident, or what is new in it, began and was told."""
+    """Return when the incident, or the news in it, began, and when it was notified."""
     if transition.news_since:
         return f"Since {written(transition.news_since)}; the incident began on " + (
             f"{written(transition.since)}."
