@@ -14,7 +14,7 @@ from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements.tables import labelled_day
-from modwatch.monitoring.publishing.keys import metric_title
+from modwatch.common.markdown import metric_title
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
 from modwatch.review.simulated import SimulatedModerator

@@ -28,7 +28,7 @@ _PRELOADED = [
     "modwatch.models.registry",
     "modwatch.pipeline",
     "modwatch.pipeline.audit",
-    "modwatch.monitoring.measurements.publication",
+    "modwatch.monitoring.publishing.publication",
     "modwatch.data.validation",
     "modwatch.review.queue",
     "modwatch.models.scoring.local",

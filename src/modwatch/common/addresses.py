@@ -1,10 +1,11 @@
 """Addresses on Airflow's server for links in tasks, runs and messages.
 
-`modwatch.installation.ops_page` answers them.
-A page about a day has one address, which stays valid when the day is published or run again.
+`modwatch.monitoring.ops_page` answers them. A page about a day has one address, which stays valid
+when the day is published or run again.
 """
 
 import datetime
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 #: Path of the pages of Modwatch on Airflow's address.
@@ -14,6 +15,15 @@ OPS_PREFIX = "/modwatch-ops"
 DayPage = Literal["airflow", "mlflow", "validation"]
 
 DAY_PAGES: tuple[DayPage, ...] = get_args(DayPage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The addresses of the servers whose pages are linked."""
+
+    mlflow_url: str
+    console_url: str
+    airflow_url: str
 
 
 def day_url(airflow_url: str, day: datetime.date, page: DayPage) -> str:
@@ -26,7 +36,7 @@ def day_url(airflow_url: str, day: datetime.date, page: DayPage) -> str:
 
 
 def overview_url(airflow_url: str) -> str:
-    """Return the address of the page that tells whether the system is normal.
+    """Return the address of the page that shows whether the system is normal.
 
     >>> overview_url("http://localhost:8080")
     'http://localhost:8080/modwatch-ops/'

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 from numpy.typing import ArrayLike
 
 DPI = 110
@@ -102,6 +102,46 @@ def error_bars(
     )
     lengths = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
     axes.errorbar(x, value, yerr=lengths, **style)
+
+
+def sign_colour(low: float, high: float) -> str:
+    """Return the colour of a difference: blue above 0, red below, grey where 0 is possible."""
+    return BLUE if low > 0 else VERMILLION if high < 0 else GREY
+
+
+def interval_rows(
+    axes: Axes,
+    rows: Sequence[Sequence[float]],
+    *,
+    colours: Sequence[str],
+    places: Sequence[float] | None = None,
+) -> None:
+    """Draw horizontal intervals, each (value, low, high), the first one on top.
+
+    `places` are their heights; default: N − 1 … 0.
+    """
+    heights = range(len(rows) - 1, -1, -1) if places is None else places
+    for height, (value, low, high), colour in zip(heights, rows, colours, strict=True):
+        axes.plot([low, high], [height, height], color=colour, linewidth=2)
+        axes.plot(value, height, marker="o", color=colour)
+    axes.grid(visible=True, axis="x", color=GRID)
+    plain(axes)
+
+
+def band(
+    axes: Axes, x: ArrayLike, ends: tuple[ArrayLike, ArrayLike], colour: str, *, alpha: float = 0.12
+) -> None:
+    """Draw the intervals between two ends (N,) at `x` (N,) as a band."""
+    axes.fill_between(x, *ends, color=colour, alpha=alpha, linewidth=0)
+
+
+def log_axis(axes: Axes, ticks: Sequence[float], labels: Sequence[str]) -> None:
+    """Draw a log axis of x with these ticks only, and a grid."""
+    axes.set_xscale("log")
+    axes.set_xticks(list(ticks), list(labels), fontsize=9)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=True, color=GRID)
+    plain(axes)
 
 
 def shortened(name: str, width: int = 28) -> str:

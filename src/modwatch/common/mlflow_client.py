@@ -231,15 +231,6 @@ def log_steps(
         client.log_batch(run_id, metrics=metrics[begin : begin + _BATCH])
 
 
-def published_points(client: "MlflowClient", run_id: str) -> set[Point]:
-    """Return every point of a run."""
-    return {
-        (point.step, key, point.value)
-        for key in client.get_run(run_id).data.metrics
-        for point in client.get_metric_history(run_id, key)
-    }
-
-
 def midnight_ms(day: date) -> int:
     """Return the day's UTC midnight in milliseconds since 1970.
 

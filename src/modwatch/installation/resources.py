@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modwatch.common.addresses import Site
 from modwatch.common.errors import NoChampionError, SettingsError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
@@ -89,6 +90,15 @@ class Resources:
     def checks(self) -> CheckStore:
         """Results and pages of data validation."""
         return CheckStore(root=self.settings.checks_root)
+
+    @property
+    def site(self) -> Site:
+        """Where MLflow, the console and Airflow are."""
+        return Site(
+            mlflow_url=self.settings.mlflow_url,
+            console_url=self.settings.console_url,
+            airflow_url=self.settings.airflow_url,
+        )
 
     @property
     def audit_store(self) -> "AuditStore":

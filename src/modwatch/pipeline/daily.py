@@ -382,40 +382,26 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
 
 
 def publish(resources: "Resources", day: datetime.date) -> int:
-    """Publish the days of the window that are new or changed to MLflow; return how many days.
+    """Publish the days that are new or changed, to the table `days` and to MLflow; return how many.
 
     Days that were rejected or failed are published as such.
     """
     from modwatch.models.registry import record_service
-    from modwatch.monitoring.measurements import publication
     from modwatch.monitoring.measurements.tables import served_days
+    from modwatch.monitoring.publishing.publication import publish_days
 
-    lake, checks, settings = resources.lake, resources.checks, resources.settings
-    windows = {past: _window(resources, past) for past in _window(resources, day)}
-    stale = publication.stale_days(lake, checks, windows, mlflow_url=settings.mlflow_url)
-    for past in stale:
-        publication.publish(
-            lake,
-            checks,
-            past,
-            window=windows[past],
-            references=_references(resources, past),
-            mlflow_url=settings.mlflow_url,
-            console_url=settings.console_url,
-            airflow_url=settings.airflow_url,
-        )
-    unmeasured = publication.publish_unmeasured(
+    lake, settings = resources.lake, resources.settings
+    published = publish_days(
         lake,
-        checks,
-        [*windows],
-        mlflow_url=settings.mlflow_url,
-        console_url=settings.console_url,
-        airflow_url=settings.airflow_url,
+        resources.checks,
+        day,
+        plan=resources.reference_plan,
+        window_days=settings.window_days,
+        rules=resources.alert_rules,
+        site=resources.site,
     )
-    publication.publish_timeline(settings.mlflow_url, resources.alert_rules)
-    publication.publish_groups(lake, settings.mlflow_url)
     record_service(settings.model_name, served_days(lake), tracking_uri=settings.mlflow_url)
-    return len(stale) + unmeasured
+    return published
 
 
 def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:

@@ -68,29 +68,27 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
 def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     """Publish the comparison of groups over the four weeks to `last`, unless it is published."""
     from modwatch.common.days import trailing
-    from modwatch.monitoring.measurements.annotator_groups import store_comparison
     from modwatch.monitoring.measurements.opinions import (
         labels_between,
         opinion_report,
         publish,
+        store_comparison,
     )
-    from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
-    from modwatch.monitoring.publishing.runs import report_published
     from modwatch.review.people.groups import counted_groups
     from modwatch.review.quality_control.agreement import agreement_by_group
 
     name, url = f"groups of moderators {last}", resources.settings.mlflow_url
-    if report_published(name, tracking_uri=url, experiment=GROUP_EXPERIMENT):
+    if last in resources.lake.days("annotator_groups"):
         return
     first = trailing(last, 7 * GROUP_WEEKS)[0]
     labels = labels_between(resources.lake, first, last)
     groups = counted_groups(resources.database)
     if labels is not None and groups:
         report = opinion_report(labels, groups, minimum=MINIMUM_MEMBERS)
-        # Before it is published: a published comparison is not made again.
-        store_comparison(resources.lake, last, report)
         gold = agreement_by_group(resources.database, first, last, least_people=MINIMUM_MEMBERS)
         publish(report, name, last, title=name.capitalize(), tracking_uri=url, agreement=gold)
+        # At the end: a stored comparison is not made again.
+        store_comparison(resources.lake, last, report)
 
 
 def raise_alerts(resources: "Resources", last: datetime.date) -> int:

@@ -15,7 +15,7 @@ from conftest import Registry
 from installation import Installation
 from modwatch.common.errors import AlertError
 from modwatch.data.lake.schemas import DRIFT
-from modwatch.installation.ops_page.overview import read_overview, render_overview
+from modwatch.installation.ops_page import ops_data
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import (
     Action,
@@ -34,6 +34,7 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
+from modwatch.monitoring.ops_page.overview import read_overview, render_overview
 from modwatch.pipeline import daily
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.tables import incident as incident_table
@@ -356,7 +357,7 @@ def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
     assert {each.acknowledged_by for each in incidents} == {"lea"}
     assert history(at.database).earlier == 2 * MANY - 50
     told = time.process_time() - began - listed
-    page = render_overview(read_overview(at))
+    page = render_overview(read_overview(ops_data(at)))
     shown = time.process_time() - began - listed - told
     assert len(page) < 500_000
     assert page.count("Old") < 200

@@ -1,5 +1,6 @@
 """A real MLflow server over HTTP, and days of made-up figures."""
 
+import io
 import os
 import signal
 import socket
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
-from modwatch.monitoring.publishing.facts import DayFacts, DayTables, ScoreHistogram
+from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
+from modwatch.monitoring.publishing.days import Day
 from modwatch.statistics.collaboration.what_if import what_if_table
 
 _START_SECONDS = 120
@@ -91,9 +94,10 @@ def experiment(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def facts() -> DayFacts:
+def facts() -> Day:
     """A day of 2,000 comments, 40 of them routed, 38 labelled."""
-    return DayFacts(
+    return Day(
+        day=date(2026, 1, 5),
         comments=2000,
         quarantined=12,
         flagged=31,
@@ -105,9 +109,6 @@ def facts() -> DayFacts:
         checks="warned",
         pooled_days=12,
         window_days=14,
-        check_page_url="http://localhost:8000/checks/2026-01-05.html",
-        queue_url="http://localhost:8000/queue",
-        airflow_run_url="http://localhost:8080/dags/monitor_collaboration/runs/a(1)",
     )
 
 
@@ -147,7 +148,7 @@ def pictures() -> dict[str, Any]:
     prob = np.random.default_rng(7).beta(0.5, 8, 2000)
     observed = np.array([0.01, 0.10, 0.45, 0.60, 0.80])
     return {
-        "scores": ScoreHistogram.of(prob, threshold=0.5),
+        "scores": ScoreHistogram.from_scores(prob, threshold=0.5),
         "reliability": pd.DataFrame(
             {
                 "mean_prob": [0.02, 0.15, 0.40, 0.65, 0.90],
@@ -275,3 +276,41 @@ def drift_row(
         "status": "insufficient" if value is None else "ok",
         "reason": "0 comments of the reference; 200 are needed" if value is None else "",
     }
+
+
+@pytest.fixture
+def curves() -> Callable[[Figure, int], dict[str, np.ndarray]]:
+    """Return (N, 2) of every curve with error bars of a panel, by its label."""
+
+    def of(figure: Figure, panel: int) -> dict[str, np.ndarray]:
+        bars = figure.axes[panel].containers
+        return {
+            bar.get_label(): np.column_stack(bar.lines[0].get_data()).astype(float) for bar in bars
+        }
+
+    return of
+
+
+@pytest.fixture
+def words() -> Callable[[Figure], str]:
+    """Return all that is written in a figure, but ticks and legends."""
+
+    def of(figure: Figure) -> str:
+        texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+        titles = [axes.get_title(loc="left") for axes in figure.axes]
+        labels = [axes.get_xlabel() for axes in figure.axes]
+        return "\n".join([figure.get_suptitle(), *titles, *labels, *texts])
+
+    return of
+
+
+@pytest.fixture
+def draw() -> Callable[[Figure], bytes]:
+    """Draw a figure as MLflow gets it, only smaller."""
+
+    def png(figure: Figure) -> bytes:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=20)
+        return buffer.getvalue()
+
+    return png

@@ -5,7 +5,8 @@ import datetime
 import pandas as pd
 import pytest
 
-from modwatch.monitoring.publishing.groups import describe_groups, group_points
+from modwatch.monitoring.publishing.description import describe_groups
+from modwatch.monitoring.publishing.groups import group_points
 from modwatch.monitoring.publishing.keys import MAX_KEYS
 
 MONDAY, TUESDAY = datetime.date(2026, 1, 5), datetime.date(2026, 1, 6)

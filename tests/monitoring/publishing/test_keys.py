@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
 from modwatch.data.lake.schemas import MEASUREMENTS
-from modwatch.monitoring.publishing.facts import DayTables
+from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.keys import (
     COUNTED,
     KEYS,
     MAX_KEYS,
     check_key_count,
     checked,
-    day_intervals,
-    day_labels,
-    day_metrics,
-    deployed_estimates,
+    key_figures,
     known,
 )
 
@@ -31,11 +28,12 @@ def metrics_of(measurements, facts):
 
 
 def all_metrics(tables, facts):
-    return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
+    return {key: figure.value for key, figure in key_figures(tables, facts).items()}
 
 
 def intervals_of(tables, facts):
-    return day_intervals(deployed_estimates(tables, facts), tables.drift)
+    figures = key_figures(tables, facts)
+    return {key: figure.interval for key, figure in figures.items() if figure.interval}
 
 
 def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
@@ -46,8 +44,8 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     assert metrics["single_day/oc_accuracy"] == row["value"]
     ends = intervals_of(DayTables(measurements=table), facts)
     assert ends["single_day/oc_accuracy"] == (row["low"], row["high"])
-    labels = day_labels(deployed_estimates(DayTables(measurements=table), facts))
-    assert labels["single_day/oc_accuracy"] == row["effective_n"]
+    figure = key_figures(DayTables(measurements=table), facts)["single_day/oc_accuracy"]
+    assert figure.labels == row["effective_n"]
     assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
 

@@ -11,39 +11,36 @@ from modwatch.common.errors import MetricInputError, TrackingError
 from modwatch.common.mlflow_client import connect, experiment_id, midnight_ms, runs_tagged
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.publishing.facts import DayTables, UnmeasuredDay
-from modwatch.monitoring.publishing.history import PublishedDay
-from modwatch.monitoring.publishing.keys import (
-    MAX_KEYS,
-    day_labels,
-    day_metrics,
-    deployed_estimates,
-)
-from modwatch.monitoring.publishing.runs import (
-    publish_day,
-    publish_unmeasured,
-    published_days,
-    published_digests,
-)
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import Day, KeyFigure
+from modwatch.monitoring.publishing.keys import MAX_KEYS, key_figures
+from modwatch.monitoring.publishing.runs import outdated_days, publish_day
 from modwatch.statistics.live.group_estimates import compare_scores
 
 DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
 TAGS = {"kind": "day", "day": DAY.isoformat()}
 
 
+def measured(tables, facts, day=DAY, **changes):
+    """Return the result of a day with the figures of its tables."""
+    facts = dataclasses.replace(facts, day=day, digest=str(day), **changes)
+    return dataclasses.replace(facts, figures=key_figures(tables, facts))
+
+
 def metrics_of(tables, facts):
-    return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
+    return {key: figure.value for key, figure in key_figures(tables, facts).items()}
 
 
 @pytest.fixture
 def publish(mlflow_url, experiment, measure, facts):
-    """Publish a day: `publish(day, shift=0.0)`."""
+    """Publish a day: `publish(day, shift=0.0)`, or with tables of its own."""
 
-    def publish_made_up(day, shift=0.0):
+    def publish_made_up(day=DAY, shift=0.0, *, tables=None, page=None, **changes):
+        tables = tables or DayTables(measurements=measure(day, shift))
         return publish_day(
-            day,
-            tables=DayTables(measurements=measure(day, shift)),
-            facts=facts,
+            measured(tables, facts, day, **changes),
+            tables,
+            check_page=page,
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -63,7 +60,7 @@ def live(mlflow_url, experiment):
 
 
 def test_a_run_says_all_about_its_day(
-    mlflow_url, experiment, full_tables, facts, pictures, live, capfd
+    mlflow_url, publish, full_tables, facts, pictures, live, capfd
 ):
     incident = ActiveAlert(
         rule="scores_jumped",
@@ -74,13 +71,8 @@ def test_a_run_says_all_about_its_day(
         headline="The scores differ",
     )
     facts = dataclasses.replace(facts, alerts=(incident,))
-    run_id = publish_day(
-        DAY,
-        tables=dataclasses.replace(full_tables(DAY), **pictures),
-        facts=facts,
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+    tables = dataclasses.replace(full_tables(DAY), **pictures)
+    run_id = publish(tables=tables, alerts=(incident,))
     assert capfd.readouterr() == ("", "")  # MLflow would print two lines a run
     [run] = live()
     assert run.info.run_id == run_id
@@ -107,13 +99,9 @@ def test_a_run_says_all_about_its_day(
         "window": "12 of 14 days",
         "drift": "shift",
         "alerts": "warning: The scores differ",
-        "mlflow.modwatch.rules": "warning: scores jumped",
     }
     assert expected.items() <= run.data.tags.items()
     assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
-    labels = day_labels(deployed_estimates(full_tables(DAY), facts))
-    assert PublishedDay.of(run).labels == labels
-    assert labels
     assert _artifacts(mlflow_url, run_id) == {
         *(
             f"figures/{name}.png"
@@ -137,17 +125,11 @@ def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
     pd.testing.assert_series_equal(table["value"], expected["value"])
 
 
-def test_no_name_from_the_comments_is_a_formula(mlflow_url, experiment, measure, facts, tmp_path):
+def test_no_name_from_the_comments_is_a_formula(mlflow_url, publish, measure, tmp_path):
     prob = np.linspace(0, 1, 400)
     members = {("platform", name): prob < 0.5 for name in ("=1+1", "fine")}
     groups = compare_scores(prob, prob > 0.7, prob > 0.9, members).assign(dt=DAY, scope="day")
-    run_id = publish_day(
-        DAY,
-        tables=DayTables(measurements=measure(DAY), comment_groups=groups),
-        facts=facts,
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+    run_id = publish(tables=DayTables(measurements=measure(DAY), comment_groups=groups))
     with connect(mlflow_url) as client:
         path = client.download_artifacts(run_id, "tables/comment_groups.csv", str(tmp_path))
     table = pd.read_csv(path)
@@ -155,16 +137,10 @@ def test_no_name_from_the_comments_is_a_formula(mlflow_url, experiment, measure,
     assert table["difference"].min() < 0, "numbers stay"
 
 
-def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts, tmp_path):
+def test_tables_are_shown_as_they_are(mlflow_url, publish, full_tables, tmp_path):
     """Of the drift, only the day's own rows; what is unknown is empty, not the word nan."""
     tables = full_tables(DAY)
-    run_id = publish_day(
-        DAY,
-        tables=tables,
-        facts=facts,
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+    run_id = publish(tables=tables)
     with connect(mlflow_url) as client:
         folder = client.download_artifacts(run_id, "tables", str(tmp_path))
     drift = pd.read_csv(f"{folder}/drift.csv")
@@ -177,25 +153,10 @@ def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts
     assert '"None"' not in text
 
 
-def test_a_check_page_is_kept_and_linked(mlflow_url, experiment, measure, facts, live):
-    run_id = publish_day(
-        DAY,
-        tables=DayTables(measurements=measure(DAY)),
-        facts=dataclasses.replace(facts, check_page_url=None),
-        check_page="<p>fine</p>",
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+def test_a_check_page_is_kept_and_linked(publish, live):
+    run_id = publish(page="<p>fine</p>")
     [run] = live()
     assert f"{run_id}/artifacts/checks.html" in run.data.tags["mlflow.note.content"]
-
-
-def test_keys_of_an_earlier_version_are_not_shown_again(mlflow_url, experiment, publish, live):
-    publish(DAY)
-    with connect(mlflow_url) as client:
-        [run] = live()
-        client.log_metric(run.info.run_id, "sampling_interval/auroc_low", 0.5)
-    assert "sampling_interval/auroc_low" not in published_days(mlflow_url, experiment)[DAY]
 
 
 def test_publishing_again_replaces_the_run(publish, live):
@@ -208,14 +169,43 @@ def test_publishing_again_replaces_the_run(publish, live):
     assert values[new] == 0.95 + 0.01
 
 
-def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, publish, live):
+@pytest.fixture
+def outdated(mlflow_url, experiment, measure, facts):
+    """Return whether the day has to be published: `outdated(digest)`."""
+
+    def is_outdated(digest=str(DAY)):
+        day = dataclasses.replace(facts, digest=digest)
+        return outdated_days([day], tracking_uri=mlflow_url, experiment=experiment) == [day]
+
+    return is_outdated
+
+
+def test_an_unfinished_run_hides_nothing_and_is_removed(
+    mlflow_url, experiment, publish, live, outdated
+):
     publish(DAY)
     with connect(mlflow_url) as client:  # killed after the first step
         client.create_run(experiment_id(client, experiment), tags=TAGS)
     assert len(live()) == 2
-    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
+    assert not outdated()
     new = publish(DAY)
     assert [run.info.run_id for run in live()] == [new]
+
+
+def test_a_day_is_outdated_without_exactly_one_whole_run_of_its_result(
+    mlflow_url, experiment, publish, outdated
+):
+    assert outdated()
+    run_id = publish()
+    assert not outdated()
+    assert outdated("of other labels")
+    with connect(mlflow_url) as client:
+        second = client.create_run(experiment_id(client, experiment), tags=TAGS)
+        client.set_terminated(second.info.run_id)
+        assert outdated(), "killed before the earlier run was deleted"
+        client.delete_run(second.info.run_id)
+        client.delete_run(run_id)
+    assert outdated()
 
 
 def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, publish, live):
@@ -227,42 +217,20 @@ def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, pu
     assert [run.info.run_id for run in live()] == [new]
 
 
-def test_published_days_are_rows_for_the_timeline(mlflow_url, experiment, publish, measure, facts):
-    publish(NEXT_DAY, shift=0.01)
-    publish(DAY)
-    assert published_days(mlflow_url, experiment) == {
-        DAY: metrics_of(DayTables(measurements=measure(DAY)), facts),
-        NEXT_DAY: metrics_of(DayTables(measurements=measure(NEXT_DAY, 0.01)), facts),
-    }
-
-
-def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
-    publish_day(
-        DAY,
-        tables=DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names)),
-        facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+def test_an_empty_day_has_a_run(publish, live):
+    nothing = DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names))
+    publish(tables=nothing, comments=0, flagged=0, routed=0, labelled=0, pooled_days=0)
     [run] = live()
     assert run.data.metrics["day/comments"] == 0
     assert run.data.tags["labels"] == "0 of 0"
     assert run.data.tags["accuracy"] == "insufficient"
 
 
-def test_a_day_rejected_after_it_was_measured_is_marked(
-    mlflow_url, experiment, measure, facts, live
-):
-    publish_day(
-        DAY,
-        tables=DayTables(measurements=measure(DAY)),
-        facts=dataclasses.replace(facts, checks="rejected"),
-        tracking_uri=mlflow_url,
-        experiment=experiment,
-    )
+def test_a_day_rejected_after_it_was_measured_is_marked(publish, live):
+    publish(checks="rejected")
     [run] = live()
     assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
-    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
+    assert run.data.metrics["single_day/accuracy"] == 0.95
 
 
 def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, publish, live):
@@ -275,16 +243,20 @@ def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, pub
         description="0.1 of 0.33",
         headline="Few comments",
     )
-    day = UnmeasuredDay(
+    day = Day(
         day=DAY,
-        status="rejected",
+        checks="rejected",
         reason="`empty_day`: 0 rows, allowed: at least 1",
-        landed=0,
+        figures={"day/alerts": KeyFigure(value=1.0)},
         alerts=(volume,),
-        airflow_run_url="http://localhost:8080/dags/score_comments/runs",
     )
-    run_id = publish_unmeasured(
-        day, check_page="<p>bad</p>", tracking_uri=mlflow_url, experiment=experiment
+    run_id = publish_day(
+        day,
+        None,
+        check_page="<p>bad</p>",
+        links={"Airflow run": "http://localhost:8080/dags/score_comments/runs"},
+        tracking_uri=mlflow_url,
+        experiment=experiment,
     )
     [run] = live()
     assert (run.info.run_name, run.info.status) == ("2026-01-05", "FAILED")
@@ -292,25 +264,24 @@ def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, pub
     assert run.data.metrics == {"day/alerts": 1.0}
     expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: Few comments"}
     assert expected.items() <= run.data.tags.items()
-    assert published_digests(mlflow_url, experiment) == {DAY: day.digest}
     first, links = run.data.tags["mlflow.note.content"].splitlines()
     assert first.startswith("**REJECTED**: `empty_day`: 0 rows, allowed: at least 1. ")
     assert "**critical**: Few comments, since 2026-01-05." in first
     assert f"{run_id}/artifacts/checks.html" in links
-    measured = publish(DAY)
+    measured_run = publish(DAY)
     [run] = live()
-    assert (run.info.run_id, run.info.status) == (measured, "FINISHED")
+    assert (run.info.run_id, run.info.status) == (measured_run, "FINISHED")
 
 
 def test_refused_measurements_leave_the_old_run(
     mlflow_url, experiment, publish, live, measure, facts
 ):
     old = publish(DAY)
+    tables = DayTables(measurements=measure(DAY))
     with pytest.raises(MetricInputError):
         publish_day(
-            DAY,
-            tables=DayTables(measurements=measure(DAY).drop(columns="metric")),
-            facts=facts,
+            measured(tables, facts),
+            DayTables(measurements=measure(DAY).drop(columns="metric")),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -318,13 +289,9 @@ def test_refused_measurements_leave_the_old_run(
 
 
 def test_no_server_is_a_tracking_error(free_port, measure, facts):
+    tables, url = DayTables(measurements=measure(DAY)), f"http://127.0.0.1:{free_port}"
     with pytest.raises(TrackingError, match="MODWATCH_MLFLOW_URL"):
-        publish_day(
-            DAY,
-            tables=DayTables(measurements=measure(DAY)),
-            facts=facts,
-            tracking_uri=f"http://127.0.0.1:{free_port}",
-        )
+        publish_day(measured(tables, facts), tables, tracking_uri=url)
 
 
 def _artifacts(mlflow_url, run_id):

@@ -10,10 +10,9 @@ from modwatch.common.mlflow_client import (
     log_points,
     midnight_ms,
     points_of,
-    published_points,
     runs_tagged,
 )
-from modwatch.monitoring.publishing.timeline import publish_timeline, start_timeline
+from modwatch.monitoring.publishing.timeline import publish_timeline
 
 FIRST = date(2026, 1, 30)
 
@@ -79,21 +78,12 @@ def test_the_same_rows_again_change_nothing(publish, history, mlflow_url):
     assert history() == (run_id, expected(rows_of(3)))
 
 
-def test_a_new_day_and_a_new_key_are_appended(publish, history, mlflow_url):
-    run_id = publish(rows_of(3))
-    assert publish(rows_of(5)) == run_id
-    assert publish(rows_of(5, keys=4)) == run_id
-    assert history() == (run_id, expected(rows_of(5, keys=4)))
-    with connect(mlflow_url) as client:
-        assert client.get_run(run_id).data.tags["last_day"] == "2026-02-03"
-
-
 @pytest.mark.parametrize(
     "rows",
-    [rows_of(3, shift=0.1), rows_of(2), rows_of(3, keys=2)],
-    ids=["a value changed", "a day vanished", "a key vanished"],
+    [rows_of(5), rows_of(3, keys=4), rows_of(3, shift=0.1), rows_of(2), rows_of(3, keys=2)],
+    ids=["a new day", "a new key", "a value changed", "a day vanished", "a key vanished"],
 )
-def test_what_cannot_be_appended_is_built_anew(publish, history, rows):
+def test_a_timeline_that_changed_is_written_anew(publish, history, rows):
     old = publish(rows_of(3))
     new = publish(rows)
     assert new != old
@@ -108,41 +98,37 @@ def test_an_earlier_day_moves_the_steps(publish, history):
     assert history() == (run_id, expected(longer))
 
 
-def test_a_killed_append_is_completed_without_doubling(publish, history, mlflow_url):
-    run_id = publish(rows_of(2))
-    with connect(mlflow_url) as client:  # killed half-way through the new day
-        some = set(sorted(points_of(rows_of(3), first=FIRST))[:7])
-        log_points(client, run_id, some, first=FIRST)
-    assert publish(rows_of(3)) == run_id
-    assert history() == (run_id, expected(rows_of(3)))
-
-
-def test_a_killed_rebuild_leaves_the_old_and_is_removed(publish, history, mlflow_url, experiment):
+@pytest.mark.parametrize("finished", [False, True], ids=["half-way", "before the old was deleted"])
+def test_a_killed_rebuild_leaves_the_old_and_is_removed(
+    publish, history, mlflow_url, experiment, finished
+):
     publish(rows_of(2))
     changed = rows_of(2, shift=0.5)
-    with connect(mlflow_url) as client:  # killed before the new run was finished
+    with connect(mlflow_url) as client:
         where = experiment_id(client, experiment)
-        left_over = start_timeline(client, where, changed)
+        left_over = client.create_run(where, tags={"kind": "timeline"}).info.run_id
         log_points(client, left_over, points_of(changed, first=FIRST), first=FIRST)
+        if finished:
+            client.set_terminated(left_over)
     run_id = publish(changed)
     assert run_id != left_over
     assert history() == (run_id, expected(changed))
+
+
+def test_a_superseded_timeline_goes_with_the_next_call(publish, history, mlflow_url, experiment):
+    run_id = publish(rows_of(2))
+    with connect(mlflow_url) as client:  # killed before it was deleted
+        where = experiment_id(client, experiment)
+        older = client.create_run(where, tags={"kind": "timeline"}).info.run_id
+        client.set_terminated(older)
+    assert publish(rows_of(2)) == run_id
+    assert history() == (run_id, expected(rows_of(2)))
 
 
 def test_more_points_than_one_call_takes(publish, history):
     rows = rows_of(101, keys=10)
     run_id = publish(rows)
     assert history() == (run_id, expected(rows))
-
-
-def test_logging_a_point_twice_leaves_one(mlflow_url, experiment):
-    points = points_of(rows_of(1), first=FIRST)
-    with connect(mlflow_url) as client:
-        run_id = start_timeline(client, experiment_id(client, experiment), rows_of(1))
-        for _ in range(2):
-            log_points(client, run_id, points, first=FIRST)
-        assert published_points(client, run_id) == points
-        assert len(client.get_metric_history(run_id, "model/m0")) == 1
 
 
 @pytest.mark.parametrize(

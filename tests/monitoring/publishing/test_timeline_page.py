@@ -11,11 +11,12 @@ import pytest
 from modwatch.common.mlflow_client import connect, experiment_id, runs_tagged
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.monitoring.incidents.level_changes import level_changes
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.incidents.rules import load_rules
-from modwatch.monitoring.publishing.history import PublishedDay, thresholds
+from modwatch.monitoring.publishing.days import Day, KeyFigure
 from modwatch.monitoring.publishing.keys import COUNTED
-from modwatch.monitoring.publishing.timeline import publish_timeline
-from modwatch.monitoring.publishing.timeline_page import timeline_page
+from modwatch.monitoring.publishing.timeline import publish_days
+from modwatch.monitoring.publishing.timeline_page import thresholds, timeline_page
 
 FIRST = date(2026, 1, 5)
 KEY = "single_day/accuracy"
@@ -30,13 +31,24 @@ def days_of(levels, **of_the_last):
         made.append(
             {
                 "day": FIRST + timedelta(days=number),
-                "metrics": {KEY: value, "day/comments": 2000.0 + number},
-                "intervals": {KEY: (max(value - 0.03, 0.0), min(value + 0.03, 1.0))},
+                "checks": "passed",
+                "figures": {
+                    KEY: KeyFigure(
+                        value=value, low=max(value - 0.03, 0.0), high=min(value + 0.03, 1.0)
+                    ),
+                    "day/comments": KeyFigure(value=2000.0 + number),
+                },
                 "model_version": "1",
             }
         )
     made[-1] |= of_the_last
-    return [PublishedDay(**each) for each in made]
+    return [Day(**fields) for fields in made]
+
+
+def alert(rule, severity="critical"):
+    """Return an alert since the last of six days."""
+    since = FIRST + timedelta(days=5)
+    return ActiveAlert(rule=rule, subject="", severity=severity, since=since, description="")
 
 
 class Elements(HTMLParser):
@@ -55,7 +67,7 @@ class Elements(HTMLParser):
 
 
 def test_noise_is_dots_with_intervals_and_no_line():
-    page = timeline_page(days_of([0.95] * 20), {})
+    page = timeline_page(days_of([0.95] * 20), ())
     counts = Elements(page).counts
     assert ("line", "level") not in counts
     assert counts["line", "interval"] == counts["circle", "dot"] == 20
@@ -65,7 +77,7 @@ def test_noise_is_dots_with_intervals_and_no_line():
 
 
 def test_a_fall_has_the_level_before_and_the_level_now():
-    page = timeline_page(days_of([0.95] * 14 + [0.75] * 6), {})
+    page = timeline_page(days_of([0.95] * 14 + [0.75] * 6), ())
     assert Elements(page).counts["line", "level"] == 2
     assert f"fell on about {FIRST + timedelta(days=14)} by 0." in page
     assert "now 0.7" in page
@@ -78,31 +90,42 @@ def test_a_fall_has_the_day_that_its_alert_says():
     margin = 1.96 * np.sqrt(np.clip(value * (1 - value), 0.01, 1) / labels)
     low, high = np.maximum(value - margin, 0), np.minimum(value + margin, 1)
     days = [FIRST + timedelta(days=number) for number in range(labels.size)]
-    alert = level_changes(
+    fallen = level_changes(
         MetricValue(day=day, metric="accuracy", value=v, low=a, high=b, n=500, effective_n=n)
         for day, v, a, b, n in zip(days, value, low, high, labels.astype(float), strict=True)
     )[-1]
     published = [
-        PublishedDay(day=day, metrics={KEY: v}, intervals={KEY: (a, b)}, labels={KEY: float(n)})
+        Day(
+            day=day,
+            checks="passed",
+            figures={KEY: KeyFigure(value=v, low=a, high=b, labels=float(n))},
+        )
         for day, v, a, b, n in zip(days, value, low, high, labels, strict=True)
     ]
-    said = f"fell on about {alert.change.day} by"
-    assert said in timeline_page(published, {})
-    uncounted = [replace(day, labels={}) for day in published]
-    assert said not in timeline_page(uncounted, {})
+    said = f"fell on about {fallen.change.day} by"
+    assert said in timeline_page(published, ())
+    uncounted = [
+        replace(day, figures={KEY: replace(day.figures[KEY], labels=None)}) for day in published
+    ]
+    assert said not in timeline_page(uncounted, ())
 
 
 def test_what_is_counted_is_columns_without_intervals():
-    counts = Elements(timeline_page(days_of([0.95] * 3), {})).counts
+    counts = Elements(timeline_page(days_of([0.95] * 3), ())).counts
     assert counts["line", "column"] == 3
 
 
 def test_models_incidents_and_rejected_days_are_on_every_chart():
-    days = days_of([0.95] * 6, model_version="2", alerts={"critical": ["volume_low"]},
-                   status="critical since 2026-01-10")  # fmt: skip
-    gone = PublishedDay(day=FIRST + timedelta(days=7), metrics={"day/alerts": 1.0},
-                        status="rejected", alerts={"critical": ["volume_low"]})  # fmt: skip
-    page = timeline_page([*days, gone], {})
+    volume = (alert("volume_low"),)
+    days = days_of([0.95] * 6, model_version="2", alerts=volume)
+    gone = Day(
+        day=FIRST + timedelta(days=7),
+        checks="rejected",
+        reason="volume low",
+        figures={"day/alerts": KeyFigure(value=1.0)},
+        alerts=volume,
+    )
+    page = timeline_page([*days, gone], ())
     counts = Elements(page).counts
     panels = counts["figure", None]
     assert panels == 3
@@ -116,20 +139,20 @@ def test_the_bounds_of_the_alert_rules_are_drawn():
     bounds = thresholds(load_rules())
     assert bounds["collaboration/oc_accuracy"] == [(0.85, "oc accuracy low")]
     assert {key for key in bounds if key.startswith("drift/")} >= {"drift/score_psi"}
-    day = PublishedDay(
-        day=FIRST,
-        metrics={"collaboration/oc_accuracy": 0.97},
-        intervals={"collaboration/oc_accuracy": (0.95, 0.98)},
-    )
-    page = timeline_page([day], bounds)
+    accuracy = KeyFigure(value=0.97, low=0.95, high=0.98)
+    day = Day(day=FIRST, checks="passed", figures={"collaboration/oc_accuracy": accuracy})
+    page = timeline_page([day], load_rules())
     assert Elements(page).counts["line", "threshold"] == 1
     assert "oc accuracy low: 0.85" in page
 
 
 def test_a_hostile_name_is_text_and_nothing_runs():
-    days = days_of([0.95] * 3, model_version="<script>alert(1)</script>",
-                   alerts={"warning": ["<img src=x>"]})  # fmt: skip
-    page = timeline_page(days, {})
+    days = days_of(
+        [0.95] * 3,
+        model_version="<script>alert(1)</script>",
+        alerts=(alert("<img src=x>", "warning"),),
+    )
+    page = timeline_page(days, ())
     tags = Elements(page).tags
     assert not tags & {"script", "img", "link", "iframe"}
     assert "default-src 'none'" in page
@@ -139,12 +162,10 @@ def test_a_hostile_name_is_text_and_nothing_runs():
 def publish(mlflow_url, experiment):
     """Publish days as the timeline."""
 
-    def publish_days(days):
-        rows = {day.day: day.counted for day in days}
-        page = timeline_page(days, {})
-        return publish_timeline(rows, page=page, tracking_uri=mlflow_url, experiment=experiment)
+    def publish_these(days):
+        return publish_days(days, (), tracking_uri=mlflow_url, experiment=experiment)
 
-    return publish_days
+    return publish_these
 
 
 def test_the_page_is_the_first_artifact_and_estimates_are_no_points(
@@ -156,7 +177,9 @@ def test_the_page_is_the_first_artifact_and_estimates_are_no_points(
         assert set(run.data.metrics) <= set(COUNTED)
         assert run.data.tags["mlflow.note.content"].startswith("[Timeline](<http")
         assert [file.path for file in client.list_artifacts(run_id)] == ["timeline.html"]
-        assert publish(days_of([0.95] * 8 + [0.6])) == run_id, "the counts are the same"
-        path = client.download_artifacts(run_id, "timeline.html", str(tmp_path))
-    changed = timeline_page(days_of([0.95] * 8 + [0.6]), {})
+        assert publish(days_of([0.95] * 9)) == run_id
+        changed_run = publish(days_of([0.95] * 8 + [0.6]))
+        assert changed_run != run_id, "the counts are the same, an estimate is not"
+        path = client.download_artifacts(changed_run, "timeline.html", str(tmp_path))
+    changed = timeline_page(days_of([0.95] * 8 + [0.6]), ())
     assert Path(path).read_text("utf-8") == changed, "an estimate that changed is drawn again"

@@ -5,9 +5,10 @@ from datetime import date, timedelta
 
 from modwatch.common.mlflow_client import connect, experiment_id
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.publishing.facts import DayTables
-from modwatch.monitoring.publishing.runs import publish_day, published_days
-from modwatch.monitoring.publishing.timeline import publish_timeline
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.keys import key_figures
+from modwatch.monitoring.publishing.runs import publish_day
+from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
@@ -37,17 +38,13 @@ def test_mlflow_shows_one_row_a_day_with_its_status(
     critical = ActiveAlert(
         rule="accuracy_fell", subject="", severity="critical", since=DAY, description=""
     )
+    days = []
     for number, alerts in enumerate([(), (critical,)]):
-        day = DAY + timedelta(days=number)
-        publish_day(
-            day,
-            tables=DayTables(measurements=measure(day)),
-            facts=dataclasses.replace(facts, alerts=alerts),
-            tracking_uri=mlflow_url,
-            experiment=experiment,
-        )
-    rows = published_days(mlflow_url, experiment)
-    publish_timeline(rows, tracking_uri=mlflow_url, experiment=experiment)
+        day = dataclasses.replace(facts, day=DAY + timedelta(days=number), alerts=alerts)
+        tables = DayTables(measurements=measure(day.day))
+        days.append(dataclasses.replace(day, figures=key_figures(tables, day)))
+        publish_day(days[-1], tables, tracking_uri=mlflow_url, experiment=experiment)
+    publish_days(days, (), tracking_uri=mlflow_url, experiment=experiment)
     with chromium.new_context(viewport={"width": 2600, "height": 900}) as context:
         page = context.new_page()
         page.goto(days_url(mlflow_url, experiment))

@@ -410,6 +410,29 @@ LOG_VERIFICATIONS = pa.schema(
     ]
 )
 
+#: The result of a day as it is published, one row a day. `status`: normal | warning since … |
+#: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
+#: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate,
+#: `labels` are those of equal weight that an estimate of the day is worth. `digest`: hash of all
+#: that its run in MLflow shows.
+DAYS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "status", "checks", "reason", "model_version", "strategy"),
+        *_required(pa.bool_(), "deterministic"),
+        *_required(pa.float64(), "review_fraction"),
+        *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
+        *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
+        pa.field(
+            "figures",
+            pa.list_(
+                pa.struct([("key", pa.string()), *_ESTIMATE, *_columns(pa.float64(), "labels")])
+            ),
+        ),
+        *_required(pa.string(), "digest"),
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "landed": LANDED,
     "comments": COMMENTS,
@@ -438,6 +461,7 @@ TABLES: dict[str, pa.Schema] = {
     "segments": SEGMENTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
+    "days": DAYS,
 }
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.

@@ -6,9 +6,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from modwatch.common import charts as style
+from modwatch.common import charts
 from modwatch.demo.benchmark import paper
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 
@@ -31,11 +30,11 @@ CURVES = {
 
 #: Colour and marker of each method; strategies differ in their lines.
 _METHODS = {
-    "deterministic": (style.GREY, "o"),
-    "sngp": (style.BLUE, "s"),
-    "mc_dropout": (style.ORANGE, "^"),
-    "ensemble": (style.GREEN, "D"),
-    "sngp_ensemble": (style.VERMILLION, "v"),
+    "deterministic": (charts.GREY, "o"),
+    "sngp": (charts.BLUE, "s"),
+    "mc_dropout": (charts.ORANGE, "^"),
+    "ensemble": (charts.GREEN, "D"),
+    "sngp_ensemble": (charts.VERMILLION, "v"),
 }
 
 
@@ -70,7 +69,7 @@ def pictures(rows: Sequence[dict[str, Any]]) -> list[Picture]:
                     metric=metric,
                     title=f"{title}, {paper.DOMAINS[domain].lower()}",
                     caption=caption,
-                    source=style.svg_uri(_figure(metric, drawn)),
+                    source=charts.svg_uri(_figure(metric, drawn)),
                 )
             )
     return found
@@ -105,21 +104,14 @@ def _panel(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
                     "markersize": 4,
                     "linewidth": 1.3,
                 }
-                line = style.strategy_style(strategy)[1]
+                line = charts.strategy_style(strategy)[1]
                 axes.plot(*zip(*points, strict=True), linestyle=line, alpha=0.85, **look)
         if any(row["method"] == method for row in rows):
             axes.plot([], [], color=colour, marker=marker, label=paper.METHOD_TITLES[method])
     for strategy in ("uncertainty", "toxicity"):
-        line = style.strategy_style(strategy)[1]
+        line = charts.strategy_style(strategy)[1]
         axes.plot([], [], color="black", linestyle=line, label=f"review by {strategy}")
-    axes.set_xscale("log")
-    axes.set_xticks(list(REVIEW_FRACTIONS), [_tick(alpha) for alpha in REVIEW_FRACTIONS])
-    axes.xaxis.set_minor_locator(NullLocator())
+    # No label where there is no room.
+    labels = ["" if alpha == 0.15 else f"{alpha:g}" for alpha in REVIEW_FRACTIONS]
+    charts.log_axis(axes, REVIEW_FRACTIONS, labels)
     axes.set_xlabel("review fraction α")
-    axes.grid(visible=True, color=style.GRID)
-    style.plain(axes)
-
-
-def _tick(alpha: float) -> str:
-    """Return the label of a review fraction; none where there is no room."""
-    return "" if alpha == 0.15 else f"{alpha:g}"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from modwatch.common import charts as style
+from modwatch.common import charts
 from modwatch.monitoring.annotation_report.contents import (
     AnnotationReport,
     Clusters,
@@ -38,16 +38,13 @@ def _flip_rates(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots()
     middle = (table["low"] + table["high"]) / 2
-    value, low, high = (
-        table[name].to_numpy(np.float64)
-        for name in ("flip_rate", "flip_rate_low", "flip_rate_high")
-    )
-    errors = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0)
-    axes.errorbar(middle, value, yerr=errors, fmt="o", color=style.BLUE, capsize=2)
+    columns = {"flip_rate": "value", "flip_rate_low": "low", "flip_rate_high": "high"}
+    rates = table[[*columns]].rename(columns=columns)
+    charts.error_bars(axes, middle, rates, fmt="o", color=charts.BLUE, capsize=2)
     axes.set(xlabel="share of labels that are not the majority's, or rank", ylabel="flip rate")
     axes.set_ylim(0, None)
-    axes.grid(visible=True, color=style.GRID)
-    style.plain(axes)
+    axes.grid(visible=True, color=charts.GRID)
+    charts.plain(axes)
     return figure
 
 
@@ -58,23 +55,23 @@ def _agreement(grouping: GroupingReport) -> Figure:
     figure = Figure(figsize=(10, 1.4 + 0.42 * max(len(rows), 3)), layout="constrained")
     axes = figure.subplots()
     places = range(len(rows) - 1, -1, -1)
-    for place, row in zip(places, rows, strict=True):
-        certain = row["p_holm"] < SIGNIFICANT
-        colour = style.GREY
-        if certain:
-            colour = style.BLUE if row["difference"] > 0 else style.VERMILLION
-        axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=2)
-        axes.plot(row["value"], place, marker="o", color=colour)
-        axes.plot(row["shrunk"], place, marker="D", color="black", markersize=4, linestyle="none")
-    labels = [f"{style.shortened(str(row['group']))} ({row['annotators']:.0f})" for row in rows]
+    colours = [
+        charts.sign_colour(row["difference"], row["difference"])
+        if row["p_holm"] < SIGNIFICANT
+        else charts.GREY
+        for row in rows
+    ]
+    ends = [(row["value"], row["low"], row["high"]) for row in rows]
+    charts.interval_rows(axes, ends, colours=colours)
+    shrunk = [row["shrunk"] for row in rows]
+    axes.plot(shrunk, places, marker="D", color="black", markersize=4, linestyle="none")
+    labels = [f"{charts.shortened(str(row['group']))} ({row['annotators']:.0f})" for row in rows]
     axes.set_yticks(places, labels)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel(
         "share of the group's labels that the model's decision equals, with 95 % interval\n"
         "(coloured: differs from all others by more than chance; ◆: shrunk towards all)"
     )
-    axes.grid(visible=True, axis="x", color=style.GRID)
-    style.plain(axes)
     return figure
 
 
@@ -96,7 +93,7 @@ def _kappa(grouping: GroupingReport) -> Figure:
             text = "" if np.isnan(value) else f"{value:.2f} ({shared[row, column]:,})"
             ink = "white" if np.nan_to_num(value) < 0.6 else "black"
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
-    names = [style.shortened(name, 22) for name in grouping.groups.names]
+    names = [charts.shortened(name, 22) for name in grouping.groups.names]
     labels = [f"{name} ({number})" for name, number in zip(names, grouping.annotators, strict=True)]
     axes.set_yticks(range(size), labels)
     axes.set_xticks(range(size), names, rotation=45, ha="right")
@@ -113,18 +110,18 @@ def _clusters(grouping: GroupingReport, clusters: Clusters) -> Figure:
     middle = (middle[:-1] + middle[1:]) / 2
     names = grouping.groups.names
     for each, (left, right) in enumerate(panels):
-        left.bar(middle, clusters.profile[each], width=2 / len(middle), color=style.BLUE)
+        left.bar(middle, clusters.profile[each], width=2 / len(middle), color=charts.BLUE)
         left.set_yscale("symlog", linthresh=0.01)
         left.set_title(f"{clusters.found.size[each]} annotators", loc="left", fontsize=10)
         share = clusters.found.group_share[each]
         hidden = np.isnan(share)
-        right.barh(range(len(share)), np.where(hidden, 0, share), color=style.ORANGE)
-        labels = [style.shortened(str(name), 22) for name in names[: len(share)]]
+        right.barh(range(len(share)), np.where(hidden, 0, share), color=charts.ORANGE)
+        labels = [charts.shortened(str(name), 22) for name in names[: len(share)]]
         for place in np.flatnonzero(hidden):
             labels[place] += ": not shown"
         right.set_yticks(range(len(share)), labels, fontsize=8)
         right.set_xlim(0, 1)
-        style.plain(left, right)
+        charts.plain(left, right)
     left, right = panels[-1]
     left.set_xlabel("conformity δ: below 0 closer to the annotator, above 0 to the majority")
     right.set_xlabel("share of the cluster's annotators")

@@ -12,12 +12,12 @@ from modwatch.common import charts as style
 from modwatch.common.cells import neutral_csv
 from modwatch.common.charts import svg_uri
 from modwatch.common.html import render_html
+from modwatch.common.markdown import metric_title
 from modwatch.monitoring.annotation_report.contents import (
     AnnotationReport,
     GroupingReport,
 )
 from modwatch.monitoring.annotation_report.figures import report_figures
-from modwatch.monitoring.publishing.keys import metric_title
 from modwatch.statistics.divergence.group_agreement import MINIMUM_SHARED
 from modwatch.statistics.estimate import SIGNIFICANT
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
+from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.schemas import ANNOTATOR_GROUPS, CONFIRMATION_PROBABILITIES
 from modwatch.monitoring.annotation_report import (
     AnnotationReport,
     Section,
@@ -30,6 +31,9 @@ from modwatch.statistics.estimate import Estimate
 
 #: Labels without which there is no report.
 MINIMUM_ANNOTATIONS = 100
+
+#: Metric of the row of `annotator_groups` that marks a comparison.
+COMPARED = "compared"
 
 _ITEM = ["comment_dt", "comment_id"]
 
@@ -247,3 +251,17 @@ def _differing(report: AnnotationReport) -> int:
 
 def _file(name: str) -> str:
     return "".join(each if each.isalnum() or each in "_-" else "_" for each in name)
+
+
+def store_comparison(lake: Lake, day: datetime.date, report: AnnotationReport) -> int:
+    """Store the figures of the groups that a report shows, for the alert rules; return how many.
+
+    `report` is what is published: it has no figure of a suppressed group, and its numbers of people
+    are rounded. A row of the metric `COMPARED` marks that there was a comparison.
+    """
+    tables = [grouping.table for grouping in report.groupings if grouping.table is not None]
+    mark = {"group": "", "metric": COMPARED, "annotators": 0, "annotations": 0}
+    shown = pd.concat([*tables, pd.DataFrame([mark])], ignore_index=True).dropna(subset=["metric"])
+    whole = dict.fromkeys(("annotators", "annotations"), "int64")
+    columns = shown.reindex(columns=ANNOTATOR_GROUPS.names).astype(whole).assign(dt=day)
+    return lake.replace("annotator_groups", day, [as_batch(columns, ANNOTATOR_GROUPS)]) - 1

@@ -3,22 +3,22 @@
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from types import MappingProxyType
 
 import pandas as pd
 
-from modwatch.common.markdown import markdown_text
+from modwatch.common.markdown import markdown_text, metric_title
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.incidents.rules import in_words
-from modwatch.monitoring.publishing.changes import COMPARED, Change, changes
-from modwatch.monitoring.publishing.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.monitoring.publishing.groups import describe_groups
-from modwatch.monitoring.publishing.keys import (
-    RULES_TAG,
-    DeployedEstimates,
-    Row,
-    metric_title,
+from modwatch.monitoring.publishing.changes import (
+    COMPARED,
+    Change,
+    changes,
+    drift_status,
 )
-from modwatch.monitoring.publishing.status import NORMAL, day_status
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import NORMAL, Day
+from modwatch.monitoring.publishing.keys import DeployedEstimates, Row, deployed_estimates
+from modwatch.statistics.estimate import SIGNIFICANT
 
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
@@ -26,131 +26,76 @@ _ALONE = ("accuracy",)
 _COMPARED = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
 _MAX_ALERTS = 3
 
-#: Estimates that the list of runs shows, by their tag.
-_COLUMNS = {"accuracy": "accuracy", "OC-Acc": "oc_accuracy", "RE": "review_efficiency"}
 _ONE_DAY = timedelta(days=1)
 
 #: Characters of the tag with the alerts; MLflow rejects tags of several thousand.
 _MAX_TAG = 3000
-#: Alerts whose rules the timeline shows.
-_MAX_TAG_ALERTS = 30
+
+#: Metrics by which groups of comments are compared, and significant differences that are listed.
+_GROUP_METRICS = {"mean_uncertainty": "uncertainty", "accuracy": "accuracy (window)"}
+_MOST_GROUPS = 3
 
 
 def describe_day(
-    day: date,
-    facts: DayFacts,
-    estimates: DeployedEstimates,
-    drift: tuple[str, str],
-    tables: DayTables | None = None,
+    day: Day, tables: DayTables | None, links: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Return the description of one day in a few lines of Markdown, with 95 % intervals.
+    """Return the description of a day in a few lines of Markdown, with 95 % intervals.
 
     Whether the day is normal, and its alerts; significant changes; links; volume, validation and
-    drift; the main estimates; people's errors, which these allow for; the queue and what could not
-    be estimated, with reasons; of the tables, if they are given, the challenger and the groups of
-    comments. `drift` is what
-    `effects.drift_status` returns.
+    drift; the main estimates; moderators' errors, which these allow for; the queue and what could
+    not be estimated, with reasons; the challenger and the groups of comments. Of a day without
+    measurements (`tables` is None), the reason.
+
+    >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=3,
+    ...           reason="volume low: 3 rows, allowed: at least 100")
+    >>> print(describe_day(day, None))
+    **REJECTED**: volume low: 3 rows, allowed: at least 100. Active alerts: none.
     """
-    challenger = None if tables is None else tables.challenger
-    groups = None if tables is None else tables.comment_groups
-    lines = [
-        f"{_headline(day_status(facts.checks, facts.alerts))}. {_alerts(facts.alerts)}",
-        _changed(day, estimates),
-        _links(facts),
-        _volume(facts, drift),
-        _quality(estimates, facts),
-        _people(estimates),
-        _queue(facts) + _missing(estimates),
-        describe_challenger(challenger) if challenger is not None and len(challenger) else "",
-        describe_groups(groups) if groups is not None and len(groups) else "",
-    ]
+    pages = " · ".join(f"[{name}](<{url}>)" for name, url in links.items())
+    if tables is None:
+        lines = [f"{_headline(day.status)}: {day.reason}. {_alerts(day.alerts)}", pages]
+    else:
+        estimates = deployed_estimates(tables, day)
+        lines = [
+            f"{_headline(day.status)}. {_alerts(day.alerts)}",
+            _changed(day.day, estimates),
+            pages,
+            _volume(day, drift_status(tables.drift)),
+            _quality(day, estimates),
+            _people(estimates),
+            _queue(day) + _missing(estimates),
+            describe_challenger(tables.challenger),
+            describe_groups(tables.comment_groups),
+        ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 
 
-def describe_timeline(first: date, last: date, days: int, *, page_url: str | None = None) -> str:
-    """Return the description of the timeline run in Markdown.
-
-    `page_url` is the address of its page: None without a page, empty if it has no address.
-
-    >>> print(describe_timeline(date(2026, 1, 5), date(2026, 1, 6), 2))
-    **2026-01-05 to 2026-01-06**, 2 days; one point per day, updated while labels come in.
-    <BLANKLINE>
-    Step 0 is 2026-01-05. To show dates on the charts: Model metrics, gear, x-axis "Time (wall)".
-    The same charts with 95 % intervals: Artifacts, `figures/timeline.png`.
-    """
-    noun = "day" if days == 1 else "days"
-    head = f"**{first} to {last}**, {days} {noun}; one point per day, updated while labels come in."
-    if page_url is not None:
-        page = f"[Timeline](<{page_url}>)" if page_url else "Artifacts, `timeline.html`"
-        return (
-            f"{page}: estimates with intervals, thresholds, models, incidents.\n\n{head} "
-            "The charts of this run show counts only, which have no intervals."
-        )
-    return (
-        f"{head}"
-        f"\n\nStep 0 is {first}. To show dates on the charts: Model metrics, gear, x-axis "
-        '"Time (wall)".\nThe same charts with 95 % intervals: Artifacts, `figures/timeline.png`.'
-    )
-
-
-def describe_unmeasured(day: UnmeasuredDay) -> str:
-    """Return the description of a day without measurements in Markdown.
-
-    >>> day = UnmeasuredDay(day=date(2026, 1, 5), status="rejected", landed=3,
-    ...                     reason="volume low: 3 rows, allowed: at least 100")
-    >>> print(describe_unmeasured(day))
-    **REJECTED**: volume low: 3 rows, allowed: at least 100. Active alerts: none.
-    """
-    first = f"{_headline(day.status)}: {day.reason}. {_alerts(day.alerts)}"
-    return "  \n".join(line for line in (first, _links(day)) if line)
-
-
-def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[str, str]:
+def day_tags(day: Day, tables: DayTables | None) -> dict[str, str]:
     """Return the tags by which an ops engineer sorts and filters the list of runs.
 
-    The estimates are those of the window, as in the description.
-    """
-    rows = estimates.day if estimates.window is None else estimates.window
-    missing = len(estimates.missing) + estimates.missing_elsewhere
-    return {
-        "status": day_status(facts.checks, facts.alerts),
-        "checks": facts.checks,
-        "comments": f"{facts.comments:,}",
-        "labels": f"{facts.labelled:,} of {facts.routed:,}",
-        **{name: _in_short(rows.get(metric)) for name, metric in _COLUMNS.items()},
-        "estimates": f"{missing} insufficient" if missing else "ok",
-        "window": f"{facts.pooled_days} of {facts.window_days} days",
-        "drift": drift,
-        "alerts": alert_tag(facts.alerts),
-        RULES_TAG: rule_tag(facts.alerts),
-        "digest": facts.digest,
-    }
+    The estimates are those of the window, as in the description; a day without measurements
+    (`tables` is None) has none.
 
-
-def unmeasured_tags(day: UnmeasuredDay) -> dict[str, str]:
-    """Return the tags of a day without measurements; those of its estimates are absent.
-
-    >>> day = UnmeasuredDay(day=date(2026, 1, 5), status="rejected", landed=1129, reason="")
-    >>> unmeasured_tags(day)["comments"]
+    >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=1129, reason="volume low")
+    >>> day_tags(day, None)["comments"]
     '1,129 landed'
     """
-    return {
+    tags = {
         "status": day.status,
-        "checks": day.status if day.status == "rejected" else "none",
-        "comments": f"{day.landed:,} landed" if day.landed else "not known",
+        "checks": day.checks,
         "alerts": alert_tag(day.alerts),
-        RULES_TAG: rule_tag(day.alerts),
         "digest": day.digest,
+        **day.columns,
     }
-
-
-def _in_short(row: Row | None) -> str:
-    """Return an estimate and its interval in as few characters as possible."""
-    if row is None:
-        return "insufficient"
-    if math.isnan(row["low"]) or math.isnan(row["high"]):
-        return f"{row['value']:.3f}"
-    return f"{row['value']:.3f} ({row['low']:.2f}–{row['high']:.2f})"
+    if tables is None:
+        return tags
+    estimates = deployed_estimates(tables, day)
+    missing = len(estimates.missing) + estimates.missing_elsewhere
+    return tags | {
+        "estimates": f"{missing} insufficient" if missing else "ok",
+        "window": f"{day.pooled_days} of {day.window_days} days",
+        "drift": drift_status(tables.drift)[0],
+    }
 
 
 def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
@@ -171,20 +116,6 @@ def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
             break
         parts.append(part)
     return "; ".join(parts) or "none"
-
-
-def rule_tag(alerts: Sequence[ActiveAlert]) -> str:
-    """Return the rules of the active alerts, which come in order of severity, by severity.
-
-    >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
-    ...                   since=date(2026, 1, 5), description="")
-    >>> rule_tag([one]), rule_tag([])
-    ('warning: queue old', 'none')
-    """
-    by_severity: dict[str, dict[str, None]] = {}
-    for alert in alerts[:_MAX_TAG_ALERTS]:
-        by_severity.setdefault(alert.severity, {})[in_words(alert.rule)] = None
-    return "; ".join(f"{name}: {', '.join(rules)}" for name, rules in by_severity.items()) or "none"
 
 
 def _headline(status: str) -> str:
@@ -217,14 +148,14 @@ def _alert(alert: ActiveAlert) -> str:
     return f"**{alert.severity}**: {markdown_text(alert.said)}, since {alert.since}{where}"
 
 
-def _volume(facts: DayFacts, drift: tuple[str, str]) -> str:
+def _volume(day: Day, drift: tuple[str, str]) -> str:
     status, feature = drift
     return (
-        f"{facts.comments:,} comments, "
-        f"{facts.quarantined:,} quarantined"
-        f"{_share(facts.quarantined, facts.comments + facts.quarantined)}, "
-        f"{facts.flagged:,} flagged{_share(facts.flagged, facts.comments)}. "
-        f"Validation: {facts.checks}. Drift: {status}{feature and f' ({feature})'}."
+        f"{day.comments:,} comments, "
+        f"{day.quarantined:,} quarantined"
+        f"{_share(day.quarantined, day.comments + day.quarantined)}, "
+        f"{day.flagged:,} flagged{_share(day.flagged, day.comments)}. "
+        f"Validation: {day.checks}. Drift: {status}{feature and f' ({feature})'}."
     )
 
 
@@ -251,9 +182,9 @@ def _change(change: Change) -> str:
     return f"**{metric_title(change.metric)} {change.before:.3f} → {change.now:.3f}**"
 
 
-def _quality(estimates: DeployedEstimates, facts: DayFacts) -> str:
+def _quality(day: Day, estimates: DeployedEstimates) -> str:
     """Give the estimates of the window, or of the day when there is no window."""
-    rows, over = estimates.window, f"{facts.pooled_days} of {facts.window_days} days"
+    rows, over = estimates.window, f"{day.pooled_days} of {day.window_days} days"
     if rows is None:
         rows, over = estimates.day, "the day"
     return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
@@ -280,13 +211,13 @@ def _percent(row: Row) -> str:
     return f"{row['value']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
 
 
-def _queue(facts: DayFacts) -> str:
-    kind = " (deterministic: uncertainty p(1−p))" * facts.deterministic
+def _queue(day: Day) -> str:
+    kind = " (deterministic: uncertainty p(1−p))" * day.deterministic
     return (
-        f"Model {facts.model_version}{kind}; "
-        f"{facts.routed:,} comments routed by {facts.strategy} "
-        f"(review fraction {facts.review_fraction:.3g}), "
-        f"{facts.labelled:,} labelled{_share(facts.labelled, facts.routed)}."
+        f"Model {day.model_version}{kind}; "
+        f"{day.routed:,} comments routed by {day.strategy} "
+        f"(review fraction {day.review_fraction:.3g}), "
+        f"{day.labelled:,} labelled{_share(day.labelled, day.routed)}."
     )
 
 
@@ -321,8 +252,10 @@ def _missing(estimates: DeployedEstimates) -> str:
     return f" **Insufficient** on the day: {'; '.join(named)}." if named else ""
 
 
-def describe_challenger(table: pd.DataFrame) -> str:
-    """Return how the challenger differs from the champion; `table`: `lake.schemas.CHALLENGER`."""
+def describe_challenger(table: pd.DataFrame | None) -> str:
+    """Return how the challenger differs from the champion; without one, an empty text."""
+    if table is None or table.empty:
+        return ""
     rows: dict[str, Row] = {str(row["metric"]): row for row in table.to_dict("records")}
     alike = " and ".join(
         f"{rows[name]['value']:.1%} {what}"
@@ -346,10 +279,36 @@ def describe_challenger(table: pd.DataFrame) -> str:
     )
 
 
-def _links(facts: DayFacts | UnmeasuredDay) -> str:
-    pages = {
-        "Validation page": facts.check_page_url,
-        "Review queue": facts.queue_url,
-        "Airflow run": facts.airflow_run_url,
-    }
-    return " · ".join(f"[{name}](<{url}>)" for name, url in pages.items() if url)
+def describe_groups(table: pd.DataFrame | None) -> str:
+    """Return the significant differences of the groups of a day in one line of Markdown.
+
+    Without a comparison, an empty text.
+
+    >>> row = {"metric": "accuracy", "status": "insufficient", "p_holm": None, "group": "app"}
+    >>> describe_groups(pd.DataFrame([row]))
+    'Groups of comments: none is large enough to compare.'
+    """
+    if table is None or table.empty:
+        return ""
+    known = table[table["metric"].isin(_GROUP_METRICS) & (table["status"] == "ok")]
+    if known.empty:
+        return "Groups of comments: none is large enough to compare."
+    groups = known[["attribute", "group"]].drop_duplicates()
+    parts = []
+    for metric, name in _GROUP_METRICS.items():
+        of_metric = known[known["metric"] == metric]
+        if of_metric.empty:  # groups are not compared by labels every day
+            continue
+        rows = of_metric[of_metric["p_holm"] < SIGNIFICANT]
+        rows = rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
+        listed = [
+            f"{row['attribute']} {row['group']} {row['difference']:+.3f} "
+            f"({row['difference_low']:+.3f} to {row['difference_high']:+.3f})"
+            for row in rows.head(_MOST_GROUPS).to_dict("records")
+        ]
+        more = [f"{len(rows) - _MOST_GROUPS} more"] if len(rows) > _MOST_GROUPS else []
+        parts.append(f"{name} {', '.join([*listed, *more]) or 'none'}")
+    return (
+        f"{len(groups)} groups of comments, each less all others, significant differences only: "
+        f"{'; '.join(parts)}."
+    )

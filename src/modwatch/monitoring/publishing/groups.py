@@ -10,7 +10,6 @@ import pandas as pd
 
 from modwatch.common.mlflow_client import Rows
 from modwatch.monitoring.publishing.keys import MAX_KEYS, interval_keys
-from modwatch.statistics.estimate import SIGNIFICANT
 from modwatch.statistics.live.group_estimates import GAP
 
 #: The experiment of all runs about groups.
@@ -79,37 +78,3 @@ def _estimate(row: Mapping[Hashable, Any], key: str, columns: Sequence[str]) -> 
 def _name(text: str) -> str:
     """Return the text as a part of a key, without characters that MLflow refuses."""
     return re.sub(r"[^\w.\-]", "_", text)
-
-
-def describe_groups(table: pd.DataFrame) -> str:
-    """Return the significant differences of the groups of a day in one line of Markdown.
-
-    >>> describe_groups(pd.DataFrame(columns=["metric", "status", "p_holm", "group"]))
-    'Groups of comments: none is large enough to compare.'
-    """
-    known = table[table["metric"].isin(_COMPARED) & (table["status"] == "ok")]
-    if known.empty:
-        return "Groups of comments: none is large enough to compare."
-    groups = known[["attribute", "group"]].drop_duplicates()
-    told = []
-    for metric, name in _COMPARED.items():
-        of_metric = known[known["metric"] == metric]
-        if of_metric.empty:  # groups are not compared by labels every day
-            continue
-        rows = of_metric[of_metric["p_holm"] < SIGNIFICANT]
-        rows = rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
-        listed = [
-            f"{row['attribute']} {row['group']} {row['difference']:+.3f} "
-            f"({row['difference_low']:+.3f} to {row['difference_high']:+.3f})"
-            for row in rows.head(_MOST_TOLD).to_dict("records")
-        ]
-        more = [f"{len(rows) - _MOST_TOLD} more"] if len(rows) > _MOST_TOLD else []
-        told.append(f"{name} {', '.join([*listed, *more]) or 'none'}")
-    return (
-        f"{len(groups)} groups of comments, each less all others, significant differences only: "
-        f"{'; '.join(told)}."
-    )
-
-
-_COMPARED = {"mean_uncertainty": "uncertainty", "accuracy": "accuracy (window)"}
-_MOST_TOLD = 3

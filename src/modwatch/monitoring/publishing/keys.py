@@ -8,10 +8,10 @@
     single_day/     estimates from the day's own labels, with wider intervals than the window's
 
 `KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first. The
-95 % intervals are no keys, but in a tag of the run (`INTERVALS_TAG`): MLflow would chart their ends
-as metrics of their own. Of a day's own estimates, only those are keys for which a day's labels
-suffice. Everything else (other strategies, other review fractions) is in tables and figures: with
-thousands of keys, MLflow's pages stop responding.
+95 % intervals have no keys: MLflow would chart their ends as metrics of their own. Of a day's own
+estimates, only those have keys for which a day's labels suffice. Everything else (other strategies,
+other review fractions) is in tables and figures: with thousands of keys, MLflow's pages stop
+responding.
 """
 
 import math
@@ -24,21 +24,13 @@ import pandas as pd
 
 from modwatch.common.errors import MetricInputError
 from modwatch.data.lake.schemas import MEASUREMENTS
-from modwatch.monitoring.publishing.facts import DayFacts, DayTables
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import Day, KeyFigure
 
 #: MLflow draws one chart per key; nobody reads more.
 MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
-
-#: The tag of a day's run with the intervals of its estimates, as JSON; MLflow hides `mlflow.` tags.
-INTERVALS_TAG = "mlflow.modwatch.intervals"
-
-#: The tag with the labels behind the estimates of the day, by key, as JSON.
-LABELS_TAG = "mlflow.modwatch.labels"
-
-#: The tag with the rules of its alerts, by severity, for the timeline.
-RULES_TAG = "mlflow.modwatch.rules"
 
 DAY_GROUP = "single_day"
 
@@ -86,9 +78,6 @@ _DRIFT = {
 #: One row of a table of estimates: columns of `lake.schemas.MEASUREMENTS`.
 Row = Mapping[Hashable, Any]
 
-#: The ends of a 95 % interval.
-Interval = tuple[float, float]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedEstimates:
@@ -129,42 +118,6 @@ KEYS = (
 
 #: The keys that are counted, not estimated: they have no interval, and MLflow may draw a line.
 COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
-
-_TITLES = {
-    "oc_accuracy": "OC-Acc",
-    "oc_auroc": "OC-AUROC",
-    "oc_auprc": "OC-AUPRC",
-    "oc_average_precision": "OC-AUPRC",
-    "mean_delta": "Mean δ",
-    "review_efficiency": "Review Efficiency",
-    "review_effectiveness": "Review Effectiveness",
-    "calibration_auroc": "Calibration AUROC",
-    "calibration_auprc": "Calibration AUPRC",
-    "ece": "ECE",
-    "brier": "Brier score",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "accuracy": "Accuracy",
-    "annotator_false_positive_rate": "Moderators' false-positive rate",
-    "annotator_false_negative_rate": "Moderators' false-negative rate",
-    "overturned": "Confirmed labels overturned",
-    "precision_flagged": "Precision of flagged",
-    "recall_flagged": "Recall of flagged",
-    "score_psi": "Score PSI, trailing",
-    "score_psi_fixed": "Score PSI, fixed",
-    "uncertainty_psi": "Uncertainty PSI, trailing",
-    "language_jensen_shannon": "Language Jensen–Shannon",
-    "cbpe_accuracy": "CBPE accuracy",
-}
-
-
-def metric_title(metric: str) -> str:
-    """Return the display name of a metric.
-
-    >>> metric_title("oc_auroc"), metric_title("queue_age")
-    ('OC-AUROC', 'Queue age')
-    """
-    return _TITLES.get(metric, metric.replace("_", " ").capitalize())
 
 
 def checked(measurements: pd.DataFrame) -> pd.DataFrame:
@@ -211,63 +164,77 @@ def checked_tables(tables: DayTables) -> DayTables:
     )
 
 
-def deployed_estimates(tables: DayTables, facts: DayFacts) -> DeployedEstimates:
+def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
     """Return the estimates at the deployed settings; the tables are as `checked_tables` returns."""
 
-    def by_metric(measurements: pd.DataFrame) -> dict[str, Row]:
-        rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
-        return {row["metric"]: row for row in rows[known(rows)].to_dict("records")}
+    def deployed(measurements: pd.DataFrame) -> pd.DataFrame:
+        return deployed_rows(measurements, day.strategy, day.review_fraction)
 
-    day = tables.measurements[~known(tables.measurements)]
-    missing = deployed_rows(day, facts.strategy, facts.review_fraction)
+    def by_metric(measurements: pd.DataFrame) -> dict[str, Row]:
+        rows = deployed(measurements[known(measurements)])
+        return {row["metric"]: row for row in rows.to_dict("records")}
+
+    unknown = tables.measurements[~known(tables.measurements)]
+    missing = deployed(unknown)
     return DeployedEstimates(
         day=by_metric(tables.measurements),
         window=by_metric(tables.window) if len(tables.window) else None,
         day_before=by_metric(tables.day_before),
         window_before=by_metric(tables.window_before),
         missing=missing.to_dict("records"),
-        missing_elsewhere=len(day) - len(missing),
+        missing_elsewhere=len(unknown) - len(missing),
     )
 
 
-def day_metrics(
-    estimates: DeployedEstimates, drift: pd.DataFrame, facts: DayFacts
-) -> dict[str, float]:
-    """Return the metrics of one day by key, all of them in `KEYS`; insufficient ones are absent.
-
-    The same keys serve the day's run and its point on the timeline.
-    """
-    metrics = _counts(facts)
-    for metric in _DAY:
-        metrics |= _value(f"{DAY_GROUP}/{metric}", estimates.day.get(metric))
-    for metric, group in _WINDOW.items():
-        metrics |= _value(f"{group}/{metric}", (estimates.window or {}).get(metric))
-    for metric in _PEOPLE:
-        metrics |= _value(f"review/{metric}", (estimates.window or {}).get(metric))
-    return metrics | {key: value for key, (value, _, _) in _drift(drift).items()}
-
-
-def day_intervals(estimates: DeployedEstimates, drift: pd.DataFrame) -> dict[str, Interval]:
-    """Return the 95 % intervals of `day_metrics` by key; a value without an interval is absent."""
+def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
+    """Return the figures of a day by key, all of them in `KEYS`; insufficient ones are absent."""
+    estimates = deployed_estimates(checked_tables(tables), day)
     window = estimates.window or {}
     rows = {
-        **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
         **{f"{group}/{metric}": window.get(metric) for metric, group in _WINDOW.items()},
         **{f"review/{metric}": window.get(metric) for metric in _PEOPLE},
+        **_drift(tables.drift),
     }
-    ends = {key: (float(row["low"]), float(row["high"])) for key, row in rows.items() if row}
-    ends |= {key: (low, high) for key, (_, low, high) in _drift(drift).items()}
-    return {
-        key: both
-        for key, both in ends.items()
-        if key not in COUNTED and not any(map(math.isnan, both))
-    }
+    of_the_day = {f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY}
+    return (
+        {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()}
+        | {key: _figure(key, row) for key, row in rows.items() if row is not None}
+        | {
+            key: replace(_figure(key, row), labels=max(float(row["effective_n"]), 1.0))
+            for key, row in of_the_day.items()
+            if row is not None
+        }
+    )
 
 
-def day_labels(estimates: DeployedEstimates) -> dict[str, float]:
-    """Return by key the labels of equal weight that an estimate of the day is worth, at least 1."""
-    rows = {f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY}
-    return {key: max(float(row["effective_n"]), 1.0) for key, row in rows.items() if row}
+def _counts(day: Day) -> dict[str, float]:
+    counts = {
+        "day/alerts": len(day.alerts),
+        "day/comments": day.comments,
+        "day/quarantined": day.quarantined,
+        "day/flagged_share": day.flagged_share,
+        "review/routed": day.routed,
+        "review/labelled": day.labelled,
+        "review/completion": day.completion,
+    }
+    return {key: value for key, value in counts.items() if value is not None}
+
+
+def _figure(key: str, row: Row) -> KeyFigure:
+    """Return a row with a number as a figure; what is counted has no interval."""
+    low, high = float(row["low"]), float(row["high"])
+    if key in COUNTED or math.isnan(low) or math.isnan(high):
+        return KeyFigure(value=float(row["value"]))
+    return KeyFigure(value=float(row["value"]), low=low, high=high)
+
+
+def _drift(drift: pd.DataFrame) -> dict[str, Row]:
+    """Return the rows of the last day of a drift table by key, as far as they have a number."""
+    rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
+    floats = rows.astype(dict.fromkeys(("value", "low", "high"), "float64"))
+    names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
+    found = dict(zip(names, floats.to_dict("records"), strict=True))
+    return {key: found[name] for key, name in _DRIFT.items() if name in found}
 
 
 def threshold_rows(metric: str, feature: str | None, reference: str | None) -> list[str]:
@@ -294,30 +261,3 @@ def check_key_count(keys: Iterable[str]) -> None:
             f"{count} metric keys for MLflow; at most {MAX_KEYS} are allowed. "
             "Leave the detail in the measurements table."
         )
-
-
-def _counts(facts: DayFacts) -> dict[str, float]:
-    counts = {
-        "day/alerts": len(facts.alerts),
-        "day/comments": facts.comments,
-        "day/quarantined": facts.quarantined,
-        "day/flagged_share": facts.flagged_share,
-        "review/routed": facts.routed,
-        "review/labelled": facts.labelled,
-        "review/completion": facts.completion,
-    }
-    return {key: float(value) for key, value in counts.items() if value is not None}
-
-
-def _value(key: str, row: Row | None) -> dict[str, float]:
-    """Return the value of one estimate by key, if it has one."""
-    return {} if row is None or math.isnan(row["value"]) else {key: float(row["value"])}
-
-
-def _drift(drift: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """Return value, low and high of the metrics of the last day of a drift table, by key."""
-    rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
-    names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
-    columns = rows[["value", "low", "high"]].astype("float64").itertuples(index=False, name=None)
-    values = dict(zip(names, columns, strict=True))
-    return {key: values[name] for key, name in _DRIFT.items() if name in values}

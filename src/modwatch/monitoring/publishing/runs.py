@@ -3,12 +3,10 @@
 Publishing one again replaces its run.
 """
 
-import json
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,7 +14,6 @@ from pandas.api.types import is_numeric_dtype
 
 from modwatch.common.cells import neutral_csv
 from modwatch.common.mlflow_client import (
-    AUDIT_EXPERIMENT,
     DESCRIPTION_TAG,
     artifact_url,
     connect,
@@ -29,33 +26,14 @@ from modwatch.common.mlflow_client import (
     replacing_run,
     runs_tagged,
 )
-from modwatch.monitoring.publishing.description import (
-    day_tags,
-    describe_day,
-    describe_unmeasured,
-    unmeasured_tags,
-)
-from modwatch.monitoring.publishing.effects import drift_status
-from modwatch.monitoring.publishing.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.monitoring.publishing.history import PublishedAudit, PublishedDay
-from modwatch.monitoring.publishing.keys import (
-    INTERVALS_TAG,
-    KEYS,
-    LABELS_TAG,
-    Interval,
-    check_key_count,
-    checked_tables,
-    day_intervals,
-    day_labels,
-    day_metrics,
-    deployed_estimates,
-)
-from modwatch.monitoring.publishing.status import day_status, is_bad
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.description import day_tags, describe_day
+from modwatch.monitoring.publishing.keys import check_key_count, checked_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from mlflow import MlflowClient
-    from mlflow.entities import Run
 
 _log = logging.getLogger(__name__)
 
@@ -65,20 +43,20 @@ _CHECK_PAGE = "checks.html"
 
 
 def publish_day(
-    day: date,
+    day: Day,
+    tables: DayTables | None,
     *,
-    tables: DayTables,
-    facts: DayFacts,
     check_page: str | None = None,
+    links: Mapping[str, str] = MappingProxyType({}),
     tracking_uri: str,
     experiment: str = "modwatch",
 ) -> str:
     """Publish the run of a day in place of an earlier one; return its id.
 
-    The run is named and tagged with the day. Its metrics are those of `keys.day_metrics`;
-    everything else goes to the artifacts `tables/` and `figures/`, and the HTML of `check_page` to
-    `checks.html`. The run of a day with a critical alert, or whose validation failed since it was
-    measured, is marked failed.
+    The run is named and tagged with the day. Its metrics are the day's figures; everything else
+    goes to the artifacts `tables/` and `figures/`, and the HTML of `check_page` to `checks.html`.
+    `tables` is None for a day without measurements. The run of a day that was rejected or failed,
+    or that has a critical alert, is marked failed. `links` are pages to link, by name.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -87,149 +65,67 @@ def publish_day(
     # Imports matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.monitoring.publishing.figures import day_figures
 
-    tables = checked_tables(tables)
-    estimates = deployed_estimates(tables, facts)
-    metrics = day_metrics(estimates, tables.drift, facts)
-    drift = drift_status(tables.drift)
-    figures = day_figures(day, tables, facts)
-    params = {
-        "model_version": facts.model_version,
-        "strategy": facts.strategy,
-        "review_fraction": repr(facts.review_fraction),
-    }
+    tables = tables and checked_tables(tables)
+    figures = {} if tables is None else day_figures(tables, day)
+    named = _DAY | {"day": day.day.isoformat()}
+    metrics = {key: figure.value for key, figure in day.figures.items()}
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
-        bad = is_bad(day_status(facts.checks, facts.alerts))
-        with _replacing_day(client, in_experiment, day, failed=bad) as run_id:
-            log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
+        with replacing_run(
+            client, in_experiment, named, name=named["day"], day=day.day, failed=day.is_bad
+        ) as run_id:
+            points = points_of({day.day: metrics}, first=day.day)
+            log_points(client, run_id, points, first=day.day)
             page = _log_check_page(client, run_id, check_page, (tracking_uri, in_experiment))
-            facts = replace(facts, check_page_url=facts.check_page_url or page)
-            more = {
-                **day_tags(facts, estimates, drift[0]),
-                INTERVALS_TAG: _as_json(day_intervals(estimates, tables.drift)),
-                LABELS_TAG: json.dumps(day_labels(estimates)),
-                DESCRIPTION_TAG: describe_day(day, facts, estimates, drift, tables),
-            }
-            log_texts(client, run_id, params=params, tags=more)
-            _log_tables(client, run_id, tables)
-            log_figures(client, run_id, figures)
+            description = describe_day(day, tables, {**page, **links})
+            tags = day_tags(day, tables) | {DESCRIPTION_TAG: description}
+            log_texts(client, run_id, params=_params(day), tags=tags)
+            if tables is not None:
+                _log_tables(client, run_id, tables)
+                log_figures(client, run_id, figures)
     _log.info(
         "The day's run in MLflow is replaced.",
-        extra={"event": "tracking.day_published", "dt": day.isoformat(), "keys": len(metrics)},
+        extra={"event": "tracking.day_published", "dt": named["day"], "status": day.status},
     )
     return run_id
 
 
-def publish_unmeasured(
-    day: UnmeasuredDay,
-    *,
-    check_page: str | None = None,
-    tracking_uri: str,
-    experiment: str = "modwatch",
-) -> str:
-    """Publish the run of a day that was rejected or failed in place of an earlier one.
-
-    It is marked failed, and has no metric but `day/alerts`. Returns the id of the run.
+def outdated_days(
+    days: Sequence[Day], *, tracking_uri: str, experiment: str = "modwatch"
+) -> list[Day]:
+    """Return the days that have not exactly one whole run in MLflow, written from this result.
 
     Raises:
-        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+        TrackingError: MLflow cannot be reached.
     """
-    metrics = {day.day: {"day/alerts": float(len(day.alerts))}}
     with connect(tracking_uri) as client:
-        in_experiment = experiment_id(client, experiment)
-        with _replacing_day(client, in_experiment, day.day, failed=True) as run_id:
-            log_points(client, run_id, points_of(metrics, first=day.day), first=day.day)
-            page = _log_check_page(client, run_id, check_page, (tracking_uri, in_experiment))
-            day = replace(day, check_page_url=day.check_page_url or page)
-            tags = unmeasured_tags(day) | {DESCRIPTION_TAG: describe_unmeasured(day)}
-            log_texts(client, run_id, params={}, tags=tags)
-    _log.warning(
-        "A day without measurements is reported in MLflow.",
-        extra={"event": "tracking.unmeasured_day_published", "dt": str(day.day)},
-    )
-    return run_id
+        runs = runs_tagged(client, experiment_id(client, experiment), _DAY)
+    written: dict[str, list[str | None]] = {}
+    for run in filter(is_whole, runs):
+        written.setdefault(run.data.tags["day"], []).append(run.data.tags.get("digest"))
+    return [day for day in days if written.get(day.day.isoformat()) != [day.digest]]
 
 
-def _replacing_day(
-    client: "MlflowClient", experiment: str, day: date, *, failed: bool
-) -> AbstractContextManager[str]:
-    tags = _DAY | {"day": day.isoformat()}
-    return replacing_run(client, experiment, tags, name=tags["day"], day=day, failed=failed)
+def _params(day: Day) -> dict[str, str]:
+    if not day.is_measured:
+        return {}
+    return {
+        "model_version": day.model_version,
+        "strategy": day.strategy,
+        "review_fraction": repr(day.review_fraction),
+    }
 
 
 def _log_check_page(
     client: "MlflowClient", run_id: str, html: str | None, at: tuple[str, str]
-) -> str | None:
-    """Log the validation page, if there is one; return its URL `at` that MLflow and experiment."""
+) -> dict[str, str]:
+    """Log the validation page, if there is one; return its link `at` that MLflow and experiment."""
     if html is None:
-        return None
+        return {}
     client.log_text(run_id, html, _CHECK_PAGE)
     if not at[0].startswith(("http://", "https://")):  # a folder, which has no pages
-        return None
-    return artifact_url(*at, run_id, _CHECK_PAGE)
-
-
-def _as_json(intervals: Mapping[str, Interval]) -> str:
-    """Return intervals as JSON, in digits that say all about a 95 % interval.
-
-    >>> _as_json({"model/accuracy": (0.91234567, 0.95)})
-    '{"model/accuracy":[0.912346,0.95]}'
-    """
-    rounded = {key: [float(f"{end:.6g}") for end in ends] for key, ends in intervals.items()}
-    return json.dumps(rounded, separators=(",", ":"))
-
-
-def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date, dict[str, float]]:
-    """Return the metrics of every whole day's run, by day: rows for `publish_timeline`.
-
-    Keys of earlier versions that are no longer in `keys.KEYS` are skipped.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    return {
-        day: {key: value for key, value in run.data.metrics.items() if key in KEYS}
-        for day, run in _whole(tracking_uri, experiment)
-    }
-
-
-def published_history(tracking_uri: str, experiment: str = "modwatch") -> list[PublishedDay]:
-    """Return every day's whole run, in the order of the days, one a day.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    days = {day: PublishedDay.of(run) for day, run in _whole(tracking_uri, experiment)}
-    return [days[day] for day in sorted(days)]
-
-
-def latest_audit(tracking_uri: str, experiment: str = AUDIT_EXPERIMENT) -> PublishedAudit | None:
-    """Return the published audit whose period ended last; None before the first.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        runs = runs_tagged(client, experiment_id(client, experiment), {"kind": "audit"})
-    whole = [run for run in runs if is_whole(run)]
-    latest = max(whole, key=lambda run: int(run.info.start_time), default=None)
-    return None if latest is None else PublishedAudit.of(latest)
-
-
-def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:
-    """Return the digest of every whole day's run, by day.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    return {day: run.data.tags["digest"] for day, run in _whole(tracking_uri, experiment)}
-
-
-def _whole(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
-    """Return the days' runs that are whole; there may be two of a day after a crash."""
-    with connect(tracking_uri) as client:
-        runs = runs_tagged(client, experiment_id(client, experiment), _DAY)
-    return [(date.fromisoformat(run.data.tags["day"]), run) for run in runs if is_whole(run)]
+        return {}
+    return {"Validation page": artifact_url(*at, run_id, _CHECK_PAGE)}
 
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
@@ -250,21 +146,6 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
             shown = table.astype(dict.fromkeys(texts, "str")).astype(dict.fromkeys(texts, object))
             client.log_table(run_id, shown, f"tables/{name}.json")
             client.log_text(run_id, neutral_csv(table), f"tables/{name}.csv")
-
-
-def report_published(name: str, *, tracking_uri: str, experiment: str) -> bool:
-    """Return whether `publish_report` has published a report of that name, whole.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        runs = runs_tagged(client, experiment_id(client, experiment), _report_tags(name))
-        return any(run.info.status == "FINISHED" for run in runs)
-
-
-def _report_tags(name: str) -> dict[str, str]:
-    return {"kind": "report", "report": name}
 
 
 def publish_report(
@@ -290,7 +171,7 @@ def publish_report(
         MetricInputError: there are too many metrics.
     """
     check_key_count(metrics)
-    named = _report_tags(name)
+    named = {"kind": "report", "report": name}
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
         with replacing_run(client, in_experiment, named, name=name, day=day) as run_id:

@@ -1,4 +1,4 @@
-"""The long-lived run in MLflow: the timeline over the days.
+"""The timeline run in MLflow: one point a day for each metric, and a page with intervals.
 
 Its step is the day, so that MLflow's charts show time.
 """
@@ -6,47 +6,83 @@ Its step is the day, so that MLflow's charts show time.
 import hashlib
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from modwatch.common.errors import MetricInputError
 from modwatch.common.mlflow_client import (
     DESCRIPTION_TAG,
-    Point,
     Rows,
     artifact_url,
     connect,
     experiment_id,
+    is_whole,
     log_figures,
     log_points,
+    log_texts,
     points_of,
-    published_points,
+    replacing_run,
     retire_others,
     runs_tagged,
 )
-from modwatch.monitoring.publishing.description import describe_timeline
-from modwatch.monitoring.publishing.keys import check_key_count
+from modwatch.data.lake.delta import Lake
+from modwatch.monitoring.incidents.rules import AlertRule
+from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT, group_points
+from modwatch.monitoring.publishing.keys import COUNTED, check_key_count
+from modwatch.monitoring.publishing.timeline_page import timeline_page
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _log = logging.getLogger(__name__)
 
-#: The artifact of the run with its page, and the tag with the hash of it.
+#: The artifact of the run with its page.
 TIMELINE_PAGE = "timeline.html"
-_PAGE_TAG = "mlflow.modwatch.page"
 
 _TIMELINE = {"kind": "timeline"}
+
+
+def publish_days(
+    days: Sequence[Day],
+    rules: Sequence[AlertRule],
+    *,
+    tracking_uri: str,
+    experiment: str = "modwatch",
+) -> str:
+    """Bring the timeline of at least one day up to date; return the id of its run.
+
+    MLflow charts what is counted; the page has the estimates, the bounds of the alert `rules`, the
+    models and the incidents.
+    """
+    rows = {
+        day.day: {key: figure.value for key, figure in day.figures.items() if key in COUNTED}
+        for day in days
+    }
+    page = timeline_page(days, rules)
+    return publish_timeline(rows, page=page, tracking_uri=tracking_uri, experiment=experiment)
+
+
+def publish_groups(lake: Lake, *, tracking_uri: str) -> None:
+    """Bring the charts of groups of comments up to date; nothing when there are none."""
+    days = lake.days("comment_groups")
+    if not days:
+        return
+    batches = lake.read_between("comment_groups", days[0], days[-1])
+    table = pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
+    if rows := group_points(table):
+        publish_timeline(rows, tracking_uri=tracking_uri, experiment=GROUP_EXPERIMENT)
 
 
 def publish_timeline(
     rows: Rows, *, page: str | None = None, tracking_uri: str, experiment: str = "modwatch"
 ) -> str:
-    """Bring the timeline up to date with `rows`; return the id of its run.
+    """Publish the timeline in place of an earlier one, unless it is the same; return its run's id.
 
-    MLflow cannot change a metric point. New points are appended; if a published value changed or
-    is gone (labels come late), a new run is written and then the old one is deleted. Called again
-    with the same rows, it changes nothing. The step counts days from the first day of `rows`.
+    MLflow cannot change a metric point, and labels come late: a timeline that changed is written
+    anew. The step counts days from the first day of `rows`.
 
     Args:
         rows: finite values by day and metric key, at most `keys.MAX_KEYS` keys over all days.
@@ -59,76 +95,55 @@ def publish_timeline(
         MetricInputError: there are no values, one is not finite, or there are too many keys.
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
     """
-    _validate_timeline(rows)
-    wanted = points_of(rows, first=min(rows))
+    _validate(rows)
+    points, last = points_of(rows, first=min(rows)), max(rows)
+    content = repr((min(rows), last, sorted(points), page))
+    tags = {"digest": hashlib.sha256(content.encode()).hexdigest()}
     with connect(tracking_uri) as client:
-        in_experiment = experiment_id(client, experiment)
-        run_id, missing = appendable_run(client, in_experiment, rows, wanted)
-        if run_id is None:
-            run_id = start_timeline(client, in_experiment, rows)
-        if missing or (page is not None and _is_new(client, run_id, page)):
-            _log_timeline_page(client, run_id, rows, page, (tracking_uri, in_experiment))
-            log_points(client, run_id, missing, first=min(rows))
-            client.set_terminated(run_id)
-        retire_others(client, in_experiment, _TIMELINE, keep=run_id)
+        number = experiment_id(client, experiment)
+        same = filter(is_whole, runs_tagged(client, number, _TIMELINE | tags))
+        if run := next(same, None):
+            run_id = str(run.info.run_id)
+            retire_others(client, number, _TIMELINE, keep=run_id)
+            return run_id
+        with replacing_run(client, number, _TIMELINE, name="timeline", day=last) as run_id:
+            tags[DESCRIPTION_TAG] = _log_page(client, run_id, rows, page, (tracking_uri, number))
+            log_texts(client, run_id, params={}, tags=tags)
+            log_points(client, run_id, points, first=min(rows))
     _log.info(
-        "The timeline in MLflow is up to date.",
-        extra={"event": "tracking.timeline_published", "days": len(rows), "added": len(missing)},
+        "The timeline in MLflow is replaced.",
+        extra={"event": "tracking.timeline_published", "days": len(rows)},
     )
     return run_id
 
 
-def appendable_run(
-    client: "MlflowClient", experiment: str, rows: Rows, wanted: set[Point]
-) -> tuple[str | None, set[Point]]:
-    """Return the finished timeline run that has only `wanted` points, and those it lacks.
-
-    Without such a run: None, and all of them.
-    """
-    for run in runs_tagged(client, experiment, _TIMELINE | {"first_day": min(rows).isoformat()}):
-        run_id = str(run.info.run_id)
-        published = published_points(client, run_id)
-        if run.info.status == "FINISHED" and published <= wanted:
-            return run_id, wanted - published
-    return None, wanted
-
-
-def start_timeline(client: "MlflowClient", experiment: str, rows: Rows) -> str:
-    """Return the id of a new, unfinished timeline run."""
-    tags = _TIMELINE | {"first_day": min(rows).isoformat()}
-    return str(client.create_run(experiment, tags=tags, run_name="timeline").info.run_id)
-
-
-def _is_new(client: "MlflowClient", run_id: str, page: str) -> bool:
-    tags: Mapping[str, str] = client.get_run(run_id).data.tags
-    return tags.get(_PAGE_TAG) != hashlib.sha256(page.encode()).hexdigest()
-
-
-def _log_timeline_page(
+def _log_page(
     client: "MlflowClient", run_id: str, rows: Rows, page: str | None, at: tuple[str, str]
-) -> None:
-    """Log description and page, before the points: after a crash, both are written again."""
-    client.set_tag(run_id, "last_day", max(rows).isoformat())
+) -> str:
+    """Log the page, or the figure; return the description of the run `at` MLflow and experiment."""
+    first, last, days = min(rows), max(rows), f"{len(rows)} day{'s' * (len(rows) != 1)}"
+    head = f"**{first} to {last}**, {days}; one point per day, updated while labels come in."
     if page is None:
-        text = describe_timeline(min(rows), max(rows), len(rows))
-        client.set_tag(run_id, DESCRIPTION_TAG, text)
-        _log_timeline_figure(client, run_id, rows)
-        return
-    url = artifact_url(*at, run_id, TIMELINE_PAGE) if at[0].startswith("http") else ""
-    text = describe_timeline(min(rows), max(rows), len(rows), page_url=url)
-    client.set_tag(run_id, DESCRIPTION_TAG, text)
+        # Imports matplotlib, which takes a second: not when a DAG file is parsed.
+        from modwatch.monitoring.publishing.figures import timeline_figure
+
+        log_figures(client, run_id, {"timeline": timeline_figure(rows)})
+        return (
+            f"{head}\n\nStep 0 is {first}. To show dates on the charts: Model metrics, gear, "
+            'x-axis "Time (wall)".\n'
+            "The same charts with 95 % intervals: Artifacts, `figures/timeline.png`."
+        )
     client.log_text(run_id, page, TIMELINE_PAGE)
-    client.set_tag(run_id, _PAGE_TAG, hashlib.sha256(page.encode()).hexdigest())
+    link = "Artifacts, `timeline.html`"
+    if at[0].startswith(("http://", "https://")):
+        link = f"[Timeline](<{artifact_url(*at, run_id, TIMELINE_PAGE)}>)"
+    return (
+        f"{link}: estimates with intervals, thresholds, models, incidents.\n\n{head} "
+        "The charts of this run show counts only, which have no intervals."
+    )
 
 
-def _log_timeline_figure(client: "MlflowClient", run_id: str, rows: Rows) -> None:
-    # Imports matplotlib, which takes a second: not when a DAG file is parsed.
-    from modwatch.monitoring.publishing.figures.timeline import timeline_figure
-
-    log_figures(client, run_id, {"timeline": timeline_figure(rows)})
-
-
-def _validate_timeline(rows: Rows) -> None:
+def _validate(rows: Rows) -> None:
     values = [value for row in rows.values() for value in row.values()]
     if not values:
         raise MetricInputError("The timeline has no values; publish a day first.")

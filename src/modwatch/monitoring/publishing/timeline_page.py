@@ -1,8 +1,8 @@
 """The timeline as a page: every figure by day with its interval, thresholds, models, incidents.
 
-Static HTML with drawings that tell their numbers when the pointer rests on them: no script, nothing
+Static HTML with drawings that show their numbers when the pointer rests on them: no script, nothing
 is loaded. A day's estimate is a dot with its interval. A line is drawn only where
-`modwatch.statistics.drift.change_points` tells two levels from noise: before a fall, and now.
+`modwatch.statistics.drift.change_points` distinguishes two levels from noise: before a fall, and now.
 """
 
 import math
@@ -14,9 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from modwatch.common.html import render_html
-from modwatch.monitoring.publishing.history import PublishedDay
-from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, metric_title
-from modwatch.monitoring.publishing.status import is_bad
+from modwatch.common.markdown import metric_title
+from modwatch.monitoring.incidents.rules import AlertRule, in_words
+from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
 from modwatch.statistics.drift.change_points import Fall, follow_falls
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
@@ -41,6 +42,7 @@ _FOLLOWED = tuple(f"{DAY_GROUP}/{name}" for name in ("accuracy", "oc_accuracy"))
 
 _MOST_LABELS = 8
 
+#: Bounds at which alerts open, and the names of their rules, by metric key.
 Thresholds = Mapping[str, Sequence[tuple[float, str]]]
 
 
@@ -99,11 +101,12 @@ class Incident:
     marks: Sequence[Mark]
 
 
-def timeline_page(days: Sequence[PublishedDay], thresholds: Thresholds) -> str:
+def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
     """Return the timeline of `days`, which are in order and at least one, as HTML text.
 
-    `thresholds` are the bounds at which alerts open, with the rules' names, by metric key.
+    `rules` are those whose bounds are drawn.
     """
+    bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
     return render_html(
         "modwatch.monitoring.publishing",
@@ -111,7 +114,7 @@ def timeline_page(days: Sequence[PublishedDay], thresholds: Thresholds) -> str:
         first=days[0].day,
         last=days[-1].day,
         newest=days[-1],
-        panels=[_panel(key, days, thresholds, axis) for key in _keys(days)],
+        panels=[_panel(key, days, bounds, axis) for key in _keys(days)],
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
         labels=axis.labels(),
@@ -122,6 +125,15 @@ def timeline_page(days: Sequence[PublishedDay], thresholds: Thresholds) -> str:
         top=_TOP,
         floor=_HEIGHT - _BOTTOM,
     )
+
+
+def thresholds(rules: Sequence[AlertRule]) -> Thresholds:
+    """Return the bounds at which alerts of `rules` open."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for rule in (rule for rule in rules if rule.open.compare != "insufficient"):
+        for key in threshold_rows(rule.metric, rule.feature, rule.reference):
+            found.setdefault(key, []).append((rule.open.bound, in_words(rule.name)))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,21 +165,21 @@ class _Axis:
         return [(self.middle(at), f"{(start + at).item():%d %b}") for at in places]
 
 
-def _keys(days: Sequence[PublishedDay]) -> list[str]:
+def _keys(days: Sequence[Day]) -> list[str]:
     """Return the keys that there are, the most important group first."""
-    there = {key for day in days for key in day.metrics}
+    there = {key for day in days for key in day.figures}
     return sorted(
         there.intersection(KEYS), key=lambda key: (_ORDER.index(key.partition("/")[0]), key)
     )
 
 
-def _panel(key: str, days: Sequence[PublishedDay], thresholds: Thresholds, axis: _Axis) -> Panel:
+def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
     group, _, metric = key.partition("/")
     fall = _fall(key, days, axis) if key in _FOLLOWED else None
     scale = _scale(key, days, thresholds.get(key, ()))
     return Panel(
         title=f"{metric_title(metric)} ({_GROUPS[group]})",
-        dots=[_dot(key, day, scale, axis) for day in days if key in day.metrics],
+        dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
         rules=[*_thresholds(thresholds.get(key, ()), scale), *_levels(fall, scale, axis)],
         ticks=[(scale.y(value), f"{value:,.4g}") for value in scale.ticks()],
         finding=_finding(key, fall, axis),
@@ -196,10 +208,10 @@ class _Scale:
         return [number * step for number in range(first, last + 1)]
 
 
-def _scale(key: str, days: Sequence[PublishedDay], bounds: Sequence[tuple[float, str]]) -> _Scale:
+def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -> _Scale:
     """Return a scale that holds every value, interval and threshold; counts start at 0."""
-    values = [day.metrics[key] for day in days if key in day.metrics]
-    ends = [end for day in days if key in day.intervals for end in day.intervals[key]]
+    values = [day.figures[key].value for day in days if key in day.figures]
+    ends = [end for day in days if key in day.figures for end in day.figures[key].interval or ()]
     held = [*values, *ends, *(bound for bound, _ in bounds)]
     if key in COUNTED:
         held.append(0.0)
@@ -208,8 +220,8 @@ def _scale(key: str, days: Sequence[PublishedDay], bounds: Sequence[tuple[float,
     return _Scale(low=low if key in COUNTED else low - room, high=high + room)
 
 
-def _dot(key: str, day: PublishedDay, scale: _Scale, axis: _Axis) -> Dot:
-    value, ends = day.metrics[key], day.intervals.get(key)
+def _dot(key: str, day: Day, scale: _Scale, axis: _Axis) -> Dot:
+    value, ends = day.figures[key].value, day.figures[key].interval
     text = f"{day.day}: {value:,.4g}"
     if ends is not None:
         text += f" ({ends[0]:.4g} to {ends[1]:.4g})"
@@ -229,15 +241,14 @@ def _thresholds(bounds: Sequence[tuple[float, str]], scale: _Scale) -> Iterator[
         )
 
 
-def _fall(key: str, days: Sequence[PublishedDay], axis: _Axis) -> Fall | None:
+def _fall(key: str, days: Sequence[Day], axis: _Axis) -> Fall | None:
     """Return the fall of a share from which it has not come back."""
     rows, labels = np.full((3, axis.count), np.nan), np.ones(axis.count)
     for day in days:
-        if key in day.metrics and key in day.intervals:
-            low, high = day.intervals[key]
-            value = min(max(day.metrics[key], low), high)  # the ends are rounded
-            rows[:, axis.place(day.day)] = value, low, high
-            labels[axis.place(day.day)] = day.labels.get(key, 1.0)
+        figure = day.figures.get(key)
+        if figure is not None and figure.interval is not None:
+            rows[:, axis.place(day.day)] = figure.value, *figure.interval
+            labels[axis.place(day.day)] = figure.labels or 1.0
     return follow_falls(*rows, n=labels)[-1]
 
 
@@ -265,7 +276,7 @@ def _finding(key: str, fall: Fall | None, axis: _Axis) -> str:
     return f"fell on about {day} by {-value:.3f} ({-high:.3f} to {-low:.3f})"
 
 
-def _model_changes(days: Sequence[PublishedDay], axis: _Axis) -> Iterator[Mark]:
+def _model_changes(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:
     scored = [day for day in days if day.model_version]
     for before, day in pairwise(scored):
         if day.model_version != before.model_version:
@@ -273,23 +284,23 @@ def _model_changes(days: Sequence[PublishedDay], axis: _Axis) -> Iterator[Mark]:
             yield Mark(x=axis.edge(axis.place(day.day)), width=0, text=text, kind="model")
 
 
-def _bad_days(days: Sequence[PublishedDay], axis: _Axis) -> Iterator[Mark]:
+def _bad_days(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:
     for day in days:
-        if is_bad(day.status):
+        if day.is_bad:
             kind = "unmeasured" if day.status in ("rejected", "failed") else "critical"
             yield _day_mark(day, axis, f"{day.day}: {day.status}", kind)
 
 
-def _day_mark(day: PublishedDay, axis: _Axis, text: str, kind: str) -> Mark:
+def _day_mark(day: Day, axis: _Axis, text: str, kind: str) -> Mark:
     return Mark(x=axis.edge(axis.place(day.day)), width=round(axis.step, 1), text=text, kind=kind)
 
 
-def _incidents(days: Sequence[PublishedDay], axis: _Axis) -> list[Incident]:
+def _incidents(days: Sequence[Day], axis: _Axis) -> list[Incident]:
     """Return the days of each rule's alerts, the latest rule first."""
     marks: dict[str, list[Mark]] = {}
     for day in reversed(days):
-        for severity, rules in day.alerts.items():
-            for rule in rules:
-                text = f"{day.day}: {severity}, {rule}"
-                marks.setdefault(rule, []).append(_day_mark(day, axis, text, severity))
+        shown = dict.fromkeys((alert.severity, in_words(alert.rule)) for alert in day.alerts)
+        for severity, rule in shown:
+            text = f"{day.day}: {severity}, {rule}"
+            marks.setdefault(rule, []).append(_day_mark(day, axis, text, severity))
     return [Incident(rule=rule, marks=found) for rule, found in marks.items()]

@@ -28,7 +28,7 @@ _ALWAYS = (
     "modwatch.pipeline.daily",
     "modwatch.monitoring.measurements.comment_groups",
     "modwatch.monitoring.measurements.measurement",
-    "modwatch.monitoring.measurements.publication",
+    "modwatch.monitoring.publishing.publication",
     "modwatch.monitoring.measurements.segments",
     "modwatch.review.quality_control.queueing",
     "modwatch.monitoring.publishing.figures",

@@ -1,16 +1,18 @@
-"""Review strategies compared: against the review fraction, and against what review costs."""
+"""Charts that compare: review strategies, champion and challenger, groups of comments."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from modwatch.common import charts as style
-from modwatch.monitoring.publishing.facts import DayFacts
-from modwatch.monitoring.publishing.keys import known, metric_title
+from modwatch.common import charts
+from modwatch.common.markdown import metric_title
+from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.keys import known
+from modwatch.statistics.estimate import SIGNIFICANT
 
 _CURVES = ("oc_auroc", "oc_auprc", "oc_accuracy", "review_efficiency", "review_effectiveness")
 _AXIS_LABELS = {
@@ -31,15 +33,25 @@ _PANELS = {
     "review_efficiency": "model errors per reviewed comment",
 }
 
+_GROUP_PANELS = {
+    ("day", "mean_uncertainty"): "mean uncertainty p(1−p), day",
+    ("day", "flagged_share"): "flagged share, day",
+    ("window", "accuracy"): "accuracy, window",
+    ("window", "calibration_error"): "mean p − prevalence, window",
+    ("window", "overturn_rate"): "overturned of the reviewed, window",
+    ("window", "set_coverage"): "coverage of sets, window",
+}
+_MOST_COLUMNS = 3
 
-def collaboration(measurements: pd.DataFrame, facts: DayFacts, *, title: str) -> Figure:
+
+def collaboration(measurements: pd.DataFrame, day: Day, *, title: str) -> Figure:
     """Return the collaborative metrics against the review fraction, a panel each.
 
     Source: Kivlichan et al. (2021), figures 2 and 4. Bands are 95 % intervals. `measurements` has
     the columns of `lake.schemas.MEASUREMENTS`; of its strategies, uncertainty, toxicity and the
     deployed one are drawn.
     """
-    drawn = {*_STRATEGIES, facts.strategy}
+    drawn = {*_STRATEGIES, day.strategy}
     measurements = measurements[
         measurements["strategy"].isna() | measurements["strategy"].isin(drawn)
     ]
@@ -48,8 +60,8 @@ def collaboration(measurements: pd.DataFrame, facts: DayFacts, *, title: str) ->
     panels = figure.subplots(2, 3).ravel()
     for axes, metric in zip(panels, _CURVES, strict=False):
         rows = measurements[(measurements["metric"] == metric) & measurements["alpha"].notna()]
-        _curve_panel(axes, metric, rows, facts.review_fraction)
-    _key_panel(panels[-1], measurements, facts)
+        _curve_panel(axes, metric, rows, day.review_fraction)
+    _key_panel(panels[-1], measurements, day)
     return figure
 
 
@@ -57,35 +69,26 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
     axes.set_title(metric_title(metric), loc="left", fontweight="bold")
     numbers = rows[known(rows) & (rows["n"] >= _FEWEST)]
     if numbers.empty:
-        style.note(axes, "not enough data")
+        charts.note(axes, "not enough data")
         return
     axes.set_ylabel(_AXIS_LABELS[metric])
     for strategy, curve in numbers.groupby("strategy", sort=False):
         _curve(axes, str(strategy), curve.sort_values("alpha"))
     alphas = sorted(rows["alpha"].unique())
-    _log_axis(axes, alphas, _spaced_labels(alphas, deployed))
+    charts.log_axis(axes, alphas, _spaced_labels(alphas, deployed))
     axes.set_xlim(0.85 * alphas[0], 1.18 * alphas[-1])
-    axes.axvline(deployed, color=style.GREY, linewidth=1, linestyle=style.DEPLOYED)
+    axes.axvline(deployed, color=charts.GREY, linewidth=1, linestyle=charts.DEPLOYED)
     missing = len(rows) - len(numbers)
     note_text = f"; {missing} of {len(rows)} points omitted" if missing else " of comments"
     axes.set_xlabel(f"review fraction, %{note_text}")
 
 
 def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
-    colour, line, marker = style.strategy_style(strategy)
-    x = curve["alpha"].to_numpy(dtype=np.float64) * style.ASIDE.get(strategy, 1.0)
+    colour, line, marker = charts.strategy_style(strategy)
+    x = curve["alpha"].to_numpy(dtype=np.float64) * charts.ASIDE.get(strategy, 1.0)
     look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5, "elinewidth": 1}
-    style.error_bars(axes, x, curve, label=strategy, **look)
-    axes.fill_between(x, curve["low"], curve["high"], color=colour, alpha=0.08, linewidth=0)
-
-
-def _log_axis(axes: Axes, ticks: list[float], labels: list[str]) -> None:
-    """Draw a log axis of x with these ticks only."""
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, labels, fontsize=9)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=True, color=style.GRID)
-    style.plain(axes)
+    charts.error_bars(axes, x, curve, label=strategy, **look)
+    charts.band(axes, x, (curve["low"], curve["high"]), colour, alpha=0.08)
 
 
 def _with_room(places: Iterable[float]) -> list[float]:
@@ -109,17 +112,17 @@ def _spaced_labels(alphas: list[float], deployed: float) -> list[str]:
     return [f"{100 * alpha:g}" if alpha in shown else "" for alpha in alphas]
 
 
-def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
+def _key_panel(axes: Axes, measurements: pd.DataFrame, day: Day) -> None:
     """Draw the legend and the sample sizes in place of a sixth panel."""
     axes.axis("off")
     for strategy in measurements["strategy"].dropna().unique():
-        colour, line, marker = style.strategy_style(strategy)
+        colour, line, marker = charts.strategy_style(strategy)
         label = f"review by {strategy}"
         axes.plot([], [], color=colour, linestyle=line, marker=marker, label=label)
-    deployed = f"deployed: {facts.strategy}, {100 * facts.review_fraction:g} %"
-    axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=deployed)
+    deployed = f"deployed: {day.strategy}, {100 * day.review_fraction:g} %"
+    axes.plot([], [], color=charts.GREY, linestyle=charts.DEPLOYED, label=deployed)
     axes.legend(loc="upper left", frameon=False, fontsize=11)
-    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=style.GREY)
+    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=charts.GREY)
     text.set(va="top", fontsize=10, linespacing=1.5)
 
 
@@ -148,7 +151,7 @@ def _span(numbers: pd.Series) -> str:
 def what_if(table: pd.DataFrame, *, title: str) -> Figure:
     """Return OC-Acc and Review Efficiency against moderator hours per day, with 95 % bands.
 
-    `table` has the columns of `metrics.what_if.COLUMNS`. The deployed setting is marked. If
+    `table` has the columns of `what_if.COLUMNS`. The deployed setting is marked. If
     the time per decision is unknown, the axis shows comments per day instead of hours.
     """
     figure = Figure(figsize=(13, 6), layout="constrained")
@@ -159,7 +162,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
         axes.set_title(metric_title(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
-            style.note(axes, "not enough data")
+            charts.note(axes, "not enough data")
             continue
         axes.set_ylabel(label)
         for strategy, curve in rows.groupby("strategy", sort=False):
@@ -180,12 +183,12 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
 
 
 def _cost_curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
-    colour, line, marker = style.strategy_style(strategy)
+    colour, line, marker = charts.strategy_style(strategy)
     x, value, low, high = (
         curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
         for name in (cost, metric, f"{metric}_low", f"{metric}_high")
     )
-    axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+    charts.band(axes, x, (low, high), colour)
     axes.plot(x, value, color=colour, linestyle=line, marker=marker, markersize=4, label=strategy)
 
 
@@ -195,13 +198,13 @@ def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
     if rows.empty:
         return
     row = rows.iloc[0]
-    axes.axvline(row[cost], color=style.GREY, linewidth=1, linestyle=style.DEPLOYED, zorder=0)
+    axes.axvline(row[cost], color=charts.GREY, linewidth=1, linestyle=charts.DEPLOYED, zorder=0)
     label = f"deployed: {row['strategy']}, {100 * row['alpha']:g} %"
     if pd.isna(row[metric]):
-        axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=label)
+        axes.plot([], [], color=charts.GREY, linestyle=charts.DEPLOYED, label=label)
         return
     estimate = {"value": row[metric], "low": row[f"{metric}_low"], "high": row[f"{metric}_high"]}
-    style.error_bars(
+    charts.error_bars(
         axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label
     )
 
@@ -213,7 +216,7 @@ def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
     costs = pd.concat([costs[costs["alpha"].isin(deployed)], costs]).drop_duplicates(cost)
     alphas = dict(costs.loc[costs[cost] > 0, [cost, "alpha"]].astype(float).to_numpy().tolist())
     shown = _with_room(alphas)
-    _log_axis(axes, shown, [f"{_short(x)}\n{100 * alphas[x]:g} %" for x in shown])
+    charts.log_axis(axes, shown, [f"{_short(x)}\n{100 * alphas[x]:g} %" for x in shown])
     axes.set_xlabel(f"{label}  (below: review fraction)")
 
 
@@ -224,3 +227,83 @@ def _short(number: float) -> str:
     ('0.064', '1.2', '144')
     """
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def differences(table: pd.DataFrame, *, title: str) -> Figure:
+    """Return the difference of each metric, the challenger's less the champion's.
+
+    `table` has the columns of `lake.schemas.CHALLENGER`. Right of 0 the challenger is better; an
+    interval that contains 0 shows no difference.
+    """
+    rows = table[table["champion"].notna() & table["challenger"].notna() & table["low"].notna()]
+    figure = Figure(figsize=(10, 1.6 + 0.5 * max(len(rows), 2)), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    axes = figure.subplots()
+    if rows.empty:
+        charts.note(axes, "not enough data")
+        return figure
+    ends = rows[["value", "low", "high"]].to_numpy(dtype=float).tolist()
+    colours = [charts.sign_colour(low, high) for _, low, high in ends]
+    charts.interval_rows(axes, ends, colours=colours)
+    places = range(len(rows) - 1, -1, -1)
+    axes.set_yticks(places, [metric_title(str(name)) for name in rows["metric"]])
+    axes.axvline(0, color=charts.GREY, linewidth=1, linestyle=charts.DEPLOYED)
+    axes.set_xlabel("challenger less champion, with 95 % interval (blue: better, red: worse)")
+    return figure
+
+
+def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
+    """Return the difference of each group from all other comments, a panel a metric.
+
+    `table` has the columns of `lake.schemas.COMMENT_GROUPS`. Coloured intervals are significant
+    after correction for the number of comparisons.
+    """
+    sizes = table[table["scope"] == "day"].drop_duplicates(["attribute", "group"])
+    names = sizes[["attribute", "group"]].itertuples(index=False)
+    places = {tuple(name): len(sizes) - 1 - place for place, name in enumerate(names)}
+    shown = {key: label for key, label in _GROUP_PANELS.items() if (table["scope"] == key[0]).any()}
+    lines = 1 if len(shown) <= _MOST_COLUMNS else 2
+    columns = len(shown) // lines
+    height = 0.8 + lines * (0.8 + 0.3 * max(len(sizes), 3))
+    figure = Figure(figsize=(15, height), layout="constrained")
+    figure.suptitle(
+        f"{title}: each group less all other comments, with 95 % interval "
+        "(coloured: significant, grey: not significant)",
+        fontsize=13,
+    )
+    panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    for axes, ((scope, metric), label) in zip(panels, shown.items(), strict=True):
+        axes.set_title(label, fontsize=11)
+        _panel(axes, table[(table["scope"] == scope) & (table["metric"] == metric)], places)
+    labels = [
+        f"{row['attribute']} {charts.shortened(str(row['group']))} ({row['comments']:,})"
+        for row in sizes.to_dict("records")
+    ]
+    panels[0].set_yticks(range(len(sizes) - 1, -1, -1), labels)
+    return figure
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
+    """Draw the differences of one metric, each group in its place."""
+    rows = rows[rows["difference"].notna()]
+    axes.axvline(0, color=charts.GREY, linewidth=1, linestyle=charts.DEPLOYED)
+    drawn = [
+        (places[row["attribute"], row["group"]], row)
+        for row in rows.to_dict("records")
+        if (row["attribute"], row["group"]) in places
+    ]
+    columns = ("difference", "difference_low", "difference_high")
+    charts.interval_rows(
+        axes,
+        [[row[name] for name in columns] for _, row in drawn],
+        colours=[_group_colour(row) for _, row in drawn],
+        places=[place for place, _ in drawn],
+    )
+    if rows.empty:
+        charts.note(axes, "not enough labels")
+
+
+def _group_colour(row: Mapping[Hashable, Any]) -> str:
+    if row["p_holm"] >= SIGNIFICANT:
+        return charts.GREY
+    return charts.VERMILLION if row["difference"] > 0 else charts.BLUE

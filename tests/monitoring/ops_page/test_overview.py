@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from modwatch.installation.ops_page.overview import Overview, WorstOpen, render_overview, worst_open
 from modwatch.monitoring.incidents.actions import OpenIncident
-from modwatch.monitoring.publishing.history import PublishedDay
+from modwatch.monitoring.ops_page.overview import Overview, WorstOpen, render_overview, worst_open
+from modwatch.monitoring.publishing.days import Day
 
 DAY = datetime.date(2026, 10, 20)
 NEXT = datetime.datetime(2026, 10, 21, 9, tzinfo=datetime.UTC)
@@ -27,12 +27,13 @@ def page(
 ) -> str:
     """Return the page of a normal day; `days` None: not known, False: none."""
     shown = Overview(
-        week=None if days is None else [PublishedDay(day=DAY, metrics={})] * days,
+        week=None if days is None else [Day(day=DAY, checks="passed")] * days,
         incidents=incidents,
         more_incidents=0,
         worst=worst_open(incidents or []),
         lanes=[],
         audit=None,
+        audit_unknown=days is None,
         console_url="http://console",
         airflow_url="http://airflow",
         problems=[],

@@ -3,6 +3,7 @@
 import datetime
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,10 +15,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from installation import MONDAY, TO_THE_QUEUE, Installation, review
+from modwatch.common.errors import AuditError, LakeError
 from modwatch.common.mlflow_client import connect
+from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import TABLES
-from modwatch.installation.ops_page.app import create_ops_app
-from modwatch.installation.ops_page.day_pages import DagRunOf
+from modwatch.installation.ops_page import ops_data
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import Action, record
 from modwatch.monitoring.incidents.messages.alert import Alert
@@ -28,6 +30,8 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
+from modwatch.monitoring.ops_page.app import DagRunOf, create_ops_app
+from modwatch.monitoring.ops_page.overview import LastAudit
 from modwatch.review.reporting.workload import overview
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -111,7 +115,7 @@ def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
 def client(home: Installation) -> Iterator[TestClient]:
     """The page of that installation, for somebody who is logged in."""
     with open_resources(home.settings) as at:
-        yield TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        yield TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
 
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
@@ -139,7 +143,7 @@ def test_what_people_do_about_an_incident_is_shown(changing: Resources) -> None:
         Action(incident=name, action="silence", person="Ann", until=later),
     ):
         record(changing.database, action)
-    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
+    page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
     for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
         assert text in page
     assert ">nobody<" not in page
@@ -151,7 +155,7 @@ def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
     for number in range(40):
         name, headline = f"late{number}", f"Late {number:02}"
         open_incident(changing, name, severity="warning", headline=headline)
-    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
+    page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
     headlines = re.findall(r'<td class="said">([^<]*)', page)
     assert headlines[0].startswith("The scores of")
     assert len(headlines) == 30
@@ -181,7 +185,7 @@ def test_the_address_of_a_day_in_mlflow_leads_to_the_run_that_there_is_now(
         return answer.headers["location"]
 
     with open_resources(home.settings) as at, connect(home.settings.mlflow_url) as mlflow:
-        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        client = TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
         first = leads_to()
         number = mlflow.get_experiment_by_name("modwatch").experiment_id
         runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
@@ -203,7 +207,7 @@ def test_only_pages_of_days_have_an_address(client: TestClient) -> None:
         assert client.get(path).status_code in (404, 422)
 
 
-def test_the_timeline_is_that_of_mlflow(client: TestClient) -> None:
+def test_the_timeline_is_that_of_the_run_in_mlflow(client: TestClient) -> None:
     page = client.get("/timeline").text
     assert "Timeline to 2026-01-05" in page
     assert "<svg" in page
@@ -212,7 +216,7 @@ def test_the_timeline_is_that_of_mlflow(client: TestClient) -> None:
 @pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
 def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
     with open_resources(home.settings) as at:
-        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
+        app = create_ops_app(ops_data(at), requires_access_view(AccessView.WEBSITE), scored)
         answer = TestClient(app, follow_redirects=False).get(path)
     assert answer.status_code == 401
     assert "2026" not in answer.text
@@ -221,7 +225,7 @@ def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str
 
 def test_a_browser_that_is_not_logged_in_is_led_to_the_log_in_and_back(home: Installation) -> None:
     with open_resources(home.settings) as at:
-        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
+        app = create_ops_app(ops_data(at), requires_access_view(AccessView.WEBSITE), scored)
         root = FastAPI()
         root.mount("/modwatch-ops", app)
         client = TestClient(root, follow_redirects=False, headers={"accept": "text/html"})
@@ -244,17 +248,39 @@ def test_the_link_to_mlflow_opens_the_saved_view(client: TestClient) -> None:
     assert answer.headers["location"].endswith("viewStateShareKey=days")
 
 
-def test_without_mlflow_the_queue_is_shown(home: Installation) -> None:
+def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> None:
     away = home.but(mlflow_url="http://127.0.0.1:9")
     with open_resources(away.settings) as at:
-        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        client = TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
         page = client.get("/").text
-        assert "MLflow at http://127.0.0.1:9 cannot be reached" in page
+        assert "cannot be reached" not in page
+        assert "Timeline to 2026-01-05" in client.get("/timeline").text
+        assert client.get("/mlflow").headers["location"] == "http://127.0.0.1:9"
+        assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        data = replace(ops_data(at), lake=BrokenLake(root=at.lake.root), last_audit=broken)
+        client = TestClient(create_ops_app(data, anybody, scored), follow_redirects=False)
+        page = client.get("/").text
+        assert "table days cannot be read" in page
         assert "Not known whether the newest day is normal" in page
         assert "None yet." not in page, "nobody knows"
         assert page.count("Not known: see above.") == 2, "the week and the audit"
         lane = overview(at.database)[0]
         assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
         assert client.get("/timeline").status_code == 503
-        assert client.get("/mlflow").headers["location"] == "http://127.0.0.1:9"
-        assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503
+
+
+class BrokenLake(Lake):
+    """A lake whose table `days` cannot be read."""
+
+    def days(self, table: str) -> list[datetime.date]:
+        if table == "days":
+            raise LakeError("table days cannot be read")
+        return super().days(table)
+
+
+def broken() -> LastAudit | None:
+    raise AuditError("the chain of audit x was changed")

@@ -1,6 +1,5 @@
 import datetime
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -18,14 +17,12 @@ from installation import (
     published,
     review,
 )
-from modwatch.common.days import trailing
 from modwatch.common.errors import DayRejectedError
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.schemas import TABLES
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.monitoring.measurements import publication
-from modwatch.monitoring.publishing.keys import INTERVALS_TAG
-from modwatch.pipeline import daily
+from modwatch.monitoring.publishing.days import read_days
+from modwatch.monitoring.publishing.publication import record_days
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -33,22 +30,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 Install = Callable[..., Installation]
 
 
-def stale_days(at: Resources, days: Sequence[datetime.date]) -> list[datetime.date]:
-    windows = {day: trailing(day, at.settings.window_days) for day in days}
-    return publication.stale_days(at.lake, at.checks, windows, mlflow_url=at.settings.mlflow_url)
+def recorded(at: Resources, day: datetime.date) -> list[datetime.date]:
+    """Return the days of the window whose result is new, and record them."""
+    return record_days(at.lake, at.checks, day, window_days=at.settings.window_days)
 
 
-def publish(at: Resources, day: datetime.date) -> None:
-    publication.publish(
-        at.lake,
-        at.checks,
-        day,
-        window=trailing(day, at.settings.window_days),
-        references=daily._references(at, day),
-        mlflow_url=at.settings.mlflow_url,
-        console_url=at.settings.console_url,
-        airflow_url=at.settings.airflow_url,
-    )
+def digests(at: Resources) -> dict[datetime.date, str]:
+    return {day.day: day.digest for day in read_days(at.lake)}
 
 
 def day_run(url: str) -> tuple[MlflowClient, Run]:
@@ -85,25 +73,63 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install
     assert {"checks.html", "figures", "tables"} <= artifacts
 
 
-def test_stale_is_what_was_measured_and_is_not_shown(install: Install) -> None:
+def test_a_day_is_recorded_once_it_is_measured(install: Install) -> None:
     home = install()
-    window = [MONDAY, TUESDAY]
+    home.run(*TO_THE_QUEUE)
     with open_resources(home.settings) as at:
-        assert stale_days(at, window) == []
-    home.run(*TO_THE_QUEUE, "measure")
+        assert recorded(at, MONDAY) == []
+    home.run("measure")
     with open_resources(home.settings) as at:
-        assert stale_days(at, window) == [MONDAY]
-        publish(at, MONDAY)
-        assert stale_days(at, window) == []
+        assert recorded(at, MONDAY) == [MONDAY]
+        assert recorded(at, MONDAY) == []
 
 
-def test_a_new_verdict_alone_makes_a_day_stale(install_routed: Install) -> None:
+def test_a_new_verdict_alone_changes_the_result(install_routed: Install) -> None:
     home = install_routed()
     home.run("measure", "publish")
     with pytest.raises(DayRejectedError):
         home.but(max_text_length=20).run("check_comments")
     with open_resources(home.settings) as at:
-        assert stale_days(at, [MONDAY]) == [MONDAY]
+        assert recorded(at, MONDAY) == [MONDAY]
+        [day] = read_days(at.lake)
+        assert (day.status, day.is_measured) == ("rejected", True)
+
+
+def test_the_table_has_all_that_the_run_has(install_routed: Install) -> None:
+    home = install_routed()
+    review(home, limit=20)
+    home.run("collect_labels", "measure", "detect_drift", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    with open_resources(home.settings) as at:
+        [day] = read_days(at.lake)
+    assert {key: figure.value for key, figure in day.figures.items()} == run.data.metrics
+    shown = {"status": day.status, "checks": day.checks, "digest": day.digest, **day.columns}
+    assert shown.items() <= run.data.tags.items()
+    assert day.model_version == run.data.params["model_version"]
+
+
+@pytest.mark.parametrize("lost", ["runs", "server"])
+def test_what_mlflow_lost_is_published_again_from_the_tables(install: Install, lost: str) -> None:
+    """Days out of the window as well; the tables stay as they are."""
+    home = install(window_days=1)
+    for day in (MONDAY, TUESDAY):
+        home.run(*TO_THE_QUEUE, day=day)
+        home.run("measure", "detect_drift", "raise_alerts", "publish", day=day)
+    whole = published(home.settings.mlflow_url)
+    with open_resources(home.settings) as at:
+        before = digests(at)
+    if lost == "runs":
+        client = MlflowClient(home.settings.mlflow_url)
+        experiment = client.get_experiment_by_name("modwatch").experiment_id
+        for run in client.search_runs([experiment]):
+            client.delete_run(run.info.run_id)
+    else:
+        home = home.but(mlflow_url=f"sqlite:///{home.home / 'new.db'}")
+    assert home.run("publish", day=TUESDAY) == [2]
+    assert published(home.settings.mlflow_url) == whole
+    with open_resources(home.settings) as at:
+        assert digests(at) == before
+    assert home.run("publish", day=TUESDAY) == [0]
 
 
 def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
@@ -117,7 +143,8 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
         _, timeline = run_named(home.settings.mlflow_url, "timeline")
         assert tuesday.data.tags["window"] == "2 of 14 days"
         value = tuesday.data.metrics["model/accuracy"]
-        low, high = json.loads(tuesday.data.tags[INTERVALS_TAG])["model/accuracy"]
+        with open_resources(home.settings) as at:
+            low, high = read_days(at.lake)[-1].figures["model/accuracy"].interval or (1.0, 0.0)
         assert low < value < high
         history = client.get_metric_history(timeline.info.run_id, "day/comments")
         assert [point.step for point in history] == [0, 1]
@@ -135,26 +162,24 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
     assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
 
 
-def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Install) -> None:
+def test_drift_changes_a_result_and_the_queue_of_another_day_does_not(install: Install) -> None:
     home = install()
-    window = [MONDAY, TUESDAY]
-    for day in window:
+    for day in (MONDAY, TUESDAY):
         home.run(*TO_THE_QUEUE, day=day)
     home.run("measure", "publish", day=TUESDAY)
     home.run("detect_drift", day=TUESDAY)
     with open_resources(home.settings) as at:
-        assert stale_days(at, window) == [TUESDAY]
+        assert recorded(at, TUESDAY) == [TUESDAY]
         queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
         monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
         at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
-        assert stale_days(at, window) == window
-        publish(at, TUESDAY)
-        assert stale_days(at, window) == [MONDAY]
+        assert recorded(at, TUESDAY) == [MONDAY]
+    assert home.run("publish", day=TUESDAY) == [2]
     _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
     assert "review/waiting" in run.data.metrics
 
 
-def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install_routed: Install) -> None:
+def test_an_incident_changes_the_result_and_stands_on_its_page(install_routed: Install) -> None:
     home = install_routed()
     home.run("measure", "publish")
     row = {
@@ -169,8 +194,7 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install_routed: In
     with open_resources(home.settings) as at:
         batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
         at.lake.replace("alerts", MONDAY, [batch])
-        assert stale_days(at, [MONDAY]) == [MONDAY]
-        publish(at, MONDAY)
+    assert home.run("publish") == [1]
     _, run = day_run(home.settings.mlflow_url)
     assert run.data.tags["alerts"] == "warning: Comments have waited in the queue for 50 hours"
     assert run.data.metrics["day/alerts"] == 1

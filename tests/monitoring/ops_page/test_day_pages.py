@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from modwatch.installation.ops_page.day_pages import day_router
+from modwatch.monitoring.ops_page.app import day_router
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ from modwatch.installation.ops_page.day_pages import day_router
     ],
 )
 def test_an_address_that_leads_nowhere_is_answered_in_words(path: str, words: str) -> None:
-    at: Any = SimpleNamespace(settings=None)
+    data: Any = SimpleNamespace(site=None)
     app = FastAPI()
-    app.include_router(day_router(at, lambda _: None))
+    app.include_router(day_router(data, lambda _: None))
     answer = TestClient(app).get(f"/days/{path}")
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")

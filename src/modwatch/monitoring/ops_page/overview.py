@@ -6,17 +6,19 @@ Every part is read on its own: what cannot be reached is named, and the rest is 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from sqlalchemy import Engine
+
+from modwatch.common.addresses import Site
 from modwatch.common.errors import ModwatchError
 from modwatch.common.html import render_html
+from modwatch.data.lake.delta import Lake
+from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
-from modwatch.monitoring.publishing.history import PublishedAudit, PublishedDay
-from modwatch.monitoring.publishing.runs import latest_audit, published_history
+from modwatch.monitoring.incidents.rules import AlertRule
+from modwatch.monitoring.publishing.days import Day, read_days
 from modwatch.review.reporting.workload import LaneState, overview
-
-if TYPE_CHECKING:
-    from modwatch.installation.resources import Resources
 
 _WEEK = 7
 
@@ -24,6 +26,29 @@ _WEEK = 7
 _MOST_INCIDENTS = 30
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastAudit:
+    """The published audit whose period ended last."""
+
+    name: str
+    period: str
+    #: Precision and recall with their intervals, as text; insufficient ones are absent.
+    figures: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpsData:
+    """What the pages read; functions open their part at the first use, and may fail."""
+
+    lake: Lake
+    checks: CheckStore
+    database: Callable[[], Engine]
+    rules: Callable[[], Sequence[AlertRule]]
+    #: None: no audit was published.
+    last_audit: Callable[[], LastAudit | None]
+    site: Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +76,9 @@ class WorstOpen:
 class Overview:
     """The content of the page; the template uses every field."""
 
-    #: The newest days, latest first; none before the first was published. None: MLflow, which also
-    #: has the audits, could not be read.
-    week: Sequence[PublishedDay] | None
+    #: The newest days, latest first; none before the first was published. None: they could not be
+    #: read.
+    week: Sequence[Day] | None
     #: Incidents that are open now, the most severe first. None: they could not be read.
     incidents: Sequence[OpenIncident] | None
     #: How many more are open.
@@ -63,7 +88,9 @@ class Overview:
     #: The states of the review queues, by name and reason. None: they could not be read.
     lanes: Sequence[LaneState] | None
     #: None before the first.
-    audit: PublishedAudit | None
+    audit: LastAudit | None
+    #: Whether audits could not be read.
+    audit_unknown: bool
     #: Where the review console and Airflow are.
     console_url: str
     airflow_url: str
@@ -71,27 +98,29 @@ class Overview:
     problems: Sequence[str]
 
     @property
-    def newest(self) -> PublishedDay | None:
+    def newest(self) -> Day | None:
         """The newest published day."""
         return self.week[0] if self.week else None
 
 
-def read_overview(at: "Resources") -> Overview:
+def read_overview(data: OpsData) -> Overview:
     """Return the content of the page, as it is now."""
     problems: list[str] = []
-    url = at.settings.mlflow_url
-    # Together: MLflow that is down is waited for once.
-    published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
-    incidents = _or_none(problems, lambda: open_incidents(at.database))
+    week = _or_none(problems, lambda: read_days(data.lake, last=_WEEK)[::-1])
+    incidents = _or_none(problems, lambda: open_incidents(data.database()))
+    lanes = _or_none(problems, lambda: overview(data.database()))
+    before = len(problems)
+    audit = _or_none(problems, data.last_audit)
     return Overview(
-        week=None if published is None else published[0][: -_WEEK - 1 : -1],
+        week=week,
         incidents=incidents and incidents[:_MOST_INCIDENTS],
         more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
         worst=worst_open(incidents or []),
-        lanes=_or_none(problems, lambda: overview(at.database)),
-        audit=None if published is None else published[1],
-        console_url=at.settings.console_url,
-        airflow_url=at.settings.airflow_url,
+        lanes=lanes,
+        audit=audit,
+        audit_unknown=len(problems) > before,
+        console_url=data.site.console_url,
+        airflow_url=data.site.airflow_url,
         problems=list(dict.fromkeys(problems)),
     )
 
@@ -99,7 +128,7 @@ def read_overview(at: "Resources") -> Overview:
 def worst_open(incidents: Sequence[OpenIncident]) -> WorstOpen | None:
     """Return the critical incidents, without one the warnings; None if there are neither."""
     for severity in ("critical", "warning"):
-        if since := [each.since for each in incidents if each.severity == severity]:
+        if since := [incident.since for incident in incidents if incident.severity == severity]:
             return WorstOpen(severity=severity, count=len(since), since=min(since))
     return None
 
@@ -117,7 +146,7 @@ def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
     """Return the page as HTML text."""
     now = (now or datetime.now(UTC)).astimezone(UTC)
     return render_html(
-        "modwatch.installation.ops_page",
+        "modwatch.monitoring.ops_page",
         "overview.html",
         styled="modwatch.monitoring.publishing",
         shown=shown,

@@ -1,0 +1,173 @@
+"""The tables of a day's page, read from the lake; nothing about a single comment."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.monitoring.measurements.windows import Window, seconds_per_decision, windows
+from modwatch.monitoring.publishing.days import Day
+from modwatch.statistics.collaboration.what_if import what_if_table
+from modwatch.statistics.drift.day_comparison import Reference
+from modwatch.statistics.drift.profile import BINS, pooled
+
+#: Bins of the published histogram; a profile has twenty times as many.
+_HISTOGRAM_BINS = 50
+
+
+def _empty(schema: pa.Schema) -> Callable[[], pd.DataFrame]:
+    return lambda: pd.DataFrame(schema.empty_table().to_pandas())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreHistogram:
+    """Comments of the day and of its references per bin of prob; B bins."""
+
+    #: (B + 1,) ascending bin edges in [0, 1].
+    edges: NDArray[np.float64]
+    #: (B,) comments per bin.
+    counts: NDArray[np.int64]
+    #: The model's threshold: a comment is flagged when prob > threshold. None: the source decided.
+    threshold: float | None
+    #: (B,) comments per bin of each reference, by name: `fixed`, `trailing`.
+    references: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def from_scores(
+        cls,
+        prob: NDArray[np.floating],
+        *,
+        threshold: float | None,
+        bins: int = _HISTOGRAM_BINS,
+        references: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
+    ) -> "ScoreHistogram":
+        """Return the histogram of `prob` (N,) in [0, 1] over `bins` equal bins.
+
+        >>> prob = np.array([0.1, 0.2, 0.9])
+        >>> ScoreHistogram.from_scores(prob, threshold=0.5, bins=2).counts.tolist()
+        [2, 1]
+        """
+        counts, edges = np.histogram(prob, bins=bins, range=(0.0, 1.0))
+        counts = counts.astype(np.int64)
+        return cls(edges=edges, counts=counts, threshold=threshold, references=references)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayTables:
+    """The tables of a day's page; the part of a table without rows is left out."""
+
+    #: Estimates of the day; like the next three, with the columns of `lake.schemas.MEASUREMENTS`.
+    measurements: pd.DataFrame
+    #: Estimates of the window that ends with the day.
+    window: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Estimates of the day before, and of the window that ends with it.
+    day_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    window_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
+    drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
+    #: Costs and outcomes of other settings: `what_if.COLUMNS` of the statistics.
+    what_if: pd.DataFrame | None = None
+    #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
+    label_errors: pd.DataFrame | None = None
+    #: The challenger beside the champion: `lake.schemas.CHALLENGER`.
+    challenger: pd.DataFrame | None = None
+    #: Groups of comments: `lake.schemas.COMMENT_GROUPS`.
+    comment_groups: pd.DataFrame | None = None
+    #: None on a day without comments.
+    scores: ScoreHistogram | None = None
+    #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
+    #: `low` and `high`: the ends of the 95 % interval of `positive_rate`; as
+    #: `modwatch.statistics.reliability_estimates` returns them.
+    reliability: pd.DataFrame | None = None
+
+    def digest(self, *, more: object) -> str:
+        """Return a hash of the tables and of `more`.
+
+        Measurements count by the hash of what they were made of. The queue metrics of earlier days,
+        which change hourly, are left out.
+        """
+        measured = (self.day_before, self.window_before, self.measurements, self.window)
+        digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
+        if self.challenger is not None and len(self.challenger):
+            digests.append(self.challenger["digest"].iloc[0])
+        groups = "" if self.comment_groups is None else self.comment_groups.to_csv(index=False)
+        other = (self.drift["feature"] != "queue") | (
+            self.drift["dt"] == self.measurements["dt"].iloc[0]
+        )
+        drift = sorted(map(repr, self.drift[other].to_dict("records")))
+        return hashlib.sha256(repr((digests, groups, drift, more)).encode()).hexdigest()
+
+
+def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
+    """Return the tables of `day` as stored; `window` are the days that end with it."""
+    before = day - timedelta(days=1)
+    drift = [lake.table("drift", past).to_pandas() for past in window]
+    return DayTables(
+        measurements=lake.table("measurements", day).to_pandas(),
+        window=lake.table("window_measurements", day).to_pandas(),
+        day_before=lake.table("measurements", before).to_pandas(),
+        window_before=lake.table("window_measurements", before).to_pandas(),
+        drift=pd.concat(drift, ignore_index=True),
+        label_errors=lake.table("label_errors", day).to_pandas(),
+        challenger=lake.table("challenger", day).to_pandas(),
+        comment_groups=lake.table("comment_groups", day).to_pandas(),
+    )
+
+
+def read_shown(
+    lake: Lake, day: Day, window: Sequence[date], references: Sequence[Reference]
+) -> DayTables:
+    """Return the tables of a measured day with what its page draws besides.
+
+    These are its scores beside its `references`, its calibration, and outcomes of other settings.
+    """
+    tables = read_tables(lake, day.day, window)
+    curve = lake.table("reliability", day.day).to_pandas()
+    (measured,) = windows(lake, [window])
+    return replace(
+        tables,
+        what_if=_what_if(lake, measured, tables.window, day),
+        scores=_histogram(lake, day, references),
+        reliability=curve if day.comments and len(curve) else None,
+    )
+
+
+def _what_if(lake: Lake, window: Window, estimates: pd.DataFrame, day: Day) -> pd.DataFrame | None:
+    """Return the outcomes of other settings on an average day of the window, if measured."""
+    if not len(estimates):
+        return None
+    comments = [lake.count("scores", past, role="champion") for past in window.days]
+    return what_if_table(
+        estimates,
+        comments_per_day=float(np.mean(comments)),
+        seconds_per_decision=seconds_per_decision(lake, window.days),
+        strategy=day.strategy,
+        review_fraction=day.review_fraction,
+    )
+
+
+def _histogram(lake: Lake, day: Day, references: Sequence[Reference]) -> ScoreHistogram | None:
+    """Return the day's scores, and those of its references as far as the same model scored them."""
+    if not day.comments:
+        return None
+    scores = lake.table("scores", day.day, columns=["prob", "threshold"], role="champion")
+    counts = {
+        reference.name: pooled(reference.scored_by(day.model_version))
+        .scores["prob"]
+        .reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS)
+        .sum(axis=1)
+        for reference in references
+    }
+    return ScoreHistogram.from_scores(
+        scores.column("prob").to_numpy(),
+        threshold=scores.column("threshold")[0].as_py(),
+        references={name: count for name, count in counts.items() if count.any()},
+    )

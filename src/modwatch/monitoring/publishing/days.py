@@ -1,0 +1,185 @@
+"""The result of a day: one row of the table `days`, from which all pages and MLflow are written."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import ALERTS, DAYS
+from modwatch.monitoring.incidents.evaluation import active_alerts
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+
+NORMAL, CRITICAL = "normal", "critical"
+
+#: `checks` of a day on which a task failed before all comments were validated and scored.
+NOT_VALIDATED = "none"
+
+_NOTEWORTHY = (CRITICAL, "warning")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyFigure:
+    """A figure of a day, by its key in `keys.KEYS`."""
+
+    value: float
+    #: The ends of the 95 % interval of an estimate; None of what is counted.
+    low: float | None = None
+    high: float | None = None
+    #: Labels of equal weight that an estimate of the day is worth, at least 1.
+    labels: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval; None without one."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Day:
+    """A row of `lake.schemas.DAYS`, with the alerts that were active at the end of the day.
+
+    >>> day = Day(day=date(2026, 1, 5), checks="passed", comments=2000, routed=40, labelled=30)
+    >>> day.status, day.completion
+    ('normal', 0.75)
+    """
+
+    day: date
+    #: Validation status: passed | warned | rejected | `NOT_VALIDATED`.
+    checks: str
+    #: Why the day was not measured, as a sentence in Markdown without full stop; else empty.
+    reason: str = ""
+    #: Rows of the source.
+    landed: int = 0
+    #: Comments that passed validation and were scored, and rows that a row-level rule rejected.
+    comments: int = 0
+    quarantined: int = 0
+    flagged: int = 0
+    #: Comments sent to moderators, and those with a current label.
+    routed: int = 0
+    labelled: int = 0
+    #: Version in the model registry; empty on a day without scores.
+    model_version: str = ""
+    #: Whether the model has no variance of its weights: it is deterministic, or not ours.
+    deterministic: bool = False
+    #: The deployed review strategy, and the review fraction α in (0, 1].
+    strategy: str = ""
+    review_fraction: float = 0.0
+    #: Days pooled in the estimates of the window, and its length; 0 without a window.
+    pooled_days: int = 0
+    window_days: int = 0
+    #: By key.
+    figures: Mapping[str, KeyFigure] = field(default_factory=dict)
+    #: The most severe first.
+    alerts: tuple[ActiveAlert, ...] = ()
+    #: Hash of all that the day's run in MLflow shows.
+    digest: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the day has measurements."""
+        return not self.reason
+
+    @property
+    def status(self) -> str:
+        """`normal`, `rejected`, `failed`, or the highest severity of the alerts and since when.
+
+        An alert of severity `info` and the warning of a validation rule, which has an alert rule
+        of its own when it lasts, leave a day normal.
+
+        >>> late = ActiveAlert(rule="queue_old", subject="", severity="warning",
+        ...                    since=date(2026, 1, 5), description="")
+        >>> day = date(2026, 1, 6)
+        >>> Day(day=day, checks="passed", alerts=(late,)).status
+        'warning since 2026-01-05'
+        >>> Day(day=day, checks="rejected", alerts=(late,)).status
+        'rejected'
+        """
+        if self.checks == "rejected":
+            return self.checks
+        if self.checks == NOT_VALIDATED:
+            return "failed"
+        for severity in _NOTEWORTHY:
+            since = [alert.since for alert in self.alerts if alert.severity == severity]
+            if since:
+                return f"{severity} since {min(since)}"
+        return NORMAL
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the day is marked in red: rejected, failed, or with a critical alert."""
+        return self.status.startswith((CRITICAL, "rejected", "failed"))
+
+    @property
+    def flagged_share(self) -> float | None:
+        """Flagged over all comments, in [0, 1]; None on an empty day."""
+        return self.flagged / self.comments if self.comments else None
+
+    @property
+    def completion(self) -> float | None:
+        """Labelled over routed, in [0, 1]; None when nothing was routed."""
+        return self.labelled / self.routed if self.routed else None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What a list of days shows, by heading: counts, and estimates with their intervals.
+
+        Estimates are those of the window, or of the day when there is no window.
+        """
+        if not self.is_measured:
+            return {"comments": f"{self.landed:,} landed" if self.landed else "not known"}
+        alone, together = ("model", "collaboration") if self.pooled_days else 2 * ("single_day",)
+        return {
+            "comments": f"{self.comments:,}",
+            "labels": f"{self.labelled:,} of {self.routed:,}",
+            "accuracy": self._in_short(f"{alone}/accuracy"),
+            "OC-Acc": self._in_short(f"{together}/oc_accuracy"),
+            "RE": self._in_short(f"{together}/review_efficiency"),
+        }
+
+    def _in_short(self, key: str) -> str:
+        """Return an estimate and its interval in as few characters as possible."""
+        figure = self.figures.get(key)
+        if figure is None:
+            return "insufficient"
+        ends = figure.interval and "({:.2f}–{:.2f})".format(*figure.interval)
+        return f"{figure.value:.3f} {ends or ''}".rstrip()
+
+
+_STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures"}
+
+
+def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
+    """Return the days of the table `days` in order; with `last`, at most so many, the newest."""
+    stored = lake.days("days")[-last:]
+    if not stored:
+        return []
+    ends = stored[0], stored[-1]
+    alerts = pa.Table.from_batches(
+        (batch.cast(ALERTS) for batch in lake.read_between("alerts", *ends)), ALERTS
+    )
+    rows = [row for batch in lake.read_between("days", *ends) for row in batch.to_pylist()]
+    return [
+        _from_row(row, active_alerts(alerts.filter(pc.field("dt") == row["dt"])))
+        for row in sorted(rows, key=lambda row: row["dt"])
+    ]
+
+
+def save_day(lake: Lake, day: Day) -> None:
+    """Replace the row of a day."""
+    row = {name: getattr(day, name) for name in _STORED}
+    figures = [{"key": key, **asdict(figure)} for key, figure in day.figures.items()]
+    row |= {"dt": day.day, "status": day.status, "figures": figures}
+    lake.replace("days", day.day, [pa.RecordBatch.from_pylist([row], schema=DAYS)])
+
+
+def _from_row(row: Mapping[str, Any], alerts: tuple[ActiveAlert, ...]) -> Day:
+    figures = {
+        figure["key"]: KeyFigure(**{name: figure[name] for name in figure if name != "key"})
+        for figure in row["figures"]
+    }
+    counts = {name: row[name] for name in _STORED}
+    return Day(day=row["dt"], figures=figures, alerts=alerts, **counts)

@@ -1,0 +1,425 @@
+"""The charts of a day, and of groups of comments over the days.
+
+Every chart names its day and model and draws intervals; an estimate without enough data is omitted
+or hatched, with a note. matplotlib is used through its objects: no global state, no display.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from modwatch.common import charts
+from modwatch.common.markdown import metric_title
+from modwatch.common.mlflow_client import Rows
+from modwatch.monitoring.publishing.changes import drift_effects
+from modwatch.monitoring.publishing.comparisons import (
+    collaboration,
+    differences,
+    group_differences,
+    what_if,
+)
+from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
+from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, known
+
+_REFERENCES = {
+    "trailing": ("trailing days", charts.GREY, "-"),
+    "fixed": ("fixed reference", "black", ":"),
+}
+
+_ARROWS = {"higher": "↑", "lower": "↓", "both": "↕"}
+_COLOURS = LinearSegmentedColormap.from_list(
+    "effect", ["#FFFFFF", "#FBE3B5", charts.ORANGE, charts.VERMILLION]
+)
+# The colour scale ends at three times the size from which an effect is noted.
+_WORST = 3.0
+_MOST_ROWS = 14
+
+_LEGEND = (
+    "PSI of scores, Jensen–Shannon divergence of mixes, change of shares, ratio of volumes;\n"
+    "bold: noted effect; hatched: too few comments"
+)
+
+_ASSUMPTION = (
+    "CBPE assumes calibrated probabilities. It uses no labels, so it cannot detect\n"
+    "a model that is confidently wrong."
+)
+
+_AGES = {
+    "queue_age_oldest_hours": ("oldest", charts.VERMILLION, "s", "--"),
+    "queue_age_median_hours": ("median", charts.BLUE, "o", "-"),
+}
+
+_COLUMNS = 4
+
+#: Groups whose axes include 0; the axes of estimates fit the intervals.
+_WITH_ZERO = ("day/", "drift/", "review/")
+
+#: Groups from top to bottom, the most important first.
+_ORDER = ("collaboration", "model", DAY_GROUP, "review", "drift", "day")
+
+#: The key of a metric, and that of the same metric from single days, if any.
+_Panel = tuple[str, str | None]
+
+
+def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
+    """Return the figures of a day by name; those without data are left out."""
+    title = f"{day.day}, model {day.model_version or 'unknown'}"
+    window = f"{day.pooled_days} of the {day.window_days} days to {title}"
+    figures = {"collaboration": collaboration(tables.measurements, day, title=title)}
+    if len(tables.window):
+        figures["collaboration_window"] = collaboration(tables.window, day, title=window)
+    if tables.reliability is not None:
+        figures["reliability"] = reliability(tables.reliability, title=window)
+    if tables.scores is not None:
+        figures["scores"] = score_histogram(tables.scores, title=title)
+    if len(tables.drift):
+        figures["drift"] = drift_strip(tables.drift, tables.measurements, title=title)
+    if tables.drift["metric"].str.startswith("queue_").any():
+        figures["queue"] = queue_health(tables.drift, title=str(day.day))
+    if tables.what_if is not None and len(tables.what_if):
+        figures["what_if"] = what_if(tables.what_if, title=window)
+    if tables.challenger is not None and len(tables.challenger):
+        first = tables.challenger.iloc[0]
+        compared = f"Challenger {first['challenger_version']} and champion {day.model_version}"
+        title_of = f"{compared}: {first['days']} days to {day.day}"
+        figures["challenger"] = differences(tables.challenger, title=title_of)
+    groups = tables.comment_groups
+    if groups is not None and (groups["scope"] == "day").any():
+        figures["comment_groups"] = group_differences(groups, title=title)
+    return figures
+
+
+def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
+    """Return the shares of comments by predicted probability, of the day and its references.
+
+    Shares are on a log scale: without drift, the day overlaps with references of any size.
+    """
+    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(f"Scores: {title}", loc="left")
+    total = int(scores.counts.sum())
+    label = f"this day ({total:,} comments)"
+    axes.stairs(
+        _shares(scores.counts), scores.edges, fill=True, color=charts.BLUE, alpha=0.5, label=label
+    )
+    for name, counts in scores.references.items():
+        title_of, colour, line = _REFERENCES.get(name, (name, charts.GREY, "--"))
+        label = f"{title_of} ({int(counts.sum()):,})"
+        shares = _shares(counts)
+        axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
+    if scores.threshold is not None:
+        _threshold(axes, scores.threshold)
+    axes.set(
+        xlim=(0, 1),
+        yscale="log",
+        ylim=_limits(scores),
+        xlabel="predicted probability of toxicity",
+        ylabel="share of comments (log scale)",
+    )
+    axes.legend(loc="upper right", frameon=False)
+    charts.plain(axes)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    return figure
+
+
+def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    return counts / max(int(counts.sum()), 1)
+
+
+def _limits(scores: ScoreHistogram) -> tuple[float, float]:
+    """Return the axis limits: from half a comment of the largest sample to above the peak."""
+    every = [scores.counts, *scores.references.values()]
+    most = max(1, *(int(counts.sum()) for counts in every))
+    peak = max(float(_shares(counts).max(initial=0)) for counts in every)
+    return 0.5 / most, 3 * max(peak, 1 / most)
+
+
+def _threshold(axes: Axes, threshold: float) -> None:
+    axes.axvline(threshold, color=charts.VERMILLION, linewidth=1.5)
+    left = threshold > 0.75  # no room to the right
+    axes.text(
+        threshold,
+        0.72,
+        f" flagged above {threshold:.2g} ",
+        color=charts.VERMILLION,
+        transform=axes.get_xaxis_transform(),
+        va="top",
+        ha="right" if left else "left",
+    )
+
+
+def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
+    """Return the reliability diagram, with the number of labels per bin.
+
+    Source: Kivlichan et al. (2021), appendix C. `bins` is described at `DayTables.reliability`;
+    bins without labels or without an estimate are omitted. Points are not joined: a bin with one
+    label would draw a peak.
+    """
+    filled = bins[(bins["count"] > 0) & bins["positive_rate"].notna()]
+    predicted, count = (filled[name].to_numpy(dtype=np.float64) for name in ("mean_prob", "count"))
+    figure = Figure(figsize=(6.5, 7), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    upper.set_title(
+        f"Calibration: {title}\n{bins['count'].sum():,.0f} labelled comments", loc="left"
+    )
+    if filled.empty:
+        charts.note(upper, "not enough data")
+        charts.note(lower, "")
+        return figure
+    upper.plot([0, 1], [0, 1], color=charts.GREY, linewidth=1, linestyle=":", label="perfect")
+    rows = filled.rename(columns={"positive_rate": "value"})
+    look = {"color": charts.BLUE, "fmt": "o", "capsize": 3, "label": "observed, 95 % intervals"}
+    charts.error_bars(upper, predicted, rows, **look)
+    upper.legend(loc="lower right", frameon=False)
+    upper.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="observed share of toxic comments")
+    lower.bar(predicted, count, width=0.03, color=charts.BLUE)
+    for x, labels in zip(predicted, count, strict=True):
+        lower.text(x, labels, f"{labels:,.0f}", ha="center", va="bottom", fontsize=8)
+    lower.set(
+        ylim=(0.5, max(4 * count.max(initial=1), 10)),
+        yscale="log",
+        ylabel="labels",
+        xlabel="predicted probability of toxicity",
+    )
+    charts.plain(upper, lower)
+    return figure
+
+
+def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) -> Figure:
+    """Return effect sizes by feature and day, and below them the accuracy estimated by CBPE.
+
+    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `measurements` are those
+    of the last day. Cells show effect size and direction; hatched cells have too few comments.
+    """
+    days = charts.every_day(drift["dt"].min(), drift["dt"].max())
+    effects = drift_effects(drift)
+    rows = _rows_to_show(effects)
+    figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 4.2 + 0.3 * max(len(rows), 3)))
+    figure.set_layout_engine("constrained")
+    figure.suptitle(f"Drift: {charts.counted(days)} to {title}", fontsize=14)
+    upper, lower = figure.subplots(2, 1, height_ratios=[max(len(rows), 3), 7])
+    _strip(upper, effects, rows, days)
+    left_out = effects["name"].nunique() - len(rows)
+    legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
+    upper.set_xlabel(legend, fontsize=8.5, color=charts.GREY, loc="left")
+    _performance(lower, drift, measurements, days)
+    return figure
+
+
+def _rows_to_show(effects: pd.DataFrame) -> list[str]:
+    """Return the names of the effects to show, in order; the largest, if there are too many.
+
+    Effects that were never noted, and not compared on half of the days, are left to the table.
+    """
+    by_name = effects.groupby("name", sort=False)
+    worst = by_name["severity"].max().fillna(0.0)
+    worst = worst[(worst >= 1) | (2 * by_name["dt"].nunique() >= effects["dt"].nunique())]
+    kept = worst.sort_values(ascending=False, kind="stable").index[:_MOST_ROWS]
+    return [str(name) for name in worst.index if name in set(kept)]
+
+
+def _strip(axes: Axes, effects: pd.DataFrame, rows: list[str], days: Sequence[date]) -> None:
+    axes.set_title("Effect size and direction", loc="left", fontsize=11)
+    if not rows:
+        charts.note(axes, "no reference days yet")
+        return
+    places = {day: place for place, day in enumerate(days)}
+    heights = {name: height for height, name in enumerate(rows)}
+    for cell in effects[effects["name"].isin(rows)].to_dict("records"):
+        _cell(axes, places[cell["dt"]], heights[cell["name"]], cell)
+    charts.day_axis(axes, days)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), [charts.shortened(name, 40) for name in rows], fontsize=9)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _cell(axes: Axes, x: int, y: int, cell: Mapping[Hashable, Any]) -> None:
+    """Draw one effect: the colour shows severity, the text size and direction."""
+    severity = cell["severity"]
+    corner = (x - 0.47, y - 0.45)
+    box = partial(Rectangle, corner, 0.94, 0.9, linewidth=0.5)
+    if np.isnan(severity):
+        axes.add_patch(box(facecolor="white", edgecolor="#BFBFBF", hatch="////"))
+        return
+    colour = _COLOURS(min(severity / _WORST, 1.0))
+    axes.add_patch(box(facecolor=colour, edgecolor=charts.GRID))
+    arrow = _ARROWS.get(cell["direction"], "")
+    text = f"{arrow}{_effect(cell['metric'], cell['value'])}"
+    weight = "bold" if severity >= 1 else "normal"
+    colour = "black" if severity >= 1 else charts.GREY
+    axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
+
+
+def _effect(metric: str, value: float) -> str:
+    """Return an effect size in a few characters.
+
+    >>> _effect("psi", 0.123), _effect("volume_ratio", 1.52), _effect("flagged_share_change", -0.02)
+    ('.12', '×1.5', '−2.0%')
+    """
+    if metric == "volume_ratio":
+        return f"×{value:.1f}"
+    if metric.endswith("_change"):
+        return f"{round(100 * value, 1) + 0.0:+.1f}%".replace("-", "−")
+    return f"{value:.2f}".removeprefix("0")
+
+
+def _performance(
+    axes: Axes, drift: pd.DataFrame, measurements: pd.DataFrame, days: Sequence[date]
+) -> None:
+    """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
+    axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
+    value, low, high = (
+        _of(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
+    )
+    expected = not np.isnan(value).all()
+    seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
+    if not expected and seen.empty:
+        charts.note(axes, "not enough data")
+        return
+    if expected:
+        axes.plot(value, color=charts.BLUE, marker="o", markersize=4, label="estimated by CBPE")
+        charts.band(axes, range(len(days)), (low, high), charts.BLUE)
+    if len(seen):
+        label = "estimated from labels, 95 % interval"
+        place = [len(days) - 1 + 0.15]
+        charts.error_bars(
+            axes, place, seen.iloc[0], color="black", fmt="D", markersize=5, label=label
+        )
+    axes.set_xlabel(_ASSUMPTION, fontsize=8.5, color=charts.GREY, loc="left")
+    axes.grid(visible=True, axis="y", color=charts.GRID)
+    axes.margins(y=0.15)
+    axes.legend(loc="lower left", frameon=False, fontsize=9)
+    charts.day_axis(axes, days)
+    charts.plain(axes)
+
+
+def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
+    """Return completion, open items and their ages by day; `drift` is as `lake.schemas.DRIFT`."""
+    days = charts.every_day(drift["dt"].min(), drift["dt"].max())
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    figure.suptitle(f"Review queue: {charts.counted(days)} to {title}", fontsize=14)
+    top, middle, bottom = figure.subplots(3, 1)
+    _bars(top, "Completion: decided / queued, %", 100 * _of(drift, "queue_completion", days))
+    top.set_ylim(0, 112)
+    _bars(middle, "Open items", _of(drift, "queue_waiting", days))
+    _ages(bottom, {name: _of(drift, name, days) for name in _AGES})
+    for axes in (top, middle, bottom):
+        charts.day_axis(axes, days)
+        charts.plain(axes)
+    return figure
+
+
+def _of(
+    drift: pd.DataFrame, metric: str, days: Sequence[date], column: str = "value"
+) -> NDArray[np.float64]:
+    """Return a metric's value (D,) of every day, or an end of its interval; NaN where unknown."""
+    rows = drift[drift["metric"].eq(metric) & known(drift)]
+    values = dict(zip(rows["dt"], rows[column], strict=True))
+    return np.array([values.get(day, np.nan) for day in days], np.float64)
+
+
+def _bars(axes: Axes, title: str, values: NDArray[np.float64]) -> None:
+    axes.set_title(title, loc="left", fontsize=11)
+    if np.isnan(values).all():
+        charts.note(axes, "unknown")
+        return
+    axes.bar(range(values.size), np.nan_to_num(values), color=charts.BLUE, width=0.7)
+    axes.set_ylim(0, max(1.2 * float(np.nanmax(values)), 1.0))
+    small = 9 if values.size <= 16 else 6
+    for place in np.flatnonzero(~np.isnan(values)).tolist():
+        text = f"{values[place]:,.0f}"
+        axes.text(place, values[place], text, ha="center", va="bottom", fontsize=small)
+
+
+def _ages(axes: Axes, ages: dict[str, NDArray[np.float64]]) -> None:
+    axes.set_title("Age of open items, hours", loc="left", fontsize=11)
+    if all(np.isnan(values).all() for values in ages.values()):
+        charts.note(axes, "no open items, or unknown")
+        return
+    highest = 1.0
+    for name, values in ages.items():
+        label, colour, marker, line = _AGES[name]
+        axes.plot(values, color=colour, marker=marker, linestyle=line, label=label)
+        highest = max(highest, float(np.nanmax(values, initial=0)))
+    axes.axhline(24, color=charts.GREY, linewidth=1, linestyle=":", label="one day")
+    axes.set_ylim(0, max(1.25 * highest, 26))
+    axes.grid(visible=True, axis="y", color=charts.GRID)
+    axes.legend(loc="upper left", ncols=3, frameon=False, fontsize=9)
+
+
+def timeline_figure(rows: Rows) -> Figure:
+    """Return every metric over the days, a panel each, with its 95 % interval where it has one.
+
+    Estimates from single days are dots behind the line of the window's estimates.
+    """
+    panels = _panels({key for row in rows.values() for key in row})
+    height = max(-(-len(panels) // _COLUMNS), 1)
+    figure = Figure(figsize=(15, 2.1 * height + 0.6), layout="constrained")
+    figure.suptitle(
+        f"{min(rows)} to {max(rows)}, UTC days; bands and bars are 95 % intervals; "
+        "grey dots are single days",
+        fontsize=13,
+    )
+    places = figure.subplots(height, _COLUMNS, squeeze=False, sharex=True).ravel()
+    for axes, panel in zip(places, panels, strict=False):
+        _draw(axes, panel, rows)
+    for axes in places[len(panels) :]:
+        axes.axis("off")
+    return figure
+
+
+def _panels(keys: set[str]) -> list[_Panel]:
+    """Return one panel per metric; estimates from single days share that of the window, if any."""
+    of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
+    places = {group: place for place, group in enumerate(_ORDER)}
+    drawn, beside = [], set[str]()
+    for key in sorted(keys, key=lambda key: (places.get(key.partition("/")[0], len(places)), key)):
+        group, _, metric = key.partition("/")
+        if group == INTERVAL_GROUP or key in beside:
+            continue
+        day = of_the_day.get(metric) if group != DAY_GROUP else None
+        beside.add(day or key)
+        drawn.append((key, day))
+    return drawn
+
+
+def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
+    days, (key, of_the_day) = charts.every_day(min(rows), max(rows)), panel
+    group, _, metric = key.partition("/")
+    if of_the_day is not None:
+        value, low, high = _estimate(of_the_day, rows, days)
+        axes.vlines(np.arange(len(days)), low, high, color=charts.GREY, alpha=0.3, linewidth=1)
+        axes.plot(value, color=charts.GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
+    value, low, high = _estimate(key, rows, days)
+    axes.plot(value, color=charts.BLUE, marker="o", markersize=3)
+    charts.band(axes, range(len(days)), (low, high), charts.BLUE, alpha=0.2)
+    axes.vlines(np.arange(len(days)), low, high, color=charts.BLUE, alpha=0.15, linewidth=1)
+    axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
+    if key.startswith(_WITH_ZERO):
+        least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
+        axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
+    ticks = range(0, len(days), -(-len(days) // 5))
+    axes.set_xticks(list(ticks), [f"{days[place]:%d %b}" for place in ticks])
+    axes.grid(visible=True, color=charts.GRID)
+    charts.plain(axes)
+
+
+def _estimate(
+    key: str, rows: Rows, days: Sequence[date]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return value, low and high (D,) of a metric; NaN where it is unknown."""
+    low, high = interval_keys(key)
+    of = {name: [rows.get(day, {}).get(name, np.nan) for day in days] for name in (key, low, high)}
+    return np.array(of[key]), np.array(of[low]), np.array(of[high])

@@ -1,0 +1,297 @@
+"""The charts of a day and of the days."""
+
+import dataclasses
+import io
+from datetime import date, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import Rectangle
+
+from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
+from modwatch.monitoring.publishing.figures import (
+    day_figures,
+    drift_strip,
+    queue_health,
+    reliability,
+    score_histogram,
+    timeline_figure,
+)
+from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, KEYS, checked
+
+DAY = date(2026, 1, 5)
+
+
+def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
+    assert list(day_figures(dataclasses.replace(full_tables(DAY), **pictures), facts)) == [
+        *("collaboration", "collaboration_window", "reliability", "scores"),
+        *("drift", "queue", "what_if"),
+    ]
+
+
+def test_figures_without_data_are_left_out(measure, facts):
+    tables = DayTables(measurements=measure(DAY))
+    assert list(day_figures(tables, facts)) == ["collaboration"]
+
+
+def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
+    tables = full_tables(DAY)
+    none = checked(pd.DataFrame(columns=MEASUREMENTS.names))
+    unknown = tables.window.assign(status="insufficient")
+    bare = DayTables(
+        measurements=none, window=unknown, drift=tables.drift.assign(status="insufficient")
+    )
+    figures = day_figures(bare, facts)
+    assert list(figures) == ["collaboration", "collaboration_window", "drift", "queue"]
+    assert all(draw(figure) for figure in figures.values())
+
+
+def test_a_window_says_how_many_days_it_has(full_tables, facts, words):
+    figure = day_figures(full_tables(DAY), facts)["collaboration_window"]
+    assert "12 of the 14 days to 2026-01-05, model 3" in words(figure)
+
+
+def cells(figure):
+    boxes = figure.axes[0].patches
+    return [box for box in boxes if isinstance(box, Rectangle)]
+
+
+def rows(figure):
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+def test_a_cell_for_every_effect_and_day(measure, drift_of, words):
+    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="2026-01-05")
+    assert rows(figure) == [
+        *("scores, fixed reference", "scores, trailing days"),
+        *("uncertainty, fixed reference", "uncertainty, trailing days", "volume, trailing days"),
+    ]
+    assert len(cells(figure)) == 4 * 5
+    assert words(figure).count("↑.25") == 2
+    assert words(figure).count("×1.1") == 3
+
+
+def test_too_few_comments_are_hatched_and_hold_no_number(measure, drift_of):
+    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="")
+    hatched = [box for box in cells(figure) if box.get_hatch()]
+    assert len(hatched) == 5  # all of the first day
+    assert {round(box.get_x() + 0.47) for box in hatched} == {0}
+    assert len([text for text in figure.axes[0].texts if text.get_text()]) == 15
+
+
+def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(measure, drift_of):
+    drift = drift_of(DAY, 4)
+    fixed = drift["reference"].eq("fixed") & drift["dt"].lt(DAY)
+    assert "scores, fixed reference" in rows(drift_strip(drift[~fixed], measure(DAY), title=""))
+    small = drift.assign(value=drift["value"].where(drift["reference"].ne("fixed"), 0.01))
+    shown = rows(drift_strip(small[~fixed], measure(DAY), title=""))
+    assert shown == ["scores, trailing days", "uncertainty, trailing days", "volume, trailing days"]
+
+
+def test_worse_is_darker(measure, drift_of):
+    drift = drift_of(DAY, 4)
+    figure = drift_strip(drift, measure(DAY), title="")
+    shades = [sum(box.get_facecolor()[:3]) for box in cells(figure) if not box.get_hatch()]
+    assert min(shades) == pytest.approx(sum(cells(figure)[3].get_facecolor()[:3]))  # PSI 0.25
+
+
+def test_the_assumption_of_cbpe_stands_on_the_chart(measure, drift_of, words):
+    text = words(drift_strip(drift_of(DAY, 4), measure(DAY), title=""))
+    assert "CBPE assumes calibrated probabilities" in text
+
+
+def test_labels_are_set_beside_what_cbpe_expects(measure, drift_of, curves):
+    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="")
+    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), [0.94] * 4)
+    [seen] = curves(figure, 1).values()
+    assert seen[0, 1] == 0.95
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("days", [1, 2, 14, 40])
+def test_any_number_of_days_can_be_drawn(measure, drift_of, draw, days):
+    assert draw(drift_strip(drift_of(DAY, days), measure(DAY), title=""))
+
+
+def test_a_missing_day_is_a_gap(measure, drift_of, draw):
+    drift = drift_of(DAY, 4)
+    figure = drift_strip(drift[drift["dt"] != DAY - timedelta(1)], measure(DAY), title="")
+    assert len(cells(figure)) == 3 * 5
+    assert np.isnan(figure.axes[1].lines[0].get_ydata()[2])
+    assert draw(figure)
+
+
+def test_many_columns_with_long_names_keep_the_worst_and_stay_readable(measure, drift_of, draw):
+    names = [f"{n}_{'x' * 60}" for n in range(20)]
+    more = [
+        drift_of(DAY, 1)
+        .iloc[[4]]
+        .assign(metric="missing_share_change", feature=name, value=0.01 * n, status="ok")
+        for n, name in enumerate(names)
+    ]
+    figure = drift_strip(pd.concat([drift_of(DAY, 1), *more]), measure(DAY), title="")
+    assert len(rows(figure)) == 14
+    assert max(map(len, rows(figure))) <= 40
+    assert any(row.startswith("19_") for row in rows(figure))
+    assert not any(row.startswith("0_") for row in rows(figure))
+    assert "smaller effects are in the table" in figure.axes[0].get_xlabel()
+    assert draw(figure)
+
+
+def test_nothing_to_compare_is_said(measure, drift_of, words):
+    drift = drift_of(DAY, 2)
+    only_queue = drift[drift["feature"] == "queue"]
+    empty = measure(DAY).iloc[:0]
+    text = words(drift_strip(only_queue, empty, title=""))
+    assert "no reference days yet" in text
+    assert "not enough data" in text
+
+
+def test_completion_and_waiting_are_bars_and_ages_are_lines(drift_of, words):
+    figure = queue_health(drift_of(DAY, 4), title="2026-01-05")
+    completion, waiting, ages = figure.axes
+    assert [bar.get_height() for bar in completion.patches] == [95.0] * 4
+    assert [bar.get_height() for bar in waiting.patches] == [0, 2, 0, 0]
+    np.testing.assert_array_equal(ages.lines[0].get_ydata(), [np.nan, 30.5, np.nan, np.nan])
+    assert "4 days to 2026-01-05" in words(figure)
+
+
+def test_what_is_not_known_is_said(drift_of, words):
+    drift = drift_of(DAY, 4)
+    text = words(queue_health(drift.assign(status="insufficient"), title=""))
+    assert text.count("unknown") == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("days", [1, 14, 40])
+def test_a_queue_of_any_number_of_days_can_be_drawn(drift_of, draw, days):
+    assert draw(queue_health(drift_of(DAY, days), title=""))
+
+
+def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
+    bins = pd.DataFrame(
+        {
+            "mean_prob": pd.array([0.1, None, 0.8], dtype="Float64"),
+            "positive_rate": pd.array([0.2, None, 0.7], dtype="Float64"),
+            "count": [30, 0, 4],
+            "low": [0.1, np.nan, 0.5],
+            "high": [0.3, np.nan, 0.9],
+        }
+    )
+    figure = reliability(bins, title="2026-01-05, model 3")
+    np.testing.assert_allclose(
+        curves(figure, 0)["observed, 95 % intervals"], [[0.1, 0.2], [0.8, 0.7]]
+    )
+    assert [bar.get_height() for bar in figure.axes[1].patches] == [30, 4]
+    assert "34 labelled comments" in words(figure)
+    assert draw(figure)
+
+
+def test_intervals_are_drawn_where_there_are_any(pictures, curves):
+    assert "observed, 95 % intervals" in curves(reliability(pictures["reliability"], title=""), 0)
+
+
+def test_a_bin_without_an_estimate_is_absent(pictures, curves):
+    bins = pictures["reliability"].copy()
+    bins.loc[4, ["positive_rate", "low", "high"]] = np.nan
+    [drawn] = curves(reliability(bins, title=""), 0).values()
+    assert len(drawn) == 4
+
+
+def test_nothing_at_all_is_said(words, draw):
+    empty = pd.DataFrame({"mean_prob": [], "positive_rate": [], "count": []})
+    figure = reliability(empty, title="")
+    assert "not enough data" in words(figure)
+    assert draw(figure)
+
+
+PROB = np.array([0.0, 0.5, 1.0, 1.0], np.float32)
+
+
+def histogram(**changes):
+    return ScoreHistogram.from_scores(PROB, **({"threshold": 0.5, "bins": 4} | changes))
+
+
+def test_the_day_and_a_reference_of_any_size_share_one_scale():
+    day = histogram()
+    figure = score_histogram(histogram(references={"trailing": 1000 * day.counts}), title="")
+    steps = [patch.get_data().values for patch in figure.axes[0].patches]
+    np.testing.assert_array_equal(steps[0], [0.25, 0, 0.25, 0.5])
+    np.testing.assert_array_equal(steps[0], steps[1])
+
+
+def test_the_legend_counts_every_comment():
+    figure = score_histogram(histogram(references={"fixed": np.full(4, 300)}), title="")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == ["this day (4 comments)", "fixed reference (1,200)"]
+
+
+def test_a_single_comment_of_either_side_can_be_seen():
+    figure = score_histogram(histogram(references={"fixed": np.array([9999, 0, 0, 1])}), title="")
+    low, high = figure.axes[0].get_ylim()
+    assert 0 < low < 1 / 10_000
+    assert high > 0.9999
+
+
+def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
+    for prob, threshold in ((np.full(9, 0.3), 0.999), (np.zeros(1), 0.0), (np.ones(3), 1.0)):
+        scores = ScoreHistogram.from_scores(prob, threshold=threshold)
+        assert draw(score_histogram(scores, title=""))
+
+
+ROWS = {
+    date(2026, 1, 31): {"model/accuracy": 0.8, "single_day/accuracy": 0.7, "day/comments": 10.0},
+    date(2026, 2, 2): {
+        "model/accuracy": 0.9,
+        "within_95/model_accuracy_low": 0.7,
+        "within_95/model_accuracy_high": 1.0,
+    },
+}
+
+
+def titles(figure):
+    return [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
+
+
+def drawn(figure):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=20)
+    return buffer.tell()
+
+
+def test_the_window_stands_first_and_the_days_estimate_in_its_panel():
+    figure = timeline_figure(ROWS)
+    assert titles(figure) == ["Accuracy (model)", "Comments (day)"]
+    of_the_day, of_the_window = (line.get_ydata() for line in figure.axes[0].lines)
+    np.testing.assert_array_equal(of_the_day, [0.7, np.nan, np.nan])
+    np.testing.assert_array_equal(of_the_window, [0.8, np.nan, 0.9])  # a missing day is a gap
+
+
+def test_a_day_without_a_window_has_a_panel_of_its_own():
+    assert titles(timeline_figure({date(2026, 1, 5): {"single_day/accuracy": 0.7}})) == [
+        "Accuracy (single day)"
+    ]
+
+
+def test_every_key_is_in_some_panel():
+    figure = timeline_figure({date(2026, 1, 5): dict.fromkeys(KEYS, 0.5)})
+    lines = sum(len(axes.lines) for axes in figure.axes)
+    assert lines == sum(not key.startswith(INTERVAL_GROUP) for key in KEYS)
+    assert drawn(figure)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("days", [1, 2, 60])
+def test_a_timeline_of_any_length_can_be_drawn(days):
+    values = list(ROWS.values())
+    first = date(2026, 1, 31)
+    assert drawn(timeline_figure({first + timedelta(n): values[n % 2] for n in range(days)}))
+
+
+def test_signed_drift_shows_where_nothing_would_be():
+    rows = {date(2026, 1, 5): {"drift/score_mean_shift": -0.02}}
+    low, high = timeline_figure(rows).axes[0].get_ylim()
+    assert low < -0.02
+    assert high == 0
