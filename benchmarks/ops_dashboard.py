@@ -22,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -33,10 +34,11 @@ from modwatch.common.mlflow_client import artifact_url, connect, experiment_id, 
 from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.incidents.rules import Severity, load_rules
-from modwatch.monitoring.measurements.publication import publish_timeline
-from modwatch.monitoring.publishing.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.monitoring.publishing.runs import publish_day, publish_unmeasured
-from modwatch.monitoring.publishing.timeline import TIMELINE_PAGE
+from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import Day, KeyFigure
+from modwatch.monitoring.publishing.keys import key_figures
+from modwatch.monitoring.publishing.runs import publish_day
+from modwatch.monitoring.publishing.timeline import TIMELINE_PAGE, publish_days
 from modwatch.monitoring.publishing.view import days_url
 
 FIRST = date(2026, 1, 5)
@@ -110,34 +112,41 @@ def _wait(url: str) -> None:
 def _make_history(url: str, days: int) -> None:
     rng = np.random.default_rng(7)
     last = FIRST + timedelta(days=days - 1)
+    published = []
     for number in range(days):
         day = FIRST + timedelta(days=number)
         left = (last - day).days
         if left == REJECTED:
-            publish_unmeasured(_rejected(day), check_page=_PAGE, tracking_uri=url)
-            continue
-        tables = DayTables(
-            measurements=_measurements(rng, day, labels=190, fallen=left <= FALLEN),
-            window=_measurements(rng, day, labels=2600, fallen=left == 0),
-            drift=_drift(rng, day),
-        )
-        facts = _facts(rng, day, left)
-        publish_day(day, tables=tables, facts=facts, check_page=_PAGE, tracking_uri=url)
-    publish_timeline(url, load_rules())
+            result, tables = _rejected(day), None
+        else:
+            tables = DayTables(
+                measurements=_measurements(rng, day, labels=190, fallen=left <= FALLEN),
+                window=_measurements(rng, day, labels=2600, fallen=left == 0),
+                drift=_drift(rng, day),
+            )
+            counted = _counted(rng, day, left)
+            result = replace(counted, figures=key_figures(tables, counted))
+        publish_day(result, tables, check_page=_PAGE, links=_LINKS, tracking_uri=url)
+        published.append(result)
+    publish_days(published, load_rules(), tracking_uri=url)
 
+
+_LINKS = {
+    "Review queue": "http://127.0.0.1:8090",
+    "Airflow run": "http://127.0.0.1:8080/dags/score_comments/runs",
+}
 
 _PAGE = "<!doctype html><title>Validation</title><p>Validation of the day</p>"
 
 
-def _rejected(day: date) -> UnmeasuredDay:
+def _rejected(day: date) -> Day:
     alerts = (_alert("checks_rejected", "critical", day), _alert("volume_low", "critical", day))
-    return UnmeasuredDay(
+    return Day(
         day=day,
-        status="rejected",
+        checks="rejected",
         reason="`empty_day`: 0 rows, allowed: at least 1",
-        landed=0,
+        figures={"day/alerts": KeyFigure(value=2.0)},
         alerts=alerts,
-        airflow_run_url="http://127.0.0.1:8080/dags/score_comments/runs",
     )
 
 
@@ -147,11 +156,12 @@ def _alert(rule: str, severity: Severity, since: date, description: str = "") ->
     )
 
 
-def _facts(rng: np.random.Generator, day: date, left: int) -> DayFacts:
+def _counted(rng: np.random.Generator, day: date, left: int) -> Day:
     fallen = day + timedelta(days=left - FALLEN)
     alerts = (_alert("accuracy_fell_far", "critical", fallen, "accuracy 0.96 to 0.75"),)
     comments = int(rng.poisson(2000))
-    return DayFacts(
+    return Day(
+        day=day,
         comments=comments,
         quarantined=int(rng.poisson(12)),
         flagged=int(rng.poisson(40)),
@@ -165,8 +175,6 @@ def _facts(rng: np.random.Generator, day: date, left: int) -> DayFacts:
         window_days=14,
         alerts=alerts if left < FALLEN - 1 else (),
         digest=str(day),
-        queue_url="http://127.0.0.1:8090",
-        airflow_run_url="http://127.0.0.1:8080/dags/score_comments/runs",
     )
 
 

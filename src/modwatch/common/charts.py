@@ -1,23 +1,25 @@
-"""The style of all charts: colours, resolution, axes, day labels.
+"""What all charts are made with: colours, scales, axes, intervals, day labels.
 
-Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers. A strategy has
-the same colour, line and marker everywhere.
+Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers; the style sheet
+of pages has the same. A strategy has the same colour, line and marker everywhere. Functions import
+matplotlib, which takes a second, and which drawings in SVG do without.
 """
 
 import base64
 import io
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DPI = 110
 
@@ -43,20 +45,63 @@ _DAY_LABELS = 8
 _FEWEST_DAYS = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """A linear axis of a drawing: `low` is drawn at `start`, `high` at `end`.
+
+    >>> Scale(low=0, high=1, start=80, end=8).at(0.5)
+    44.0
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return where a value is drawn, to a hundredth."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(self.start + (self.end - self.start) * share, 2)
+
+    def ticks(self) -> list[float]:
+        """Return three or four round values.
+
+        >>> Scale(low=0, high=1, start=0, end=100).ticks()
+        [0.0, 0.5, 1.0]
+        """
+        span = (self.high - self.low) / 3
+        unit = 10.0 ** math.floor(math.log10(span))
+        step = next(unit * size for size in (1, 2, 5, 10) if unit * size >= span)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+
+def labelled_places(count: int, most: int) -> list[int]:
+    """Return which of the places 0 … count − 1 have room for a label, the last one always.
+
+    >>> labelled_places(10, 4)
+    [0, 3, 6, 9]
+    """
+    return [*range(count - 1, -1, -max(-(-count // most), 1))][::-1]
+
+
 def strategy_style(strategy: str) -> tuple[str, str, str]:
     """Return colour, line and marker of a review strategy."""
     return _STRATEGIES.get(strategy, _OTHER_STRATEGY)
 
 
-def plain(*panels: Axes) -> None:
+def plain(*panels: "Axes") -> None:
     """Remove the frame, and format counts on log axes with thousands separators."""
+    from matplotlib.ticker import FuncFormatter
+
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         if axes.get_yscale() == "log":
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def note(axes: Axes, text: str) -> None:
+def note(axes: "Axes", text: str) -> None:
     """Write a note in the middle of an empty panel, and remove its ticks."""
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
@@ -82,16 +127,15 @@ def counted(days: Sequence[date]) -> str:
     return f"{len(days)} day{'s' * (len(days) != 1)}"
 
 
-def day_axis(axes: Axes, days: Sequence[date]) -> None:
+def day_axis(axes: "Axes", days: Sequence[date]) -> None:
     """Label positions 0, 1, … of the x-axis with a few of the days, the last one always."""
-    apart = -(-len(days) // _DAY_LABELS)
-    places = range(len(days) - 1, -1, -apart)
-    axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
+    places = labelled_places(len(days), _DAY_LABELS)
+    axes.set_xticks(places, [f"{days[place]:%d %b}" for place in places])
     axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
 
 
 def error_bars(
-    axes: Axes,
+    axes: "Axes",
     x: ArrayLike,
     rows: "Mapping[str, Any] | pd.DataFrame | pd.Series[Any]",
     **style: Any,
@@ -110,7 +154,7 @@ def sign_colour(low: float, high: float) -> str:
 
 
 def interval_rows(
-    axes: Axes,
+    axes: "Axes",
     rows: Sequence[Sequence[float]],
     *,
     colours: Sequence[str],
@@ -129,14 +173,21 @@ def interval_rows(
 
 
 def band(
-    axes: Axes, x: ArrayLike, ends: tuple[ArrayLike, ArrayLike], colour: str, *, alpha: float = 0.12
+    axes: "Axes",
+    x: ArrayLike,
+    ends: tuple[ArrayLike, ArrayLike],
+    colour: str,
+    *,
+    alpha: float = 0.12,
 ) -> None:
     """Draw the intervals between two ends (N,) at `x` (N,) as a band."""
     axes.fill_between(x, *ends, color=colour, alpha=alpha, linewidth=0)
 
 
-def log_axis(axes: Axes, ticks: Sequence[float], labels: Sequence[str]) -> None:
+def log_axis(axes: "Axes", ticks: Sequence[float], labels: Sequence[str]) -> None:
     """Draw a log axis of x with these ticks only, and a grid."""
+    from matplotlib.ticker import NullLocator
+
     axes.set_xscale("log")
     axes.set_xticks(list(ticks), list(labels), fontsize=9)
     axes.xaxis.set_minor_locator(NullLocator())
@@ -156,16 +207,20 @@ def shortened(name: str, width: int = 28) -> str:
     return f"{name[: width - 1 - half]}…{name[-half:]}"
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: "Figure") -> bytes:
     """Return the figure as PNG, as `savefig` writes it, which draws twice where once is enough."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     buffer = io.BytesIO()
     figure.set_dpi(DPI)
     FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
-def svg_uri(figure: Figure) -> str:
+def svg_uri(figure: "Figure") -> str:
     """Return the figure as SVG in a `data:` URI; equal figures give equal texts."""
+    import matplotlib as mpl
+
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "modwatch"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})

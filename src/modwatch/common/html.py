@@ -5,16 +5,15 @@ import hashlib
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def render_html(package: str, template: str, *, styled: str = "", **context: Any) -> str:
+def render_html(package: str, template: str, **context: Any) -> str:
     """Return a page from a template of `package`, with every value of `context` escaped.
 
-    The template also gets `style`, the text of `templates/page.css` of the package, or of the one
-    that `styled` names, and `style_hash` for a Content-Security-Policy that allows this style sheet
-    and nothing else.
+    Templates may extend `layout.html` of this package, which has the style sheet of all pages, and
+    a Content-Security-Policy that allows this style sheet and nothing else.
 
     Raises:
         jinja2.UndefinedError: the template uses a name that `context` lacks.
@@ -24,16 +23,16 @@ def render_html(package: str, template: str, *, styled: str = "", **context: Any
     True
     """
     environment = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("modwatch.common")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # The style sheet is a file of the package; escaped, it would not match its hash.
+    # The style sheet is a file of this package; escaped, it would not match its hash.
     style = Markup(  # noqa: S704
-        resources.files(styled or package).joinpath("templates/page.css").read_text("utf-8")
+        resources.files("modwatch.common").joinpath("templates/page.css").read_text("utf-8")
     )
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.get_template(template)

@@ -150,7 +150,7 @@ def log_files(client: "MlflowClient", run_id: str, files: Mapping[str, bytes], f
 
 def log_figures(client: "MlflowClient", run_id: str, figures: "Mapping[str, Figure]") -> None:
     """Log figures as `figures/NAME.png`."""
-    # Imports matplotlib, which takes a second: not when a DAG file is parsed.
+    # Imports numpy, and matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.common.charts import png
 
     files = {f"{name}.png": png(figure) for name, figure in figures.items()}

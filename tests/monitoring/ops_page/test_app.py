@@ -127,7 +127,7 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
     assert "The scores of &lt;script&gt; differ" in page
     assert "Most of it: platform=app: flagged 8.0 % → 37.0 %" in page
     assert "<p>psi is 0.31.</p>" in page
-    assert "nobody" in page
+    assert "no one" in page
     assert 'href="http://mlflow/x"' in page
     assert "javascript:" not in page
     assert re.search(r"<td>20 of \d+<td>", page), "labels of the day"
@@ -146,7 +146,7 @@ def test_what_people_do_about_an_incident_is_shown(changing: Resources) -> None:
     page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
     for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
         assert text in page
-    assert ">nobody<" not in page
+    assert ">no one<" not in page
 
 
 def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
@@ -156,7 +156,7 @@ def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
         name, headline = f"late{number}", f"Late {number:02}"
         open_incident(changing, name, severity="warning", headline=headline)
     page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
-    headlines = re.findall(r'<td class="said">([^<]*)', page)
+    headlines = re.findall(r'<td class="headline">([^<]*)', page)
     assert headlines[0].startswith("The scores of")
     assert len(headlines) == 30
     assert "11 more" in page

@@ -57,23 +57,23 @@ def test_the_worst_open_incidents_are_counted_from_the_oldest() -> None:
     assert worst_open([incident("info")]) is None
 
 
-@pytest.mark.parametrize(("severity", "mark"), [("critical", "bad"), ("warning", "warned")])
+@pytest.mark.parametrize(("severity", "mark"), [("critical", "bad"), ("warning", "warn")])
 def test_a_normal_day_is_not_green_while_an_incident_is_open(severity: str, mark: str) -> None:
     title, heading, below = parts(page([incident(severity)], now=LATER))
     said = f"1 {severity} incident is open, since 2026-10-20"
     assert title == f"Modwatch: {said}"
     assert heading == f'<span class="{mark}">{said}</span>'
     assert 'The newest day is 2026-10-20: <span class="">normal</span>' in below
-    assert '<span class="warned">36 days old</span>' in below
+    assert '<span class="warn">36 days old</span>' in below
 
 
 def test_a_day_before_today_without_incidents_is_green_and_an_older_one_is_not() -> None:
     title, heading, below = parts(page([incident("info")], now=NEXT))
     assert title == "Modwatch: normal"
-    assert heading == '2026-10-20: <span class="status">normal</span>'
+    assert heading == '2026-10-20: <span class="good">normal</span>'
     assert "days old" not in below
     old = parts(page([], now=LATER))[1]
-    assert 'class="status"' not in old
+    assert 'class="good"' not in old
     assert "36 days old" in old
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from modwatch.audits.report import formatting
 from modwatch.audits.report.metrics import Result, by_column, history, of_metric, title
+from modwatch.common.charts import Scale, labelled_places
 from modwatch.statistics.audit.finite_inversion import hypergeometric_interval
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
@@ -21,8 +22,12 @@ MAX_VALUES = 12
 #: Maximum date labels along the bottom of a trend.
 _DAY_LABELS = 3
 
-#: Plot area of a trend, in per cent.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 16.0, 88.0, 8.0, 80.0
+#: Left and right end of the plot area of a trend, in per cent.
+_LEFT, _RIGHT = 16.0, 88.0
+
+#: Shares along a row, and up a trend, in per cent; y points down.
+_ACROSS = Scale(low=0, high=1, start=0, end=100)
+_UP = Scale(low=0, high=1, start=80, end=8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +111,7 @@ def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
         title=title(metric),
         caption=caption,
         groups=tuple(groups),
-        whole=None if value is None or len(groups) == 1 else _place(value),
+        whole=None if value is None or len(groups) == 1 else _ACROSS.at(value),
     )
 
 
@@ -153,7 +158,9 @@ def stratum_share(stratum: Result) -> Row | None:
         )
         places = formatting.decimals(share, low, high)
         text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
-    return Row(label="", text=text, low=_place(low), value=_place(share), high=_place(high))
+    return Row(
+        label="", text=text, low=_ACROSS.at(low), value=_ACROSS.at(share), high=_ACROSS.at(high)
+    )
 
 
 def range_of(stratum: Result) -> str:
@@ -182,7 +189,7 @@ def trends(result: Result, earlier: tuple[Result, ...], interval: IntervalOption
 
 
 def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> Trend:
-    last, apart = len(audits) - 1, -(-len(audits) // _DAY_LABELS)
+    last, labelled = len(audits) - 1, labelled_places(len(audits), _DAY_LABELS)
     points = []
     for place, audit in enumerate(audits):
         estimate = of_metric(audit["figures"], metric)
@@ -190,10 +197,10 @@ def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> 
         points.append(
             Point(
                 x=round(_LEFT + (_RIGHT - _LEFT) * place / last, 2),
-                y=None if estimate["value"] is None else _height(estimate["value"]),
-                low=None if low is None else _height(low),
-                high=None if high is None else _height(high),
-                day=audit["last_day"] if (last - place) % apart == 0 else "",
+                y=None if estimate["value"] is None else _UP.at(estimate["value"]),
+                low=None if low is None else _UP.at(low),
+                high=None if high is None else _UP.at(high),
+                day=audit["last_day"] if place in labelled else "",
                 now=place == last,
                 text=f"{formatting.name(audit['audit'])}: {_text(estimate, interval)}",
             )
@@ -203,7 +210,7 @@ def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> 
         title=title(metric),
         points=tuple(points),
         summary=f"{summary}{points[0].text}, to {points[-1].text}",
-        grid=tuple((f"{share}\u00a0%", _height(share / 100)) for share in (0, 50, 100)),
+        grid=tuple((f"{share}\u00a0%", _UP.at(share / 100)) for share in (0, 50, 100)),
     )
 
 
@@ -211,9 +218,9 @@ def _row(label: str, estimate: Result, interval: IntervalOptions) -> Row:
     low, high = _ends(estimate)
     if low is None or high is None:
         return Row(label=label, text="no estimate: too few labels or positives")
-    value = None if estimate["value"] is None else _place(estimate["value"])
+    value = None if estimate["value"] is None else _ACROSS.at(estimate["value"])
     text = _text(estimate, interval)
-    return Row(label=label, text=text, low=_place(low), value=value, high=_place(high))
+    return Row(label=label, text=text, low=_ACROSS.at(low), value=value, high=_ACROSS.at(high))
 
 
 def _ends(estimate: Result) -> tuple[float | None, float | None]:
@@ -228,12 +235,3 @@ def _text(estimate: Result, interval: IntervalOptions) -> str:
     if estimate["value"] is None:
         return formatting.bound_of(estimate) or "no estimate"
     return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
-
-
-def _place(share: float) -> float:
-    return round(100 * share, 2)
-
-
-def _height(share: float) -> float:
-    """Return the position of a share on the y-axis, which points down."""
-    return round(_BOTTOM - (_BOTTOM - _TOP) * share, 2)

@@ -75,9 +75,7 @@ def render_report(results: dict[str, Any]) -> str:
         "interval": _interval_note(len(results["seeds"])),
         "draws": results["draws"],
     }
-    return render_html(
-        "modwatch.demo.benchmark", "report.html", styled="modwatch.common", page=page
-    )
+    return render_html("modwatch.demo.benchmark", "report.html", page=page)
 
 
 def _facts(results: dict[str, Any]) -> list[tuple[str, str]]:

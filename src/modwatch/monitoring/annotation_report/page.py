@@ -60,7 +60,6 @@ def render_page(
     return render_html(
         "modwatch.monitoring.annotation_report",
         "report.html",
-        styled="modwatch.common",
         title=title,
         facts=_facts(report),
         sections=sections,

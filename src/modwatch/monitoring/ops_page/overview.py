@@ -148,7 +148,6 @@ def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
     return render_html(
         "modwatch.monitoring.ops_page",
         "overview.html",
-        styled="modwatch.monitoring.publishing",
         shown=shown,
         days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
         now=f"{now:%Y-%m-%d %H:%M} UTC",

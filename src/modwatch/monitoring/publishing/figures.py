@@ -410,8 +410,8 @@ def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
     if key.startswith(_WITH_ZERO):
         least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
         axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
-    ticks = range(0, len(days), -(-len(days) // 5))
-    axes.set_xticks(list(ticks), [f"{days[place]:%d %b}" for place in ticks])
+    ticks = charts.labelled_places(len(days), 5)
+    axes.set_xticks(ticks, [f"{days[place]:%d %b}" for place in ticks])
     axes.grid(visible=True, color=charts.GRID)
     charts.plain(axes)
 

@@ -5,7 +5,6 @@ is loaded. A day's estimate is a dot with its interval. A line is drawn only whe
 `modwatch.statistics.drift.change_points` distinguishes two levels from noise: before a fall, and now.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from modwatch.common import charts
+from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
 from modwatch.common.markdown import metric_title
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
@@ -159,10 +160,9 @@ class _Axis:
 
     def labels(self) -> list[tuple[float, str]]:
         """Return x and text of a few days, the last one always."""
-        apart = -(-self.count // _MOST_LABELS)
-        places = range(self.count - 1, -1, -apart)
+        places = charts.labelled_places(self.count, _MOST_LABELS)
         start = np.datetime64(self.first)
-        return [(self.middle(at), f"{(start + at).item():%d %b}") for at in places]
+        return [(self.middle(place), f"{(start + place).item():%d %b}") for place in places]
 
 
 def _keys(days: Sequence[Day]) -> list[str]:
@@ -181,34 +181,13 @@ def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -
         title=f"{metric_title(metric)} ({_GROUPS[group]})",
         dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
         rules=[*_thresholds(thresholds.get(key, ()), scale), *_levels(fall, scale, axis)],
-        ticks=[(scale.y(value), f"{value:,.4g}") for value in scale.ticks()],
+        ticks=[(scale.at(value), f"{value:,.4g}") for value in scale.ticks()],
         finding=_finding(key, fall, axis),
         counted=key in COUNTED,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Scale:
-    """The y-axis."""
-
-    low: float
-    high: float
-
-    def y(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP), 1)
-
-    def ticks(self) -> list[float]:
-        """Return three or four round values."""
-        span = (self.high - self.low) / 3
-        unit = 10.0 ** math.floor(math.log10(span))
-        step = next(unit * size for size in (1, 2, 5, 10) if unit * size >= span)
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [number * step for number in range(first, last + 1)]
-
-
-def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -> _Scale:
+def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -> Scale:
     """Return a scale that holds every value, interval and threshold; counts start at 0."""
     values = [day.figures[key].value for day in days if key in day.figures]
     ends = [end for day in days if key in day.figures for end in day.figures[key].interval or ()]
@@ -217,27 +196,32 @@ def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -
         held.append(0.0)
     low, high = min(held), max(held)
     room = 0.06 * (high - low) or max(abs(high), 1.0) * 0.1
-    return _Scale(low=low if key in COUNTED else low - room, high=high + room)
+    return Scale(
+        low=low if key in COUNTED else low - room,
+        high=high + room,
+        start=_HEIGHT - _BOTTOM,
+        end=_TOP,
+    )
 
 
-def _dot(key: str, day: Day, scale: _Scale, axis: _Axis) -> Dot:
+def _dot(key: str, day: Day, scale: Scale, axis: _Axis) -> Dot:
     value, ends = day.figures[key].value, day.figures[key].interval
     text = f"{day.day}: {value:,.4g}"
     if ends is not None:
         text += f" ({ends[0]:.4g} to {ends[1]:.4g})"
     return Dot(
         x=axis.middle(axis.place(day.day)),
-        y=scale.y(value),
-        low=scale.y(ends[0]) if ends else None,
-        high=scale.y(ends[1]) if ends else None,
+        y=scale.at(value),
+        low=scale.at(ends[0]) if ends else None,
+        high=scale.at(ends[1]) if ends else None,
         text=text,
     )
 
 
-def _thresholds(bounds: Sequence[tuple[float, str]], scale: _Scale) -> Iterator[Rule]:
+def _thresholds(bounds: Sequence[tuple[float, str]], scale: Scale) -> Iterator[Rule]:
     for bound, name in bounds:
         yield Rule(
-            first=_LEFT, last=_RIGHT, y=scale.y(bound), text=f"{name}: {bound:g}", kind="threshold"
+            first=_LEFT, last=_RIGHT, y=scale.at(bound), text=f"{name}: {bound:g}", kind="threshold"
         )
 
 
@@ -252,7 +236,7 @@ def _fall(key: str, days: Sequence[Day], axis: _Axis) -> Fall | None:
     return follow_falls(*rows, n=labels)[-1]
 
 
-def _levels(fall: Fall | None, scale: _Scale, axis: _Axis) -> Iterator[Rule]:
+def _levels(fall: Fall | None, scale: Scale, axis: _Axis) -> Iterator[Rule]:
     if fall is None:
         return
     before, now = fall.first.before, fall.now
@@ -262,7 +246,7 @@ def _levels(fall: Fall | None, scale: _Scale, axis: _Axis) -> Iterator[Rule]:
         (since, _RIGHT, now, "now"),
     ):
         text = f"{name} {level.value:.3f} ({level.low:.3f} to {level.high:.3f})"
-        yield Rule(first=first, last=last, y=scale.y(level.value), text=text, kind="level")
+        yield Rule(first=first, last=last, y=scale.at(level.value), text=text, kind="level")
 
 
 def _finding(key: str, fall: Fall | None, axis: _Axis) -> str:
