@@ -10,11 +10,11 @@ import pytest
 from mlflow import MlflowClient
 
 from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
+from modwatch.common.markdown import metric_title
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements.tables import labelled_day
-from modwatch.common.markdown import metric_title
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
 from modwatch.review.simulated import SimulatedModerator

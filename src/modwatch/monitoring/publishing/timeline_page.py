@@ -2,7 +2,7 @@
 
 Static HTML with drawings that show their numbers when the pointer rests on them: no script, nothing
 is loaded. A day's estimate is a dot with its interval. A line is drawn only where
-`modwatch.statistics.drift.change_points` distinguishes two levels from noise: before a fall, and now.
+`modwatch.statistics.drift.change_points` finds a significant fall: at the levels before it and now.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
