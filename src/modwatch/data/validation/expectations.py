@@ -22,8 +22,8 @@ from modwatch.data.validation.rules import Rule
 
 #: Rows that are evaluated at once, and the bytes of their columns: this bounds the memory of a day
 #: of any size, and of one on which every row fails.
-CHUNK_ROWS = 250_000
-_CHUNK_BYTES = 100_000_000
+CHUNK_ROWS = 100_000
+_CHUNK_BYTES = 64_000_000
 
 _POSITIONS = {
     "result_format": "COMPLETE",
