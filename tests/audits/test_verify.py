@@ -65,7 +65,7 @@ def rechained(auditor: Auditor, change: Callable[[list[evidence.Event]], object]
     change(events)
     for event in events:
         previous = chain[-1].digest if chain else evidence.START
-        chain.append(dataclasses.replace(event, position=len(chain), previous=previous))
+        chain.append(dataclasses.replace(event, position=len(chain) + 1, previous=previous))
     return auditor.folder | {files.CHAIN: evidence.written(chain).encode()}
 
 
@@ -421,7 +421,7 @@ def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> N
         label for label in label_all(*given) if label.comment_id[-1] != "3"
     ]
     made.begin()
-    made.draw_and_label(1, note=evidence.STOPPED)
+    made.draw_and_label(1, stop=True)
     made.finish()
     folder = made.folder
     assert verify(folder) == []
@@ -496,11 +496,11 @@ def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
     ]
 
 
-def stopped(note: str) -> Auditor:
+def stopped(*, stop: bool) -> Auditor:
     """Return an audit of two planned stages that was finished after the first."""
     made = begun(second_stage_labels=200, first_stage_share=0.6, rule=QUICK)
     made.begin()
-    made.draw_and_label(1, note=note)
+    made.draw_and_label(1, stop=stop)
     made.finish()
     return made
 
@@ -510,8 +510,8 @@ def begun(**changes: object) -> Auditor:
     return Auditor(comments=comments, plan=make_plan(comments, **changes))
 
 
-def test_an_audit_that_somebody_stopped_is_told_by_its_first_stage(done: Auditor) -> None:
-    made = stopped(evidence.STOPPED)
+def test_a_stopped_audit_is_estimated_from_its_first_stage(done: Auditor) -> None:
+    made = stopped(stop=True)
     assert verify(made.folder) == []
     result, whole = (json.loads(each.folder[files.RESULT]) for each in (made, done))
     assert (result["stages"], result["stages_planned"]) == (1, 2)
@@ -523,13 +523,13 @@ def test_an_audit_that_somebody_stopped_is_told_by_its_first_stage(done: Auditor
     with pytest.raises(
         AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
     ):
-        stopped("a holiday")
-    unsaid = rechained(made, lambda chain: chain.__setitem__(3, without_note(chain[3])))
+        stopped(stop=False)
+    unsaid = rechained(made, lambda chain: chain.__setitem__(3, without_facts(chain[3])))
     assert verify(unsaid) == ["the audit was estimated after 1 of 2 stages"]
 
 
-def without_note(event: evidence.Event) -> evidence.Event:
-    return dataclasses.replace(event, note="")
+def without_facts(event: evidence.Event) -> evidence.Event:
+    return dataclasses.replace(event, facts={})
 
 
 def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor) -> None:
@@ -649,5 +649,5 @@ def test_another_seed_draws_others() -> None:
 def test_garbage_is_refused_in_words() -> None:
     assert verify({}) == ["chain.jsonl is missing"]
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
-    assert verify({files.CHAIN: b"{}\n"}) == ["Line 1 of the chain is not an event."]
+    assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is not an entry"]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]

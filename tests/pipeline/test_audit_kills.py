@@ -1,5 +1,7 @@
 """Audits that are killed, and audits that are given up, at every point."""
 
+import json
+
 import pytest
 from audit_kills import killed_after
 from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
@@ -91,10 +93,13 @@ def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
             step(small)
     assert path.plan(small, FORM).name == "small"
     now = small.audit_store.read("small")
-    assert {name: now[name] for name in kept if name != "chain.jsonl"} == {
-        name: content for name, content in kept.items() if name != "chain.jsonl"
+    growing = {"chain.jsonl", "notes.json"}
+    assert {name: now[name] for name in kept if name not in growing} == {
+        name: content for name, content in kept.items() if name not in growing
     }
     assert now["chain.jsonl"].startswith(kept["chain.jsonl"])
+    notes = json.loads(kept.get("notes.json", b"{}"))
+    assert notes.items() <= json.loads(now["notes.json"]).items()
     assert open_audit(small, "small").progress().left == 0
 
 

@@ -63,10 +63,12 @@ def forge(
         plan = AuditPlan.from_json(folder[files.PLAN].decode())
         folder |= published_files(plan, json.loads(folder[files.RESULT]), signed, of)
         folder |= {name: each for name, each in changes.items() if name in names}
-    folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
+    forged = _rechained(chain, folder, event)
+    folder[files.CHAIN] = evidence.written(forged).encode()
+    folder[files.NOTES] = evidence.written_notes(forged)
     kept = Folder(root=at.audit_store.root, holds="evidence")
     for name, content in folder.items():
-        if name in names | {files.CHAIN} or files.witnessed_steps(name):
+        if name in names | {files.CHAIN, files.NOTES} or files.witnessed_steps(name):
             kept.write(f"{audit}/{name}", content)
         else:
             kept.remove(f"{audit}/{name}")

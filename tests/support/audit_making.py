@@ -183,22 +183,27 @@ class Auditor:
         """The seed of the draw, which the approval fixed."""
         return seed_of(self.plan, self.chain)
 
-    def record(self, action: str, note: str = "", **content: bytes) -> None:
+    def record(
+        self, action: str, note: str = "", facts: Mapping[str, str] | None = None, **content: bytes
+    ) -> None:
         made = {name.replace("__", ".").replace("_", "-"): each for name, each in content.items()}
         event = evidence.following(
             self.chain, audit=self.plan.audit, action=action, actor=ACTORS.get(action, "eva"),
             at=NOW, files=made, note=note,
-            facts={LOG: 64 * "a", NUMBER: 64 * "b"} if action == "approved" else None,
+            facts={LOG: 64 * "a", NUMBER: 64 * "b"} if action == "approved" else facts,
         )  # fmt: skip
         self.folder |= made
         self.chain.append(event)
         self.folder[files.CHAIN] = evidence.written(self.chain).encode()
+        self.folder[files.NOTES] = evidence.written_notes(self.chain)
 
     def begin(self) -> None:
         self.record("planned", plan__json=self.plan.to_json().encode())
         self.record("approved")
 
-    def draw_and_label(self, stage: int = 1, sample: bytes | None = None, note: str = "") -> None:
+    def draw_and_label(
+        self, stage: int = 1, sample: bytes | None = None, *, stop: bool = False
+    ) -> None:
         """Draw and label a stage; a forger's `sample` takes the place of the drawn one."""
         sizes = planned_sizes(self.plan, self.folder, stage)
         drawn = draw(self.plan, self.comments.parts, sizes, self.seed)
@@ -210,9 +215,9 @@ class Auditor:
                 f"population_{stage}__csv": files.write_population(drawn.population),
             },
         )
-        self.label(stage, files.read_sample(content), note)
+        self.label(stage, files.read_sample(content), stop=stop)
 
-    def label(self, stage: int, drawn: Sequence[DrawnComment], note: str = "") -> None:
+    def label(self, stage: int, drawn: Sequence[DrawnComment], *, stop: bool = False) -> None:
         """Seal the labels of a stage: those of `people`, and the confirmations of the plan."""
         labels = self.people(drawn, self.comments.truth)
         first = {key_of(label): label for label in reversed(labels)}
@@ -224,9 +229,11 @@ class Auditor:
             and given[key_of(comment)]
             < labels_demanded(self.plan, comment, [first[key_of(comment)]])
         ]
+        note, facts = (evidence.stopping(""), {evidence.STOPPED: "yes"}) if stop else ("", {})
         self.record(
             "labelled",
             note,
+            facts,
             **{
                 f"labels_{stage}__csv": files.write_labels(labels),
                 f"outcomes_{stage}__csv": files.write_outcomes(outcomes_of(drawn, labels)),

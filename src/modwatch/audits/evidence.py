@@ -1,20 +1,25 @@
-"""The hash chain of an audit: its steps in order, who took them, and the files that they sealed.
+"""The ledger of an audit: its steps in order, who took them, and the files that they sealed.
 
-Each event contains the SHA-256 of the files of its step and the hash of the previous event. The
-chain is a text with one JSON document per line. Chain and files suffice to verify the audit.
+Each event contains the SHA-256 of the files of its step. The chain is a text with one line per
+event (`common.ledger.lines`). Notes are in a file of their own, with the salts with which the
+events commit to them. Chain and files suffice to verify the audit.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from modwatch.common.errors import AuditError
+from modwatch.audits.files import CHAIN, NOTES
+from modwatch.common.errors import AuditError, LedgerError
+from modwatch.common.ledger.chain import GENESIS, canonical, commitment, new_salt, opens
+from modwatch.common.ledger.lines import line_hash, read_lines, written_line
 
 #: Events that may follow each event; None is the start. `drawn` recurs in an adaptive audit.
 FOLLOWS: dict[str | None, tuple[str, ...]] = {
@@ -29,11 +34,11 @@ FOLLOWS: dict[str | None, tuple[str, ...]] = {
     "cancelled": (),
 }
 
-START = "0" * 64
+START = GENESIS.hex()
 
-#: Start of the note of a labelling that was stopped: the audit continues without the missing labels
-#: and later stages.
-STOPPED = "stopped before all were labelled"
+#: Fact of a labelling that was stopped: the audit continues without the missing labels and later
+#: stages.
+STOPPED = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -41,6 +46,7 @@ class Event:
     """One step of an audit."""
 
     audit: str
+    #: In the chain, from 1.
     position: int
     #: One of FOLLOWS.
     action: str
@@ -50,25 +56,30 @@ class Event:
     at: str
     #: SHA-256 in hexadecimal of each file of the step, by name.
     files: Mapping[str, str] = field(default_factory=dict)
-    #: Reason or remark; never the text of a comment.
-    note: str = ""
-    previous: str = START
-    #: What the step fixes beside its files, such as the parts of the seed. Events without facts are
-    #: written, and hashed, without the field, as by versions that did not have it.
+    #: What the step fixes in addition to its files, such as the parts of the seed.
     facts: Mapping[str, str] = field(default_factory=dict)
+    #: Hash of the event before.
+    previous: str = START
+    #: Commitment to the note, in hexadecimal; empty without a note.
+    note_commitment: str = ""
+    #: Reason or remark, never the text of a comment; not in the chain.
+    note: str = ""
+    #: Of the note's commitment, in hexadecimal; not in the chain.
+    note_salt: str = ""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the event, in hexadecimal."""
-        return hashlib.sha256(_canonical(self.document).encode()).hexdigest()
+        """Hash of the event, in hexadecimal."""
+        return line_hash(self.document).hex()
 
     @property
     def document(self) -> dict[str, object]:
-        """The fields as they are written and hashed."""
-        fields = asdict(self)
-        if not self.facts:
-            del fields["facts"]
-        return fields
+        """The fields in the chain."""
+        return {name: value for name, value in asdict(self).items() if name not in _NOTE}
+
+
+#: The fields of an event in the file of notes.
+_NOTE = ("note", "note_salt")
 
 
 def file_digest(content: bytes) -> str:
@@ -94,13 +105,13 @@ def following(
     """Return the event that continues `chain`.
 
     Raises:
-        AuditError: out of order; the message says what must come first. Or the chain belongs to
+        AuditError: out of order; the message names what must come first. Or the chain belongs to
             another audit, or `at` is before its last event.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
     >>> first = following([], audit="a", action="planned", actor="ann", at=now)
     >>> following([first], audit="a", action="approved", actor="bob", at=now).position
-    1
+    2
     >>> following([first], audit="a", action="drawn", actor="bob", at=now)
     Traceback (most recent call last):
     modwatch.common.errors.AuditError: audit 'a' cannot be drawn after it was planned: only \
@@ -114,16 +125,26 @@ approved or labelled audits can be
             f"audit {audit!r}: the time {at} is before the last step at {chain[-1].at}; correct "
             "the clock, or wait"
         )
-    return Event(
+    event = Event(
         audit=audit,
-        position=len(chain),
+        position=len(chain) + 1,
         action=action,
         actor=actor,
         at=at.astimezone(UTC).isoformat(),
         files={name: file_digest(content) for name, content in (files or {}).items()},
-        note=note,
-        previous=chain[-1].digest if chain else START,
         facts=dict(facts or {}),
+        previous=chain[-1].digest if chain else START,
+    )
+    return noted(event, note)
+
+
+def noted(event: Event, note: str) -> Event:
+    """Return an event that commits to another note."""
+    if not note:
+        return replace(event, note="", note_salt="", note_commitment="")
+    salt = new_salt()
+    return replace(
+        event, note=note, note_salt=salt.hex(), note_commitment=commitment(salt, note).hex()
     )
 
 
@@ -142,34 +163,72 @@ def refuse_out_of_order(chain: Sequence[Event], *, audit: str, action: str) -> N
 
 def written(chain: Sequence[Event]) -> str:
     """Return the chain as text: one line per event, with its hash."""
-    return "".join(_line(each) for each in chain)
+    return "".join(written_line(event.document) for event in chain)
 
 
-def read(text: str) -> list[Event]:
-    """Return the chain in a text.
+def written_notes(chain: Sequence[Event]) -> bytes:
+    """Return the file of the notes and their salts, by position."""
+    notes = {
+        str(event.position): {"note": event.note, "note_salt": event.note_salt}
+        for event in chain
+        if event.note
+    }
+    return (canonical(notes) + "\n").encode()
+
+
+def read_chain(folder: Mapping[str, bytes]) -> list[Event]:
+    """Return the chain in the files of an audit, with its notes; AuditError as `read`."""
+    if CHAIN not in folder:
+        raise AuditError(f"{CHAIN} is missing")
+    try:
+        return read(folder[CHAIN].decode(), folder.get(NOTES, b""))
+    except UnicodeDecodeError:
+        raise AuditError(f"{CHAIN} is not UTF-8") from None
+
+
+def read(text: str, notes: bytes = b"") -> list[Event]:
+    """Return the chain in a text, with the notes in a file; `note_problems` compares them.
 
     Raises:
         AuditError: the text is not a chain, a hash does not match, or the order is invalid; the
             message names the line.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
-    >>> first = following([], audit="a", action="planned", actor="ann", at=now)
-    >>> read(written([first])) == [first]
+    >>> first = following([], audit="a", action="planned", actor="ann", at=now, note="a trial")
+    >>> read(written([first]), written_notes([first])) == [first]
     True
     """
-    chain: list[Event] = []
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
-        event, digest = _read_line(line, number)
-        problem = _misplaced(event, chain)
-        if event.digest != digest:
-            problem = "does not match its hash"
-        elif _line(event) != line:
-            problem = "is not in canonical form: it was edited, reformatted or cut"
-        if problem:
-            raise AuditError(f"Line {number} of the chain {problem}.")
-        refuse_out_of_order(chain, audit=event.audit, action=event.action)
-        chain.append(event)
-    return chain
+    try:
+        chain = read_lines(text, "the chain", _event)
+    except LedgerError as exc:
+        raise AuditError(str(exc)) from None
+    for number, event in enumerate(chain):
+        place = f"line {number + 1} of the chain"
+        if event.at != moment(event.at).isoformat():
+            raise AuditError(f"the time on {place} is not in UTC")
+        if number and event.audit != chain[0].audit:
+            raise AuditError(f"{place} belongs to another audit")
+        if number and moment(event.at) < moment(chain[number - 1].at):
+            raise AuditError(f"{place} has an earlier time than the line before it")
+        refuse_out_of_order(chain[:number], audit=event.audit, action=event.action)
+    opened = _read_notes(notes)
+    return [replace(event, **opened.get(str(event.position), {})) for event in chain]
+
+
+def note_problems(chain: Sequence[Event]) -> Iterator[str]:
+    """Yield the notes that are not the ones that their events commit to."""
+    for event in chain:
+        step = f"the note of the step {event.action.replace('_', ' ')}"
+        try:
+            committed = bytes.fromhex(event.note_commitment)
+            salt = bytes.fromhex(event.note_salt)
+            unchanged = opens(committed or None, salt or None, event.note or None)
+        except ValueError:
+            unchanged = False
+        if event.note_commitment and not event.note:
+            yield f"{step} is missing"
+        elif not unchanged:
+            yield f"{step} was changed: it is not the one that the step commits to"
 
 
 def moment(text: str) -> datetime:
@@ -205,8 +264,8 @@ def stopped(chain: Sequence[Event]) -> bool:
     >>> stopped([first])
     False
     """
-    notes = [event.note for event in chain if event.action == "labelled"]
-    return bool(notes) and notes[-1].startswith(STOPPED)
+    sealed = [event for event in chain if event.action == "labelled"]
+    return bool(sealed) and STOPPED in sealed[-1].facts
 
 
 def stopping(why: str) -> str:
@@ -215,13 +274,14 @@ def stopping(why: str) -> str:
     >>> stopping("the deadline")
     'stopped before all were labelled: the deadline'
     """
-    return f"{STOPPED}: {why}" if why else STOPPED
+    return f"stopped before all were labelled: {why}" if why else "stopped before all were labelled"
 
 
 def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[str]:
-    """Return the problems of the files of a chain; empty when there are none."""
+    """Return the problems of the notes and files of a chain; empty when there are none."""
     times = Counter(name for event in chain for name in event.files)
-    problems = [f"{name} was sealed more than once" for name in times if times[name] > 1]
+    problems = [*note_problems(chain)]
+    problems += [f"{name} was sealed more than once" for name in times if times[name] > 1]
     for name, digest in sealed_files(chain).items():
         if name not in files:
             problems.append(f"{name} is missing")
@@ -230,33 +290,19 @@ def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[st
     return problems
 
 
-def _read_line(line: str, number: int) -> tuple[Event, object]:
-    """Return the event and the hash on a line."""
+def _event(fields: dict[str, Any]) -> Event:
+    event = Event(**fields)
+    if event.document != fields:  # a field is missing, or does not belong into the chain
+        raise ValueError
+    return event
+
+
+def _read_notes(content: bytes) -> dict[str, dict[str, str]]:
+    """Return note and salt by position; none for a file that is invalid, as if it were missing."""
     try:
-        fields = json.loads(line)
-        digest = fields.pop("hash")
-        event = Event(**fields)
-        if event.at != moment(event.at).isoformat():
-            raise AuditError(f"The time on line {number} of the chain is not in UTC.")
+        found: dict[str, dict[str, str]] = json.loads(content)
+        return {
+            place: {name: str(fields[name]) for name in _NOTE} for place, fields in found.items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise AuditError(f"Line {number} of the chain is not an event.") from None
-    return event, digest
-
-
-def _misplaced(event: Event, chain: Sequence[Event]) -> str:
-    """Return why an event does not continue a chain; empty when it does."""
-    if event.previous != (chain[-1].digest if chain else START):
-        return "does not follow the line before it"
-    if event.position != len(chain) or (chain and event.audit != chain[0].audit):
-        return "has another position or audit"
-    if chain and moment(event.at) < moment(chain[-1].at):
-        return "has an earlier time than the line before it"
-    return ""
-
-
-def _line(event: Event) -> str:
-    return _canonical(event.document | {"hash": event.digest}) + "\n"
-
-
-def _canonical(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return {}

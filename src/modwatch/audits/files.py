@@ -19,6 +19,9 @@ from modwatch.statistics.audit.labels import OUTCOMES, AuditLabel, Outcome
 
 PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
 
+#: Notes of the steps with their salts, to which the chain commits; sealed by no step.
+NOTES = "notes.json"
+
 #: What the report and the files for transparency reports were made of, besides plan and result.
 PUBLICATION = "publication.json"
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
-from modwatch.audits.evidence import Event, first_of, read
+from modwatch.audits.evidence import Event, first_of, read_chain
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
-    CHAIN,
     PLAN,
     PUBLICATION,
     QUALITATIVE_FILE,
@@ -101,12 +100,12 @@ def publication_problems(folder: Mapping[str, bytes]) -> list[str]:
         return []
     try:
         of = Publication.from_json(folder[PUBLICATION])
-        chain = read(folder[CHAIN].decode())
+        chain = read_chain(folder)
         published = first_of(chain, "published")
         if published is None or of.version != version():
             return []
         plan, result = AuditPlan.from_json(folder[PLAN].decode()), json.loads(folder[RESULT])
-        made = published_files(plan, result, chain[: published.position], of)
+        made = published_files(plan, result, chain[: published.position - 1], of)
     except ModwatchError as exc:
         return [str(exc)]
     return [

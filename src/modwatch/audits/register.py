@@ -1,25 +1,26 @@
 """The register of audits: every step of every audit, in one chain of its own.
 
-A plan that was given up, cancelled, or whose folder was removed still stands in it. The register is
-the file `register.jsonl` beside the folders; each entry contains the hash of the entry before. The
-same steps are events of the database, whose chain can only be appended to, so that a
-rewritten register shows there.
+An audit that was abandoned or cancelled, or whose folder was removed, still stands in it. The
+register is the file `register.jsonl` next to the folders, a chain as `common.ledger.lines` writes
+it. The same steps are events of the database, so that a rewritten register shows there.
 """
 
 import hashlib
-import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select
 
 from modwatch.audits.evidence import START, Event
 from modwatch.audits.seeds import LOG, NUMBER
-from modwatch.common.errors import AuditError
+from modwatch.common.errors import AuditError, LedgerError
 from modwatch.common.ledger.chain import witness_of
+from modwatch.common.ledger.lines import line_hash, read_lines, written_line
 from modwatch.review import tables
 from modwatch.review.events import record_event
 from modwatch.review.log.verification import recorded_heads, was_witnessed
@@ -31,10 +32,11 @@ REGISTER = "register.jsonl"
 _STEP, _APPROVAL = "audit_step", "audit_approval"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
 class Entry:
     """A step of an audit in the register."""
 
+    #: In the register, from 1.
     position: int
     audit: str
     #: First and last day of the period, ISO 8601.
@@ -46,18 +48,18 @@ class Entry:
     at: str
     #: Hash of the step in the chain of the audit.
     step: str
+    #: Hash of the entry before.
     previous: str
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the entry, in hexadecimal."""
-        return hashlib.sha256(_canonical(asdict(self)).encode()).hexdigest()
+        """Hash of the entry, in hexadecimal."""
+        return line_hash(asdict(self)).hex()
 
 
 def written(entries: Sequence[Entry]) -> bytes:
     """Return the register as text: one line per entry, with its hash."""
-    lines = (_canonical(asdict(each) | {"hash": each.digest}) + "\n" for each in entries)
-    return "".join(lines).encode()
+    return "".join(written_line(asdict(entry)) for entry in entries).encode()
 
 
 def read(content: bytes | None) -> list[Entry]:
@@ -66,22 +68,10 @@ def read(content: bytes | None) -> list[Entry]:
     >>> read(written([])) == read(None) == []
     True
     """
-    entries: list[Entry] = []
     try:
-        for line in (content or b"").decode().splitlines():
-            fields = json.loads(line)
-            del fields["hash"]
-            entries.append(Entry(**fields))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise AuditError(f"{REGISTER} is not a register of audits") from None
-    previous = START
-    for position, each in enumerate(entries):
-        if (each.position, each.previous) != (position, previous):
-            raise AuditError(f"{REGISTER}: an entry before position {position} is missing")
-        previous = each.digest
-    if written(entries) != (content or b""):
-        raise AuditError(f"{REGISTER} was changed: a hash does not match its entry")
-    return entries
+        return read_lines((content or b"").decode(), REGISTER, lambda fields: Entry(**fields))
+    except (LedgerError, UnicodeDecodeError) as exc:
+        raise AuditError(f"the register of audits was changed: {exc}") from None
 
 
 def continued(
@@ -93,7 +83,7 @@ def continued(
         if event.digest not in known:
             made.append(
                 Entry(
-                    position=len(made),
+                    position=len(made) + 1,
                     audit=event.audit,
                     first=first.isoformat(),
                     last=last.isoformat(),
@@ -262,7 +252,3 @@ def _periods(connection: Connection) -> set[tuple[str, str, str, str]]:
     columns = (row.details[name].astext for name in ("hash", "audit", "first", "last"))
     rows = connection.execute(select(*columns).where(row.action == _STEP))
     return {(step, audit, first, last) for step, audit, first, last in rows}
-
-
-def _canonical(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

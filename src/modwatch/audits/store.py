@@ -46,8 +46,9 @@ class AuditStore:
         Raises:
             AuditError: the chain was changed.
         """
-        content = self._folder.read(f"{audit}/{files.CHAIN}")
-        return evidence.read(content.decode(errors="replace")) if content else []
+        names = (files.CHAIN, files.NOTES)
+        contents = {name: self._folder.read(f"{audit}/{name}") or b"" for name in names}
+        return evidence.read_chain(contents)
 
     def read(self, audit: str) -> dict[str, bytes]:
         """Return all files of an audit by name; AuditError for an unknown audit."""
@@ -106,10 +107,12 @@ class AuditStore:
                 note=note,
                 facts=facts,
             )
-            for name, each in content.items():
+            made = [*chain, event]
+            written = {files.NOTES: evidence.written_notes(made)} if event.note else {}
+            written |= {files.CHAIN: evidence.written(made).encode()}  # last: it seals the others
+            for name, each in (dict(content) | written).items():
                 self._folder.write(f"{audit}/{name}", each)
-            self._folder.write(f"{audit}/{files.CHAIN}", evidence.written([*chain, event]).encode())
-            self.enter([*chain, event])
+            self.enter(made)
             return event
 
     def enter(self, chain: Sequence[Event]) -> None:

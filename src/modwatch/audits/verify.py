@@ -19,13 +19,15 @@ from modwatch.audits.evidence import (
     FOLLOWS,
     Event,
     file_problems,
-    read,
+    read_chain,
     sealed_files,
     stopped,
+    written_notes,
 )
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
     CHAIN,
+    NOTES,
     PLAN,
     PUBLICATION,
     QUALITATIVE_FILE,
@@ -98,7 +100,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     """
     problems: list[str] = []
     try:
-        chain = read(_text(folder, CHAIN))
+        chain = read_chain(folder)
         if not chain:
             return ["the chain is empty"]
         problems += file_problems(chain, folder)
@@ -125,7 +127,7 @@ def remarks(folder: Mapping[str, bytes]) -> list[str]:
     Raises:
         AuditError: the files are not valid; see `verify`.
     """
-    plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read(_text(folder, CHAIN))
+    plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read_chain(folder)
     said = []
     if not plan.four_eyes:
         said.append(
@@ -171,7 +173,7 @@ def _recomputed(contents: tuple[bytes, ...]) -> bytes:
 def _evidence_files(folder: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """Return what the result follows from: plan, each sample, numbers of comments, and labels."""
     plan = AuditPlan.from_json(_text(folder, PLAN))
-    chain = read(_text(folder, CHAIN))
+    chain = read_chain(folder)
     done = sum(event.action == "labelled" for event in chain)
     if not _enough(plan, chain):
         raise AuditError(
@@ -234,7 +236,9 @@ def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes]) -> Iterator[st
         for action in FOLLOWS[chain[-1].action]
         for name in _step_files(action, done[action] + 1)
     }
-    for name in sorted(folder.keys() - sealed_files(chain).keys() - {CHAIN}):
+    if folder.get(NOTES, written_notes(chain)) != written_notes(chain):
+        yield f"{NOTES} has a note of no step; if a step was started and not finished, run it again"
+    for name in sorted(folder.keys() - sealed_files(chain).keys() - {CHAIN, NOTES}):
         if steps := witnessed_steps(name):
             if steps > len(chain):
                 yield f"{name} is of {steps} steps, and the chain has {len(chain)}: its end is cut"
@@ -271,7 +275,7 @@ def _contents(
             before = _labels(folder, stage - 1) if stage > 1 else []
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{labels_file(stage)} {problem}"
-            over = stopped(chain[: seals[stage - 1].position + 1])
+            over = stopped(chain[: seals[stage - 1].position])
             outcomes = _outcomes(folder, stage)
             for problem in outcome_problems(outcomes, drawn, labels, stopped=over):
                 yield f"{outcomes_file(stage)} {problem}"

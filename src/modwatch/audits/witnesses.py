@@ -63,7 +63,7 @@ class Witnesses:
         remarks: list[str] = []
         for event in _witnessed(chain):
             step = f"the step {event.action.replace('_', ' ')} by {event.actor!r}"
-            signature = folder.get(files.signature_file(event.position + 1))
+            signature = folder.get(files.signature_file(event.position))
             key = (self.signers or {}).get(folded(event.actor))
             if signature is None:
                 said = (
@@ -94,7 +94,7 @@ class Witnesses:
         remarks: list[str] = []
         for event in _witnessed(chain):
             step = f"the step {event.action.replace('_', ' ')}"
-            answer = folder.get(files.timestamp_file(event.position + 1))
+            answer = folder.get(files.timestamp_file(event.position))
             if answer is None:
                 said = f"{step} has no timestamp: its time is only that of the own clock"
                 (problems if self.required and self.roots else remarks).append(said)
@@ -131,4 +131,4 @@ def _witnessed(chain: Sequence[Event]) -> list[Event]:
 
 
 def _content(chain: Sequence[Event], event: Event) -> bytes:
-    return written(chain[: event.position + 1]).encode()
+    return written(chain[: event.position]).encode()

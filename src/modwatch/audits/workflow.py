@@ -363,7 +363,7 @@ class Audit:
                 registered for them.
         """
         steps = [
-            event.position + 1
+            event.position
             for event in self.chain
             if event.action in WITNESSED and folded(event.actor) == folded(actor)
         ]
@@ -382,9 +382,9 @@ class Audit:
         """
         made = []
         for event in self.chain:
-            name = files.timestamp_file(event.position + 1)
+            name = files.timestamp_file(event.position)
             if event.action in WITNESSED and name not in self.folder:
-                content = evidence.written(self.chain[: event.position + 1]).encode()
+                content = evidence.written(self.chain[: event.position]).encode()
                 answer = self.witnesses.stamp(content)
                 if answer is not None:
                     self.store.witness(self.name, name, answer)
@@ -445,7 +445,8 @@ class Audit:
                 )
             content[files.outcomes_file(stage)] = files.write_outcomes(outcomes)
             note = evidence.stopping(why) if stop else note
-            self._record("labelled", actor=actor, content=content, note=note)
+            facts = {evidence.STOPPED: "yes"} if stop else {}
+            self._record("labelled", actor=actor, content=content, note=note, facts=facts)
         return labelled(labels)
 
     def _refuse(self, action: str, actor: str, labellers: Collection[str] = ()) -> None:

@@ -9,7 +9,7 @@ from audit_path import FORM, STEPS
 from small_audits import label_everything
 
 from modwatch.audits import files
-from modwatch.audits.evidence import Event, stopping
+from modwatch.audits.evidence import STOPPED, Event
 from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
@@ -97,7 +97,7 @@ def test_only_the_favourable_label_is_kept_and_the_labelling_said_to_be_stopped(
     kept, gone = only_the_first(published)
 
     def stop(event: Event) -> Event:
-        return replace(event, note=stopping("")) if event.action == "labelled" else event
+        return replace(event, facts={STOPPED: "yes"}) if event.action == "labelled" else event
 
     forge(published, forged(published, kept, "withdrawn"), event=stop)
     assert problems(published, "files") == []

@@ -11,7 +11,7 @@ from small_audits import begin, label_everything
 from sqlalchemy import text
 
 from modwatch.audits import files
-from modwatch.audits.evidence import Event, stopping
+from modwatch.audits.evidence import STOPPED, Event
 from modwatch.audits.levels import level_of_files
 from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
@@ -56,7 +56,7 @@ def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> 
 
 def stop(event: Event) -> Event:
     """Say that the labelling was stopped, which it was not."""
-    return replace(event, note=stopping("")) if event.action == "labelled" else event
+    return replace(event, facts={STOPPED: "yes"}) if event.action == "labelled" else event
 
 
 def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:

@@ -21,6 +21,7 @@ from modwatch.audits.witnesses import Witnesses
 from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
+from modwatch.common.ledger.chain import commitment
 from modwatch.common.ledger.signatures import make_key, read_key, read_signers
 from modwatch.common.ledger.timestamps import read_roots
 from modwatch.installation.resources import Resources, open_resources
@@ -107,11 +108,17 @@ def earlier(event: Event) -> Event:
     return replace(event, at=(moment(event.at) - timedelta(days=7)).isoformat())
 
 
+def with_other_note(event: Event) -> Event:
+    committed = commitment(bytes(16), "approved by all").hex()
+    note = {"note": "approved by all", "note_salt": bytes(16).hex()}
+    return replace(event, note_commitment=committed, **note)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda event: replace(event, actor="zoe") if event.action == "planned" else event,
-        lambda event: replace(event, note="approved by all") if event.note else event,
+        lambda event: with_other_note(event) if event.note else event,
         lambda event: replace(event, facts={**event.facts, "more": "1"}),
     ],
     ids=["planner", "note", "facts"],
