@@ -1,0 +1,155 @@
+"""Attacks on a chain: each is named, whether the chain is followed in memory or read as lines."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from modwatch.common.errors import LedgerError
+from modwatch.common.ledger.chain import (
+    GENESIS,
+    Entry,
+    Head,
+    Verification,
+    commitment,
+    entry_hash,
+    heads_of,
+    new_salt,
+    opens,
+    witness_of,
+)
+from modwatch.common.ledger.lines import read_lines, written_line
+
+Item = tuple[int, bytes, bytes, str]
+
+
+def chain_of(*contents: str) -> list[Item]:
+    """Return position, previous hash, hash and content of each entry."""
+    made: list[Item] = []
+    last = GENESIS
+    for position, content in enumerate(contents, 1):
+        hashed = entry_hash(last, f"[{position}, {content!r}]")
+        made.append((position, last, hashed, content))
+        last = hashed
+    return made
+
+
+def verified(
+    chain: list[Item], witness: dict[int, Head] | None = None, *, partial: bool = False
+) -> Verification:
+    verification = Verification(witness, partial=partial)
+    for position, previous, hashed, content in chain:
+        expected = entry_hash(previous, f"[{position}, {content!r}]")
+        verification.follow(Entry(1, position, previous, hashed, f"entry {position}"), expected)
+    verification.finish()
+    return verification
+
+
+SOUND = chain_of("a", "b", "c", "d")
+WITNESS = verified(SOUND).heads
+
+
+def edited(chain: list[Item]) -> list[Item]:
+    return [*chain[:1], (*chain[1][:3], "x"), *chain[2:]]
+
+
+def resealed(chain: list[Item]) -> list[Item]:
+    """An entry that was edited and hashed anew: the next one does not follow it."""
+    position, previous, _, _ = chain[1]
+    return [*chain[:1], (position, previous, entry_hash(previous, "[2, 'x']"), "x"), *chain[2:]]
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (edited, "entry 2 was changed: its hash does not match its content"),
+        (resealed, "entry 3 does not follow the entry before it"),
+        (lambda chain: [*chain[:1], *chain[2:]], "entries are missing before entry 3"),
+        (lambda chain: chain[1:], "entries are missing before entry 2"),
+        (lambda chain: [*chain, chain[1]], "entry 2 is out of order"),
+        (lambda chain: [chain[0], chain[2], chain[1], chain[3]], "entry 2 is out of order"),
+        (lambda _: chain_of("a", "b", "x", "d"), ""),
+        (lambda chain: chain[:3], ""),
+        (lambda _: [], ""),
+    ],
+)
+def test_an_attack_is_found(attack: Callable[[list[Item]], list[Item]], words: str) -> None:
+    assert verified(SOUND, WITNESS).problems == []
+    forged = attack(SOUND)
+    problems = verified(forged).problems
+    assert any(problem.startswith(words) for problem in problems) if words else problems == []
+    assert verified(forged, WITNESS).problems  # what a chain cannot tell by itself, the witness can
+
+
+def test_gaps_are_allowed_in_a_part_of_a_chain() -> None:
+    part = [SOUND[1], SOUND[3]]
+    assert verified(part, partial=True).problems == []
+    assert verified(part).problems
+    assert verified(edited(SOUND)[1:], partial=True).problems
+    assert verified(part[::-1], partial=True).problems
+
+
+def test_recorded_heads_are_compared() -> None:
+    verification = verified(SOUND)
+    verification.compare({1: Head(3, SOUND[2][2])})
+    verification.compare({1: WITNESS[1], 2: Head(1, GENESIS)})
+    assert verification.problems == [
+        "the chain ends at position 4, but its recorded end is 3",
+        "the chain ends at position 0, but its recorded end is 1",
+    ]
+
+
+def test_chains_do_not_mix() -> None:
+    verification = Verification()
+    for chain in (1, 2):
+        for position, previous, hashed, _ in SOUND:
+            verification.follow(Entry(chain, position, previous, hashed, "entry"), hashed)
+    assert verification.problems == []
+    assert verification.heads[1] == verification.heads[2]
+
+
+def test_a_witness_survives_as_text() -> None:
+    assert heads_of(witness_of(WITNESS)) == WITNESS
+    for text in ("", "x", "[[1]]", '[[1, 2, "zz"]]', '[[true, 2, ""]]', "[" * 100_000):
+        with pytest.raises(LedgerError, match="the witness is not valid"):
+            heads_of(text)
+
+
+def test_a_commitment_binds_a_text_and_hides_it() -> None:
+    salt = new_salt()
+    committed = commitment(salt, "an insult")
+    assert opens(committed, salt, "an insult")
+    assert not opens(committed, salt, "a compliment")
+    assert not opens(committed, new_salt(), "an insult")
+    assert not opens(committed, None, None)  # erased, which is for the caller to judge
+    assert not opens(None, salt, "an insult")
+    assert commitment(new_salt(), "an insult") != committed
+
+
+def lines_of(*kinds: str) -> list[str]:
+    made, previous = [], GENESIS.hex()
+    for position, kind in enumerate(kinds, 1):
+        made.append(written_line({"position": position, "previous": previous, "kind": kind}))
+        previous = json.loads(made[-1])["hash"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (lambda lines: [lines[0].replace("plan", "draw"), lines[1]], "line 1 of it was changed"),
+        (lambda lines: lines[1:], "entries are missing before line 1 of it"),
+        (lambda lines: lines[::-1], "entries are missing before line 1 of it"),
+        (lambda lines: [lines[0], lines[0]], "line 2 of it is out of order"),
+        (lambda lines: [lines[0], lines_of("x", "draw")[1]], "line 2 of it does not follow"),
+        (lambda lines: [lines[0].replace(",", ", ")], "line 1 of it is not in canonical form"),
+        (lambda lines: [lines[0][:-1]], "line 1 of it is not in canonical form"),
+        (lambda lines: [lines[0], "x"], "line 2 of it is not an entry"),
+        (lambda lines: [lines[0].replace(":1", ":true")], "line 1 of it is not an entry"),
+    ],
+)
+def test_an_attack_on_lines_is_found(attack: Callable[[list[str]], list[str]], words: str) -> None:
+    lines = lines_of("plan", "draw")
+    assert [fields["kind"] for fields in read_lines("".join(lines), "it", dict)] == ["plan", "draw"]
+    with pytest.raises(LedgerError, match=f"^{words}"):
+        read_lines("".join(attack(lines)), "it", dict)
