@@ -212,7 +212,11 @@ def read(text: str, notes: bytes = b"") -> list[Event]:
             raise AuditError(f"{place} has an earlier time than the line before it")
         refuse_out_of_order(chain[:number], audit=event.audit, action=event.action)
     opened = _read_notes(notes)
-    return [replace(event, **opened.get(str(event.position), {})) for event in chain]
+    return [
+        replace(event, note=note, note_salt=salt)
+        for event in chain
+        for note, salt in [opened.get(event.position, ("", ""))]
+    ]
 
 
 def note_problems(chain: Sequence[Event]) -> Iterator[str]:
@@ -297,12 +301,12 @@ def _event(fields: dict[str, Any]) -> Event:
     return event
 
 
-def _read_notes(content: bytes) -> dict[str, dict[str, str]]:
+def _read_notes(content: bytes) -> dict[int, tuple[str, str]]:
     """Return note and salt by position; none for a file that is invalid, as if it were missing."""
     try:
-        found: dict[str, dict[str, str]] = json.loads(content)
         return {
-            place: {name: str(fields[name]) for name in _NOTE} for place, fields in found.items()
+            int(place): (str(fields["note"]), str(fields["note_salt"]))
+            for place, fields in json.loads(content).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
