@@ -57,7 +57,7 @@ def test_nobody_plans_in_the_name_of_the_machine(
     """Who could, would approve in their own."""
     arguments = ["audit", "plan", "a", "2026-01-05", "2026-01-06", "--by", "Modwatch"]
     assert main(arguments) == 1
-    assert "is no person" in capsys.readouterr().err
+    assert "is not the name of a person" in capsys.readouterr().err
 
 
 def test_the_approver_is_served_nothing_to_label(small: Resources) -> None:
@@ -113,7 +113,7 @@ def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
     open_audit(small, "small").sign_off(actor="eva")
     open_audit(small, "small").publish()
     assert finders(small) == set()
-    assert any("does without four eyes" in said for said in remarks(small, "files"))
+    assert any("does not require four eyes" in said for said in remarks(small, "files"))
     report = small.audit_store.read("small")["report.html"].decode()
     assert "planner, approver and signer may be one person" in report
 
