@@ -205,9 +205,9 @@ def test_thousands_of_people_in_groups_of_three_kinds_take_seconds() -> None:
     ]
     kinds.append(np.char.add(np.char.add(kinds[0], " "), kinds[1]))
     groupings = [grouped(given, each.tolist()) for each in kinds]
-    began = time.monotonic()
+    began = time.process_time()
     shown_together(groupings, given, minimum=MINIMUM)
-    assert time.monotonic() - began < 20  # 1 s
+    assert time.process_time() - began < 20  # 1 s
 
 
 def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone() -> None:
