@@ -177,8 +177,10 @@ def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(groupe
 def test_what_was_published_raises_one_alert_and_names_no_small_group(grouped):
     with open_resources(grouped.settings) as at:
         stored = at.lake.table("annotator_groups", MONDAY).to_pandas()
-        assert set(stored["group"]) == {"north", "south"}
-        assert set(stored["annotators"]) == {10}
+        figures = stored[stored["metric"] != monitoring.COMPARED]
+        assert len(stored) == len(figures) + 1, "and the mark that there was a comparison"
+        assert set(figures["group"]) == {"north", "south"}
+        assert set(figures["annotators"]) == {10}
         assert opinions.raise_alerts(at, MONDAY) == 1
         assert opinions.raise_alerts(at, MONDAY) == 0
         with at.database.connect() as connection:

@@ -1,17 +1,8 @@
 """A real MLflow server over HTTP, and days of made-up figures."""
 
 import io
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,74 +14,6 @@ from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
 from modwatch.statistics.collaboration.what_if import what_if_table
-
-_START_SECONDS = 120
-
-
-@pytest.fixture(scope="session")
-def mlflow_url(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
-    """Address of a real MLflow server; it and its children end with the tests."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    port = _free_port()
-    command = [
-        *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
-        *("--workers", "1", "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"),
-        *("--artifacts-destination", str(folder / "artifacts")),
-    ]
-    lean = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=os.environ | lean,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        _wait_until_healthy(f"http://127.0.0.1:{port}", server, folder / "log")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        _end(server)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=5):
-                return
-        except (urllib.error.URLError, TimeoutError):
-            time.sleep(0.2)
-    pytest.fail(f"MLflow did not start in {_START_SECONDS} s:\n{log.read_text()[-2000:]}")
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """End the server's whole process group, gently, then for good."""
-    os.killpg(server.pid, signal.SIGTERM)
-    try:
-        server.wait(20)
-    except subprocess.TimeoutExpired:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait(20)
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A port of this machine on which nobody listens."""
-    return _free_port()
-
-
-@pytest.fixture
-def experiment(request: pytest.FixtureRequest) -> str:
-    """A name of an experiment that no other test uses."""
-    return str(request.node.name)
 
 
 @pytest.fixture
