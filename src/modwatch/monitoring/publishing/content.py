@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.data.validation.result import Status, ValidationResult
+from modwatch.data.validation.store import CheckStore
+from modwatch.monitoring.incidents.evaluation import active_alerts
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.windows import Window, seconds_per_decision, windows
 from modwatch.monitoring.publishing.days import Day
 from modwatch.statistics.collaboration.what_if import what_if_table
 from modwatch.statistics.drift.day_comparison import Reference
 from modwatch.statistics.drift.profile import BINS, pooled
+
+_WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
 
 #: Bins of the published histogram; a profile has twenty times as many.
 _HISTOGRAM_BINS = 50
@@ -88,22 +94,70 @@ class DayTables:
     #: `modwatch.statistics.reliability_estimates` returns them.
     reliability: pd.DataFrame | None = None
 
-    def digest(self, *, more: object) -> str:
-        """Return a hash of the tables and of `more`.
+
+@dataclass(frozen=True, kw_only=True)
+class DayContent:
+    """What decides whether the result of a day is outdated."""
+
+    day: date
+    #: Days pooled in the estimates of the window, and its length.
+    pooled_days: int
+    window_days: int
+    tables: DayTables
+    #: Of the day's comments and scores, as far as they were validated.
+    results: Sequence[ValidationResult]
+    #: Active at the end of the day, the most severe first.
+    alerts: tuple[ActiveAlert, ...]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the day has measurements."""
+        return len(self.tables.measurements) > 0
+
+    @property
+    def checks(self) -> Status:
+        """The worse of the validation results."""
+        statuses = {result.status for result in self.results}
+        return next((status for status in _WORST if status in statuses), "passed")
+
+    @property
+    def digest(self) -> str:
+        """Hash of the content of a measured day.
 
         Measurements count by the hash of what they were made of. The queue metrics of earlier days,
         which change hourly, are left out.
         """
-        measured = (self.day_before, self.window_before, self.measurements, self.window)
+        shown = self.tables
+        measured = (shown.day_before, shown.window_before, shown.measurements, shown.window)
         digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
-        if self.challenger is not None and len(self.challenger):
-            digests.append(self.challenger["digest"].iloc[0])
-        groups = "" if self.comment_groups is None else self.comment_groups.to_csv(index=False)
-        other = (self.drift["feature"] != "queue") | (
-            self.drift["dt"] == self.measurements["dt"].iloc[0]
-        )
-        drift = sorted(map(repr, self.drift[other].to_dict("records")))
-        return hashlib.sha256(repr((digests, groups, drift, more)).encode()).hexdigest()
+        if shown.challenger is not None and len(shown.challenger):
+            digests.append(shown.challenger["digest"].iloc[0])
+        groups = "" if shown.comment_groups is None else shown.comment_groups.to_csv(index=False)
+        kept = (shown.drift["feature"] != "queue") | (shown.drift["dt"] == self.day)
+        drift = sorted(map(repr, shown.drift[kept].to_dict("records")))
+        content = repr((digests, groups, drift, self.checks, self.alerts))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def read_content(
+    lake: Lake, checks: CheckStore, span: Sequence[date], window: Window
+) -> DayContent:
+    """Return the content of the last day of a span of days.
+
+    `window` are the days of the span that are measured together.
+    """
+    day = span[-1]
+    tables = read_tables(lake, day, span)
+    rows = lake.table("alerts", day)
+    results = (checks.load("comments", day), checks.load("scores", day))
+    return DayContent(
+        day=day,
+        pooled_days=len(window.days),
+        window_days=len(span),
+        tables=tables,
+        results=[result for result in results if result is not None],
+        alerts=active_alerts(rows),
+    )
 
 
 def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:

@@ -5,34 +5,20 @@ lost or deleted are published again from the tables.
 """
 
 import datetime
-import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 from modwatch.common.addresses import Site, day_url
 from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.result import Status, ValidationResult
 from modwatch.data.validation.store import CheckStore
-from modwatch.monitoring.incidents.evaluation import active_alerts
-from modwatch.monitoring.incidents.rules import AlertRule, in_words
+from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.measurements.references import ReferencePlan, references
 from modwatch.monitoring.measurements.windows import windows
 from modwatch.monitoring.publishing import runs, timeline
-from modwatch.monitoring.publishing.content import read_shown, read_tables
-from modwatch.monitoring.publishing.days import NOT_VALIDATED, Day, KeyFigure, read_days, save_day
-from modwatch.monitoring.publishing.keys import key_figures
+from modwatch.monitoring.publishing.content import read_content, read_shown
+from modwatch.monitoring.publishing.days import read_days, save_day
+from modwatch.monitoring.publishing.results import measured_day, unmeasured_day
 from modwatch.monitoring.publishing.view import days_url
-
-_WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
-
-#: What was not done on a day of which these tables are empty; the first of them counts.
-_MISSING = {
-    "landed": "no comments were ingested",
-    "comments": "the comments were not validated",
-    "scores": "the comments were not scored",
-    "routed": "nothing was routed",
-}
 
 
 def publish_days(
@@ -87,105 +73,21 @@ def record_days(
 
     Days before the first that was ever ingested did not fail, and have no row.
     """
-    days = trailing(last, window_days)
+    spans = [trailing(day, window_days) for day in trailing(last, window_days)]
     begun = min([*checks.days()[:1], *lake.days("landed")[:1], last])
-    stored = {
-        row["dt"]: row["digest"]
-        for batch in lake.read_between("days", days[0], last, columns=["dt", "digest"])
-        for row in batch.to_pylist()
-    }
+    stored = {day.day: day.digest for day in read_days(lake)}
     changed = []
-    for past in days:
-        if lake.count("measurements", past):
-            found = _measured(lake, checks, past, trailing(past, window_days), stored.get(past))
-        else:
-            found = _unmeasured(lake, checks, past) if past >= begun else None
-        if found is not None and found.digest != stored.get(past):
+    for span, window in zip(spans, windows(lake, spans), strict=True):
+        content = read_content(lake, checks, span, window)
+        known = stored.get(content.day)
+        if content.is_measured and content.digest != known:
+            save_day(lake, measured_day(lake, content))
+        elif not content.is_measured and content.day >= begun:
+            found = unmeasured_day(lake, content)
+            if found is None or found.digest == known:
+                continue
             save_day(lake, found)
-            changed.append(past)
+        else:
+            continue
+        changed.append(content.day)
     return changed
-
-
-def _measured(
-    lake: Lake,
-    checks: CheckStore,
-    day: datetime.date,
-    window: Sequence[datetime.date],
-    digest: str | None,
-) -> Day | None:
-    """Return the result of a day that was measured; None if it is the one with this digest."""
-    tables = read_tables(lake, day, window)
-    results = (checks.load("comments", day), checks.load("scores", day))
-    statuses = {result.status for result in results if result is not None}
-    status = next((status for status in _WORST if status in statuses), "passed")
-    alerts = active_alerts(lake.table("alerts", day))
-    newest = tables.digest(more=(status, alerts))
-    if newest == digest:
-        return None
-    (measured,) = windows(lake, [window])
-    counted = Day(
-        day=day,
-        checks=status,
-        landed=lake.count("landed", day),
-        quarantined=lake.count("quarantine", day),
-        routed=lake.count("routed", day),
-        labelled=lake.count("labels", day),
-        pooled_days=len(measured.days),
-        window_days=len(window),
-        alerts=alerts,
-        digest=newest,
-    )
-    columns = ["strategy", "review_fraction"]
-    [design] = lake.table("routing_design", day, columns=columns).slice(0, 1).to_pylist()
-    scored = replace(_scored(lake, counted), **design)
-    return replace(scored, figures=key_figures(tables, scored))
-
-
-def _scored(lake: Lake, day: Day) -> Day:
-    """Return the day with what its scores say."""
-    # Not `data.lake.day_scores`, which also loads the ids of all comments.
-    columns = ["flagged", "model_variance", "model_version"]
-    comments, flagged, varies, version = 0, 0, False, ""
-    for batch in lake.read("scores", day.day, columns=columns, role="champion"):
-        comments += batch.num_rows
-        flagged += int(batch.column("flagged").to_numpy(zero_copy_only=False).sum())
-        varies |= bool(batch.column("model_variance").to_numpy(zero_copy_only=False).any())
-        version = version or batch.column("model_version")[0].as_py()
-    deterministic = comments > 0 and not varies
-    return replace(
-        day,
-        comments=comments,
-        flagged=flagged,
-        deterministic=deterministic,
-        model_version=version,
-    )
-
-
-def _unmeasured(lake: Lake, checks: CheckStore, day: datetime.date) -> Day | None:
-    """Return why a day has no measurements; None if it is to be measured yet."""
-    results = [checks.load("comments", day), checks.load("scores", day)]
-    rejected = [result for result in results if result is not None and result.rejected]
-    missing = next((text for name, text in _MISSING.items() if not lake.count(name, day)), None)
-    if not rejected and missing is None:
-        return None
-    found = Day(
-        day=day,
-        checks="rejected" if rejected else NOT_VALIDATED,
-        reason=_failed_rules(rejected[0]) if rejected else f"{missing}; open the Airflow run",
-        landed=lake.count("landed", day),
-        alerts=active_alerts(lake.table("alerts", day)),
-    )
-    content = repr((found.checks, found.reason, found.landed, found.alerts))
-    return replace(
-        found,
-        figures={"day/alerts": KeyFigure(value=float(len(found.alerts)))},
-        digest=hashlib.sha256(content.encode()).hexdigest(),
-    )
-
-
-def _failed_rules(result: ValidationResult) -> str:
-    """Return the rules that failed a day, and what they found, in Markdown."""
-    failed = (rule for rule in result.failed_of("day") if rule.severity == "critical")
-    return "; ".join(
-        f"{in_words(rule.name)}: {rule.observed}, allowed: {rule.allowed}" for rule in failed
-    )
