@@ -231,4 +231,4 @@ def test_help_does_not_import_torch() -> None:
     code += "except SystemExit: sys.exit(int('torch' in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0
-    assert "--civil-comments FILE" in done.stdout
+    assert "--civil-comments PATH" in done.stdout
