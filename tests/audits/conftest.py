@@ -2,15 +2,4 @@
 
 from review_fixtures import ann, ben, engine, new_item, session_engine
 
-from monitoring.publishing.conftest import experiment, free_port, mlflow_url
-
-__all__ = [
-    "ann",
-    "ben",
-    "engine",
-    "experiment",
-    "free_port",
-    "mlflow_url",
-    "new_item",
-    "session_engine",
-]
+__all__ = ["ann", "ben", "engine", "new_item", "session_engine"]
