@@ -437,7 +437,7 @@ def test_a_forged_first_label_shows(
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET first_label = 0 WHERE round = 2"))
     (problem,) = queue.verify_log(engine).problems
-    assert problem.endswith("confirms a label that nobody gave the comment")
+    assert problem.endswith("confirms a label that the comment never got")
 
 
 def test_what_simultaneous_changes_leave_is_settled_later(
