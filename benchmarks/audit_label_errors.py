@@ -31,7 +31,7 @@ from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.estimates import AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors
 from modwatch.statistics.audit.stratified import StratumCounts
-from modwatch.statistics.true_labels import SHARED, GivenLabels, true_labels
+from modwatch.statistics.label_truth import SHARED, GivenLabels, true_labels
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from simulated_audits import HOSTILE, hostile, simulate

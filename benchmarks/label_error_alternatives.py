@@ -52,10 +52,10 @@ from scipy.stats import rankdata
 
 from modwatch import statistics as metrics
 from modwatch.statistics.agreement import annotator_error_rate
+from modwatch.statistics.label_truth import DRAWS, TrueLabels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import DRAWS, TrueLabels
 
 COMMENTS, IMPUTATIONS, STEPS = 5000, 20, 500
 ERRORS = ((0.0, 0.0), (0.02, 0.1), (0.02, 0.2))

@@ -39,12 +39,12 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
 @pytest.mark.parametrize(
     ("extras", "packages"),
     [
-        ("", ["statistics", "routing"]),
+        ("", ["statistics", "routing.design", "routing.confirmation_design", "routing.label_plan"]),
         ("console", ["review"]),
-        ("pipeline", ["data"]),
-        ("mlflow,pipeline", ["monitoring"]),
+        ("pipeline", ["data", "routing"]),
+        ("console,mlflow,pipeline", ["monitoring"]),
         ("models,mlflow,pipeline", ["models.training", "models.scoring", "models.registry"]),
-        ("serving", ["models", "installation.model_server", "installation.serve_model"]),
+        ("serving", ["models", "installation.model_server"]),
         ("ray", ["models.serving", "installation.ray_server"]),
         ("airflow,celery,pipeline", ["pipeline.airflow"]),
     ],

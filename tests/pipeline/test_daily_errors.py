@@ -19,9 +19,9 @@ from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.collaboration.what_if import OUTCOMES
+from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
-from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -180,8 +180,6 @@ def promote(resources: "Resources", *, version: str, alias: str) -> None:
     "without Ray. The options below need it.",
 )
 @options(**_RAY)
-@click.option("--metrics-port", type=int, help="Port of Ray's metrics, on loopback; default: 8096.")
-@click.option("--address", help="A Ray cluster; default: RAY_ADDRESS, or start Ray here.")
 @with_resources
 def serve(
     resources: "Resources",

@@ -7,6 +7,7 @@ from pathlib import Path
 _EXTRA_OF = {
     "accelerate": "models",
     "airflow": "airflow",
+    "apprise": "alerts",
     "argon2": "console",
     "authlib": "console",
     "babel": "console",

@@ -22,11 +22,11 @@ from modwatch.common.errors import DesignError
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.label_truth import RATE_BOUNDS, KnownAnswers, TrueLabels
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.sample import Sample
 from modwatch.statistics.sample_size import positive_width
-from modwatch.statistics.true_labels import RATE_BOUNDS, KnownAnswers, TrueLabels
 
 #: Default widths of the 95 % interval.
 WIDTHS = (0.1, 0.05, 0.02)

@@ -76,6 +76,7 @@ from modwatch.statistics.drift.distance import (
     wasserstein,
 )
 from modwatch.statistics.estimate import Estimate
+from modwatch.statistics.label_truth import GivenLabels, KnownAnswers, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
     conformal_coverage,
@@ -85,7 +86,6 @@ from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fu
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.live.shared_errors import label_error_table
 from modwatch.statistics.sample_size import labels_for_width
-from modwatch.statistics.true_labels import GivenLabels, KnownAnswers, TrueLabels, true_labels
 
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorRate",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from modwatch.statistics.label_truth import SHARED, GivenLabels, KnownAnswers, true_labels
 from modwatch.statistics.live.labelled_day import Confirmations, fully_labelled
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.shared_errors import (
@@ -13,7 +14,6 @@ from modwatch.statistics.live.shared_errors import (
     label_error_table,
     shared_errors,
 )
-from modwatch.statistics.true_labels import SHARED, GivenLabels, KnownAnswers, true_labels
 
 DEPLOYED = {"review_fraction": 0.1, "strategy": "uncertainty"}
 

@@ -12,11 +12,11 @@ import svy
 from scipy import stats
 
 from modwatch.statistics import observed_agreement
+from modwatch.statistics.label_truth import GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import GivenLabels, TrueLabels, true_labels
 
 #: Share of toxic comments, false-positive rate, false-negative rate.
 TRUE = (0.3, 0.05, 0.15)

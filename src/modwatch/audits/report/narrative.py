@@ -9,7 +9,7 @@ from modwatch.audits.report import formatting
 from modwatch.audits.report.metrics import Result, of_metric
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
-from modwatch.statistics.true_labels import RATE_BOUNDS
+from modwatch.statistics.label_truth import RATE_BOUNDS
 
 _COMPLETE = "all were labelled: no sampling error; errors of the annotators are not included"
 

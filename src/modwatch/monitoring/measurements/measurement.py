@@ -22,10 +22,10 @@ from modwatch.routing.label_plan import plan_labels
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES
 from modwatch.statistics.intervals import mid_p
+from modwatch.statistics.label_truth import RATE_BOUNDS, KnownAnswers
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.live.shared_errors import label_error_table
-from modwatch.statistics.true_labels import RATE_BOUNDS, KnownAnswers
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.frames import as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
+from modwatch.statistics.label_truth import KnownAnswers
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
-from modwatch.statistics.true_labels import KnownAnswers
 
 
 def served_days(lake: Lake) -> dict[str, list[datetime.date]]:

@@ -30,7 +30,7 @@ from modwatch.review.quality_control.error_rates import (
 from modwatch.review.reporting import workload
 from modwatch.review.reporting.workload import Grain, Throughput
 from modwatch.statistics.agreement import MINIMUM_PAIRS
-from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
+from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
 

@@ -20,7 +20,7 @@ from modwatch.review.quality_control.comparisons import INDEPENDENT_LABELS, labe
 from modwatch.review.tables import OPEN_STATUSES
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import interval
-from modwatch.statistics.true_labels import MINIMUM_CONFIRMED, GivenLabels, true_labels
+from modwatch.statistics.label_truth import MINIMUM_CONFIRMED, GivenLabels, true_labels
 
 #: Queues and reasons with rates of their own; those with the most confirmed labels.
 MOST_GROUPS = 8

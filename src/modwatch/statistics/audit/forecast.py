@@ -20,7 +20,7 @@ from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
-from modwatch.statistics.true_labels import GivenLabels, true_labels
+from modwatch.statistics.label_truth import GivenLabels, true_labels
 
 #: Metrics that are forecast.
 METRICS = ("recall", "precision", "prevalence_unflagged")

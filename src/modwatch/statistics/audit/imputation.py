@@ -24,7 +24,7 @@ from modwatch.statistics.audit.metric_intervals import SIDES_OF
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.share_interval import IntervalEstimate, IntervalOptions
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.true_labels import (
+from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
     GivenLabels,

@@ -14,7 +14,7 @@ from modwatch.statistics.audit.imputation import LabelErrors
 from modwatch.statistics.audit.labels import AuditLabel, blind_labels, in_order, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.sensitivity import corrected
-from modwatch.statistics.true_labels import MINIMUM_CONFIRMED
+from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 
 #: Assumed annotator error rates (false positives, false negatives) of the sensitivity analysis.
 ASSUMED_ERRORS = ((0.001, 0.02), (0.005, 0.05), (0.01, 0.1))

@@ -32,7 +32,7 @@ from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stages import Label, side_counts
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.true_labels import SHARED
+from modwatch.statistics.label_truth import SHARED
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50

@@ -26,12 +26,6 @@ Comments that mention an identity (Borkan et al. 2019):
 """
 
 from modwatch.statistics.divergence.annotator_groups import Groups, intersections, shown_together
-from modwatch.statistics.divergence.annotator_profiles import (
-    DemographicDivergence,
-    Profiles,
-    annotator_profiles,
-    demographic_divergence,
-)
 from modwatch.statistics.divergence.conformity import (
     Conformity,
     conformity_delta,
@@ -46,6 +40,12 @@ from modwatch.statistics.divergence.mentions import (
     identity_mentions,
     read_identity_terms,
     subgroup_auc,
+)
+from modwatch.statistics.divergence.profiles import (
+    DemographicDivergence,
+    Profiles,
+    annotator_profiles,
+    demographic_divergence,
 )
 
 __all__ = [

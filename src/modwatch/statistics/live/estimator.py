@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import convolved, interval, mid_p
+from modwatch.statistics.label_truth import TrueLabels
 from modwatch.statistics.live.areas import Areas, Side, mean_credit
 from modwatch.statistics.live.population import Domain, Ranks
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import TrueLabels
 
 #: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5

@@ -19,11 +19,11 @@ from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Ints
 from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
+from modwatch.statistics.label_truth import KnownAnswers, TrueLabels
 from modwatch.statistics.live.conformal import crossed_sets
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import KnownAnswers, TrueLabels
 
 #: Membership (N,) of the comments of each day.
 Members = Sequence[NDArray[np.bool_]]

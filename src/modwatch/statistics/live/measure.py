@@ -23,12 +23,12 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import CONFORMAL
 from modwatch.statistics.intervals import interval, mid_p
+from modwatch.statistics.label_truth import KnownAnswers, TrueLabels
 from modwatch.statistics.live.conformal import set_review_scores
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import Domain
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import KnownAnswers, TrueLabels
 
 Ints = NDArray[np.integer]
 

@@ -19,12 +19,12 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
 from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import interval
+from modwatch.statistics.label_truth import KnownAnswers
 from modwatch.statistics.live.estimator import WIDEST_AREA, Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.population import Domain
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import KnownAnswers
 
 #: Columns of the table that `compare_days` returns.
 COLUMNS = ("metric", "champion", "challenger", "value", "low", "high", "n", "status", "reason")

@@ -11,6 +11,14 @@ from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import PartialTotal
+from modwatch.statistics.label_truth import (
+    MINIMUM_CONFIRMED,
+    RATE_BOUNDS,
+    GivenLabels,
+    KnownAnswers,
+    TrueLabels,
+    true_labels,
+)
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import (
     Domain,
@@ -19,14 +27,6 @@ from modwatch.statistics.live.population import (
     Ranks,
     pool_domains,
     pool_ranks,
-)
-from modwatch.statistics.true_labels import (
-    MINIMUM_CONFIRMED,
-    RATE_BOUNDS,
-    GivenLabels,
-    KnownAnswers,
-    TrueLabels,
-    true_labels,
 )
 
 #: Part of a domain that may have no label near it; the interval then covers every possible value.

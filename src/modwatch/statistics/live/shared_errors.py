@@ -14,11 +14,11 @@ from itertools import product
 import pandas as pd
 
 from modwatch.statistics.intervals import mid_p
+from modwatch.statistics.label_truth import SHARED, KnownAnswers, TrueLabels
 from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import SHARED, KnownAnswers, TrueLabels
 
 #: Gold answers of one kind that bound the share of shared errors.
 MINIMUM_GOLD = 30

@@ -11,11 +11,11 @@ from reviewed_days import community, labelled_by_people, reviewed_day
 from scipy.special import expit, logit
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics.label_truth import GivenLabels, KnownAnswers, TrueLabels, true_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.true_labels import GivenLabels, KnownAnswers, TrueLabels, true_labels
 
 
 def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
