@@ -109,7 +109,9 @@ def test_the_table_has_all_that_the_run_has(install_routed: Install) -> None:
 
 
 @pytest.mark.parametrize("lost", ["runs", "server"])
-def test_what_mlflow_lost_is_published_again_from_the_tables(install: Install, lost: str) -> None:
+def test_what_mlflow_lost_is_published_again_from_the_tables(
+    install: Install, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Days out of the window as well; the tables stay as they are."""
     home = install(window_days=1)
     for day in (MONDAY, TUESDAY):
@@ -124,6 +126,7 @@ def test_what_mlflow_lost_is_published_again_from_the_tables(install: Install, l
         for run in client.search_runs([experiment]):
             client.delete_run(run.info.run_id)
     else:
+        monkeypatch.chdir(tmp_path)  # a store without a server keeps its artifacts here
         home = home.but(mlflow_url=f"sqlite:///{home.home / 'new.db'}")
     assert home.run("publish", day=TUESDAY) == [2]
     assert published(home.settings.mlflow_url) == whole
