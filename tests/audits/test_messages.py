@@ -3,8 +3,7 @@
 import datetime
 
 from modwatch.audits.messages import Message, approval_message, reminder_message
-from modwatch.audits.review_items import AuditProgress
-from modwatch.audits.workflow import Labelling
+from modwatch.audits.review_items import AuditProgress, Labelling
 
 
 def test_a_question_names_what_is_needed_and_where_to_answer() -> None:

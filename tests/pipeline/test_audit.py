@@ -24,8 +24,8 @@ from conftest import Registry
 from installation import MONDAY, Installation
 from modwatch.audits import files
 from modwatch.audits import store as audit_store
-from modwatch.audits.review_items import AuditProgress
-from modwatch.audits.workflow import Labelling, open_audit
+from modwatch.audits.review_items import AuditProgress, Labelling
+from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.common.mlflow_client import AUDIT_EXPERIMENT, connect, runs_tagged
 from modwatch.installation.resources import Resources, open_resources

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from modwatch.audits.workflow import Labelling
+from modwatch.audits.review_items import Labelling
 
 
 @dataclass(frozen=True, kw_only=True)

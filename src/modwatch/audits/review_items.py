@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Interval, bindparam, case, exists, func, select, update
@@ -56,6 +56,33 @@ class AuditProgress:
         lead = f", {self.escalated:,} of them disputed or escalated to a lead"
         return (
             f"{self.left:,} of {self.items:,} items are not decided{lead if self.escalated else ''}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """The progress of the labels of a stage."""
+
+    progress: AuditProgress
+    #: Labels are not waited for any longer, UTC.
+    deadline: datetime
+    #: When the stage was drawn, UTC.
+    since: datetime
+
+    @property
+    def over(self) -> bool:
+        """Whether all items are decided or the deadline has passed."""
+        complete = bool(self.progress.items) and not self.progress.left
+        return complete or datetime.now(UTC) >= self.deadline
+
+    @property
+    def text(self) -> str:
+        """The progress in a sentence."""
+        progress = self.progress
+        lead = f", {progress.escalated:,} are escalated to a lead" if progress.escalated else ""
+        return (
+            f"{progress.decided:,} of {progress.items:,} comments are decided{lead}; the deadline "
+            f"is {self.deadline:%Y-%m-%d %H:%M} UTC."
         )
 
 

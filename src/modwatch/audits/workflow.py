@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Protocol
 
@@ -28,6 +28,7 @@ from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import (
     AuditProgress,
+    Labelling,
     audit_progress,
     enqueue_audit,
     moderated_before,
@@ -53,33 +54,6 @@ _log = logging.getLogger(__name__)
 
 #: Fact of the plan: digest of the request.
 REQUEST = "request"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labelling:
-    """The progress of the labels of a stage."""
-
-    progress: AuditProgress
-    #: Labels are not waited for any longer, UTC.
-    deadline: datetime
-    #: When the stage was drawn, UTC.
-    since: datetime
-
-    @property
-    def over(self) -> bool:
-        """Whether all items are decided or the deadline has passed."""
-        complete = bool(self.progress.items) and not self.progress.left
-        return complete or datetime.now(UTC) >= self.deadline
-
-    @property
-    def text(self) -> str:
-        """The progress in a sentence."""
-        progress = self.progress
-        lead = f", {progress.escalated:,} are escalated to a lead" if progress.escalated else ""
-        return (
-            f"{progress.decided:,} of {progress.items:,} comments are decided{lead}; the deadline "
-            f"is {self.deadline:%Y-%m-%d %H:%M} UTC."
-        )
 
 
 class AuditResources(Protocol):

@@ -25,7 +25,7 @@ from modwatch.data.validation.expectations import (
     great_expectations,
 )
 from modwatch.data.validation.ids import siphash
-from modwatch.data.validation.result import Measure, RuleResult, Severity, Suite
+from modwatch.data.validation.result import Measure, RuleResult, Severity
 from modwatch.data.validation.rows import absent
 from modwatch.data.validation.rules import Rule, Thresholds
 
@@ -82,7 +82,7 @@ _LENGTH = pa.field("text_length", pa.int32())
 _LEFT_OUT = ("dt", "row", "groups", "label", "role")
 
 #: The columns that expectations may name, by table.
-TABLES: Mapping[Suite, pa.Schema] = {
+TABLES: Mapping[str, pa.Schema] = {
     "comments": pa.schema([*(f for f in COMMENTS if f.name not in _LEFT_OUT), _LENGTH]),
     "scores": pa.schema([f for f in SCORES if f.name not in _LEFT_OUT]),
 }
@@ -124,28 +124,27 @@ def load_expectations(path: Path) -> tuple[Rule, ...]:
 
 def _rule(config: Any, where: str, path: Path) -> Rule:
     """Return one expectation of the file as a rule."""
-
-    def require(condition: object, fault: str) -> None:
-        if not condition:
-            raise SettingsError(f"{where} {fault}: docs/validation.md")
-
-    require(isinstance(config, dict), "is not an object; write `type` and `kwargs`")
+    _require(isinstance(config, dict), where, "is not an object; write `type` and `kwargs`")
     name, kwargs = config.get("type"), config.get("kwargs", {})
-    require(name in SUPPORTED, f"has the type {name!r}, which is not supported; choose another")
+    _require(
+        name in SUPPORTED, where, f"has the type {name!r}, which is not supported; choose another"
+    )
     where = f"{where} ({name})"
-    require(isinstance(kwargs, dict), "has no object `kwargs`; write its arguments")
-    require(
+    _require(isinstance(kwargs, dict), where, "has no object `kwargs`; write its arguments")
+    _require(
         kwargs.get("row_condition") is None,
+        where,
         "has a row_condition, which is not supported; remove it",
     )
     severity = config.get("severity", "warning")
-    require(
+    _require(
         severity in get_args(Severity),
+        where,
         f"has the severity {severity!r}; choose {', '.join(get_args(Severity))}",
     )
     meta = (config.get("meta") or {}).get("modwatch") or {}
     table = meta.get("table", "comments")
-    require(table in TABLES, f"is for the table {table!r}; choose {' or '.join(TABLES)}")
+    _require(table in TABLES, where, f"is for the table {table!r}; choose {' or '.join(TABLES)}")
     kwargs = {key: value for key, value in kwargs.items() if key != "severity"}
     shown = ", ".join(f"{key} {value}" for key, value in kwargs.items() if "column" not in key)
     rule = Rule(
@@ -159,31 +158,51 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
         remedy=str(meta.get("remedy") or f"See the expectation in {path.name}."),
         own=True,
     )
+    _check_columns(rule, where)
+    _check_arguments(rule, where)
+    return rule
+
+
+def _require(condition: object, where: str, fault: str) -> None:
+    if not condition:
+        raise SettingsError(f"{where} {fault}: docs/validation.md")
+
+
+def _check_columns(rule: Rule, where: str) -> None:
+    """Raise SettingsError for a column that the table lacks, or that is too large to read whole."""
+    table = TABLES[rule.batch]
     for column in rule.columns:
-        require(
-            column in TABLES[table].names,
-            f"names the column {column!r}, which {table} do not have; choose one of "
-            f"{', '.join(TABLES[table].names)}",
+        _require(
+            column in table.names,
+            where,
+            f"names the column {column!r}, which {rule.batch} do not have; choose one of "
+            f"{', '.join(table.names)}",
         )
-        whole = name in _VALUES and TABLES[table].field(column).type == pa.string()
-        require(
+        whole = rule.type in _VALUES and table.field(column).type == pa.string()
+        _require(
             not whole or column in _CATEGORIES,
+            where,
             f"reads all values of {column!r}, which is too large; use {', '.join(_CATEGORIES)} or "
             "text_length, or an expectation on single rows",
         )
+
+
+def _check_arguments(rule: Rule, where: str) -> None:
+    """Raise SettingsError for unknown parameters, and arguments that Great Expectations rejects."""
     known = {*Thresholds().words(), *_OF_DAY}
+    kwargs = dict(rule.kwargs)
     for parameter in _parameters(kwargs):
-        require(
+        _require(
             parameter in known,
+            where,
             f"refers to the parameter {parameter!r}; use one of {', '.join(sorted(known))}",
         )
     try:
-        config = {"type": name, "kwargs": kwargs}
+        config = {"type": rule.type, "kwargs": kwargs}
         great_expectations().ExpectationSuite(name="own", expectations=[config])
     except Exception as exc:
         reason = str(exc).strip().splitlines()[-1].strip()
         raise SettingsError(f"{where} has invalid kwargs ({reason}): docs/validation.md") from exc
-    return rule
 
 
 def _parameters(kwargs: Any) -> list[str]:

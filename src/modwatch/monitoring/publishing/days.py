@@ -168,6 +168,12 @@ def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
     ]
 
 
+def recorded_digests(lake: Lake, first: date, last: date) -> dict[date, str]:
+    """Return the digests of the recorded days from `first` to `last`."""
+    batches = lake.read_between("days", first, last, columns=["dt", "digest"])
+    return {row["dt"]: row["digest"] for batch in batches for row in batch.to_pylist()}
+
+
 def save_day(lake: Lake, day: Day) -> None:
     """Replace the row of a day."""
     row = {name: getattr(day, name) for name in _STORED}

@@ -16,7 +16,7 @@ from modwatch.monitoring.measurements.references import ReferencePlan, reference
 from modwatch.monitoring.measurements.windows import windows
 from modwatch.monitoring.publishing import runs, timeline
 from modwatch.monitoring.publishing.content import read_content, read_shown
-from modwatch.monitoring.publishing.days import read_days, save_day
+from modwatch.monitoring.publishing.days import read_days, recorded_digests, save_day
 from modwatch.monitoring.publishing.results import measured_day, unmeasured_day
 from modwatch.monitoring.publishing.view import days_url
 
@@ -75,7 +75,7 @@ def record_days(
     """
     spans = [trailing(day, window_days) for day in trailing(last, window_days)]
     begun = min([*checks.days()[:1], *lake.days("landed")[:1], last])
-    stored = {day.day: day.digest for day in read_days(lake)}
+    stored = recorded_digests(lake, spans[0][-1], last)
     changed = []
     for span, window in zip(spans, windows(lake, spans), strict=True):
         content = read_content(lake, checks, span, window)

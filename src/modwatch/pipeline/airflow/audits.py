@@ -18,7 +18,8 @@ from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
 from modwatch.pipeline.airflow.questions import Question, respondent
 
 if TYPE_CHECKING:
-    from modwatch.audits.workflow import Audit, Labelling
+    from modwatch.audits.review_items import Labelling
+    from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
 
 CANCEL, STOP = "Cancel the audit", "Stop labelling and use the labels so far"
