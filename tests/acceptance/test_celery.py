@@ -23,6 +23,7 @@ from modwatch.review.embedded import EmbeddedServer
 
 pytestmark = [
     pytest.mark.acceptance,
+    pytest.mark.soak,  # `test_daily_job` kills a shard in make test
     # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),
     pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed"),

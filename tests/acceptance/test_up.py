@@ -128,12 +128,12 @@ def test_a_second_one_is_refused(home: Home) -> None:
     "name",
     [
         "postgres",
-        "mlflow",
-        "console",
-        "airflow-api-server",
+        pytest.param("mlflow", marks=pytest.mark.soak),
+        pytest.param("console", marks=pytest.mark.soak),
+        pytest.param("airflow-api-server", marks=pytest.mark.soak),
         "airflow-scheduler",
-        "airflow-dag-processor",
-        "airflow-triggerer",
+        pytest.param("airflow-dag-processor", marks=pytest.mark.soak),
+        pytest.param("airflow-triggerer", marks=pytest.mark.soak),
     ],
 )
 def test_a_part_that_is_killed_comes_back(home: Home, name: str) -> None:

@@ -235,7 +235,7 @@ def over_a_half_year(
     population = tuple(
         days.get(day)
         or PopulationDay(
-            day=day, comments=0, flagged=0, model_version="", threshold=0.5, digest="00"
+            day=day, comments=0, flagged=0, model_version="", threshold=0.5, digest="00", texts="00"
         )
         for day in (first + timedelta(days=number) for number in range(181))
     )

@@ -94,6 +94,7 @@ def test_an_audit_step_by_step_tells_and_keeps_no_comment(
     assert not [1 for words in texts if len(words) > 8 and words in "\n".join(everything)]
 
 
+@pytest.mark.soak
 def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_leaves(
     home: Installation,
 ) -> None:

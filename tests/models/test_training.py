@@ -240,7 +240,9 @@ def test_shares_of_annotators_are_learnt(corpus: Corpus, tiny_recipe: Recipe) ->
     assert model.facts.validation["auroc"] > 0.9
 
 
-@pytest.mark.parametrize(("method", "steps"), [("sngp", 45), ("ensemble", 100)])
+@pytest.mark.parametrize(
+    ("method", "steps"), [("sngp", 45), pytest.param("ensemble", 100, marks=pytest.mark.soak)]
+)
 def test_a_killed_run_goes_on_to_the_same_weights(
     method: str, steps: int, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
 ) -> None:

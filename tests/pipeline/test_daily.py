@@ -57,7 +57,7 @@ def replayed(folder: Path) -> dict[str, object]:
     return {"kind": "replay", "path": str(path), "first_day": first, "days": 2}
 
 
-@pytest.fixture(params=["community", "replay"])
+@pytest.fixture(params=["community", pytest.param("replay", marks=pytest.mark.soak)])
 def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) -> Installation:
     return install() if request.param == "community" else install(source=replayed(tmp_path))
 

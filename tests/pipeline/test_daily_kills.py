@@ -163,7 +163,13 @@ def killed_at(trace: int, step: Step, folder: Path) -> None:
     assert_same(step.after, world(step.name, home))
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("route", "publish") else pytest.param(name, marks=pytest.mark.soak)
+        for name in STEPS
+    ],
+)
 def test_killed_and_run_again(name: str, steps: dict[str, Step], tmp_path: Path) -> None:
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-whole")

@@ -82,6 +82,7 @@ def test_people_who_err_take_more_labels(labelled, planned):
     assert alike.set_index("metric").loc["accuracy", "total"] < 0.9 * planned["total"]
 
 
+@pytest.mark.soak
 def test_a_budget_is_kept_and_gives_the_width_that_takes_it_or_a_narrower_one_if_larger(labelled):
     """The two questions have the same answer, the wider way round."""
     plan = plan_labels(labelled, POLICY, widths=[0.07]).set_index("metric")

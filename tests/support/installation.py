@@ -29,8 +29,8 @@ MONDAY = datetime.date(2026, 1, 5)
 TUESDAY = datetime.date(2026, 1, 6)
 ALL_DAYS = (datetime.date.min, datetime.date.max)
 
-#: Columns of the queue that tell when and in which transaction a row was written.
-_OF_THE_MOMENT = ("id", "queued_at", "serve_by", "due_at")
+#: Columns of the queue that are different whenever a row is written.
+_OF_THE_MOMENT = ("id", "queued_at", "serve_by", "due_at", "text_salt")
 _RUN_OF_THE_MOMENT = ("published_at", "mlflow.source.name", "mlflow.user")
 
 
@@ -87,7 +87,7 @@ def table_rows(
 
 
 def queue_rows(engine: Engine) -> list[dict[str, object]]:
-    """Return the items of the queue, without what tells when they were written."""
+    """Return the items of the queue, without what differs at every writing."""
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT * FROM review_item")).mappings().all()
     return [{k: v for k, v in row.items() if k not in _OF_THE_MOMENT} for row in rows]

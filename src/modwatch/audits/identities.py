@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from modwatch.audits.evidence import Event, first_of
-from modwatch.common.ledger.signatures import folded
+from modwatch.common.text import folded
 
 #: Actor of the steps that no person takes.
 MACHINE = "modwatch"

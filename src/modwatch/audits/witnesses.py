@@ -12,7 +12,8 @@ from modwatch.audits.evidence import Event, moment, read, written
 from modwatch.audits.levels import Level
 from modwatch.common.errors import AuditError, TimestampError
 from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.signatures import Signers, folded, signed_by
+from modwatch.common.ledger.signatures import Signers, signed_by
+from modwatch.common.text import folded
 
 #: The steps that are signed and timestamped.
 WITNESSED = ("approved", "signed_off")

@@ -41,7 +41,7 @@ from modwatch.audits.verify import planned_sizes, read_evidence, recomputed, ver
 from modwatch.audits.witnesses import WITNESSED, Witnesses
 from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
 from modwatch.common.installed import version
-from modwatch.common.ledger.signatures import folded
+from modwatch.common.text import folded
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.lanes import Lanes
 from modwatch.statistics.audit.draw import draw

@@ -41,3 +41,12 @@ def is_invisible(character: str) -> bool:
         unicodedata.category(character) in _INVISIBLE_CATEGORIES
         or _INVISIBLE.match(character) is not None
     )
+
+
+def folded(name: str) -> str:
+    """Return a name as it is compared: without case, width or surrounding space.
+
+    >>> folded(" LAB1 ") == folded("lab1")
+    True
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()

@@ -92,7 +92,7 @@ def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str)
     ]
     forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
     [problem] = problems(small, "files")
-    assert "that nobody decided, although the labelling was not stopped" in problem
+    assert "undecided comments, although the labelling was not stopped" in problem
 
 
 def test_labels_are_deleted_before_the_result_is_signed(small: Resources) -> None:
@@ -158,7 +158,7 @@ def test_an_item_is_withdrawn_by_hand_and_nobody_asks_why(small: Resources) -> N
     begin(small)
     without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
     label_everything(small)
-    with pytest.raises(AuditError, match="that nobody decided, although the labelling was not"):
+    with pytest.raises(AuditError, match="undecided comments, although the labelling was not"):
         open_audit(small, "small").seal()
 
 

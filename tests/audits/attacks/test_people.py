@@ -12,7 +12,7 @@ from modwatch.audits.identities import is_person
 from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
-from modwatch.common.ledger.signatures import folded
+from modwatch.common.text import folded
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
 from review.labelling import label_all

@@ -70,10 +70,10 @@ def test_days_are_read_and_those_between_them_are_not(lake: Lake) -> None:
         day = DAY + datetime.timedelta(days=number)
         lake.replace("labels", day, [labels([f"c{number}", "a"], day)])
     far = DAY + datetime.timedelta(days=99)
-    found = lake.read_days("labels", [DAY + datetime.timedelta(days=2), DAY, far])
+    found = lake.read("labels", [DAY + datetime.timedelta(days=2), DAY, far])
     assert pa.Table.from_batches(found)["comment_id"].to_pylist() == ["c0", "a", "c2", "a"]
     assert lake.traffic.read["labels"] == 4
-    assert list(lake.read_days("labels", [])) == []
+    assert list(lake.read("labels", [])) == []
     within = lake.read_between("labels", NEXT, far, columns=["comment_id"], comment_id="a")
     assert sum(batch.num_rows for batch in within) == 3
 

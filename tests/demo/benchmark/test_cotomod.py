@@ -137,6 +137,7 @@ def test_kept_runs_are_not_trained_again(
     assert not list((folder / "checkpoints").glob("*"))
 
 
+@pytest.mark.soak
 def test_a_killed_benchmark_goes_on_to_the_same_files(
     finished: Finished, run_again: RunAgain, tmp_path: Path
 ) -> None:

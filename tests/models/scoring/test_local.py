@@ -48,6 +48,7 @@ def test_satisfies_the_interface(scorer: LocalScorer) -> None:
 
 
 # PyTorch 2.13 imports modules that it deprecates itself, and looks at all modules that are loaded.
+@pytest.mark.soak
 @pytest.mark.filterwarnings("ignore:The `airflow.")
 @pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning")
 @pytest.mark.skipif(not shutil.which("g++"), reason="TorchInductor needs a C++ compiler")

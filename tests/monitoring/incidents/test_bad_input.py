@@ -342,6 +342,7 @@ def old_incident(number: int) -> IncidentChange:
     return IncidentChange(alert=alert, record=record)
 
 
+@pytest.mark.soak
 def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
     """Listed, shown and evaluated in seconds of CPU; the page shows a few and counts the rest."""
     changes = [old_incident(number) for number in range(MANY)]

@@ -219,7 +219,10 @@ def fault(first: int, last: int, **drifted: object) -> Callable[[int], Profile]:
     return made
 
 
-@pytest.mark.parametrize(("first", "last", "held_out"), [(15, 44, True), (5, 20, False)])
+@pytest.mark.parametrize(
+    ("first", "last", "held_out"),
+    [pytest.param(15, 44, True, marks=pytest.mark.soak), (5, 20, False)],
+)
 def test_an_incident_lasts_as_long_as_the_fault(
     lake: Lake, checks: CheckStore, first: int, last: int, held_out: bool
 ) -> None:

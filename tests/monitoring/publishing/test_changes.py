@@ -85,6 +85,7 @@ def test_neither_side_is_preferred(one, other, half):
     assert len(there[1]) == len(back[1])
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 @pytest.mark.parametrize("among", [2 * len(COMPARED)])
 def test_days_without_change_stay_without_in_nineteen_of_twenty(among):

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 import textwrap
+from types import ModuleType
 
 import pytest
 
 from modwatch.installation.stack.airflow import AirflowHome
+from modwatch.settings import load_settings
 
 #: Works in a forked child with all that was loaded before: PyTorch and BLAS with threads, Great
 #: Expectations, Delta tables. A lock that some thread held while it was forked would block it.
@@ -67,29 +69,34 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture
+def executor(services: None) -> ModuleType:
+    """Return the module, which imports Airflow."""
+    from modwatch.pipeline.airflow import executor
+
+    return executor
+
+
 def test_a_forked_process_uses_what_was_loaded(tmp_path, services) -> None:
     done = run(FORKED, str(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.endswith("forked\n")
 
 
-def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(services) -> None:
-    done = run(
-        """
-        import sys
-        sys.modules["matplotlib"] = None  # as if it was not installed
-        from modwatch.pipeline.airflow import executor
-        from modwatch.settings import load_settings
-
-        warnings = []
-        executor._log.warning = lambda text, *given: warnings.append(text % given)
+def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, executor: ModuleType
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(executor, "_ALWAYS", ("no_such_package.part",))
+    monkeypatch.setattr(executor, "_great_expectations", lambda: loaded.append("expectations"))
+    monkeypatch.setattr(executor, "_mlflow", lambda: loaded.append("mlflow"))
+    monkeypatch.setattr(executor, "_scoring", lambda settings: "json")
+    with caplog.at_level("WARNING"):
         executor.preload(load_settings())
-        assert "great_expectations" in sys.modules and "mlflow" in sys.modules
-        print(warnings)
-        """
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "matplotlib.figure is missing; tasks that use it fail." in done.stdout
+    assert [record.getMessage() for record in caplog.records] == [
+        "no_such_package is missing; tasks that use it fail."
+    ]
+    assert loaded == ["expectations", "mlflow"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(services) 
     [
         ("remote", {"MODWATCH_SCORER": "http://127.0.0.1:8095"}),
         (
-            "own",
+            "shards",
             {
                 "MODWATCH_SOURCE__KIND": "files",
                 "MODWATCH_SOURCE__PATH": "{dt}.jsonl",
@@ -106,21 +113,28 @@ def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(services) 
         ),
     ],
 )
-def test_tasks_that_need_no_pytorch_have_none(
-    module: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, services
+def test_tasks_that_need_no_pytorch_load_another_module(
+    module: str,
+    variables: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    executor: ModuleType,
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    assert executor._scoring(load_settings()) == f"modwatch.models.scoring.{module}"
+
+
+def test_what_tasks_load_without_a_local_model_has_no_pytorch(services: None) -> None:
     done = run(
         """
-        import sys
+        import os, sys
+        os.environ["MODWATCH_SCORER"] = "http://127.0.0.1:8095"
         from modwatch.pipeline.airflow.executor import preload
         from modwatch.settings import load_settings
 
         preload(load_settings())
-        print("torch" in sys.modules, f"modwatch.models.scoring.{sys.argv[1]}" in sys.modules)
-        """,
-        module,
+        print("torch" in sys.modules, "modwatch.models.scoring.remote" in sys.modules)
+        """
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.endswith("False True\n")

@@ -134,7 +134,13 @@ def test_nobody_gets_in(
             refuses()
 
 
-@pytest.mark.parametrize("role", ROLE_SCOPES)
+@pytest.mark.parametrize(
+    "role",
+    [
+        role if role in ("moderator", "admin") else pytest.param(role, marks=pytest.mark.soak)
+        for role in ROLE_SCOPES
+    ],
+)
 def test_answers_are_as_described(
     engine: Engine, app: FastAPI, operations: list[Described], in_use: None, role: str
 ) -> None:

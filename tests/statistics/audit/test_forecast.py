@@ -102,7 +102,15 @@ def test_which_audits_have_an_estimate_is_what_each_alone_says():
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(
-    "name", ["bimodal", "anti-informative", "trained balanced", "threads of 40", "30 % hidden"]
+    "name",
+    [
+        "bimodal",
+        *(
+            pytest.param(name, marks=pytest.mark.soak)
+            for name in ("anti-informative", "trained balanced", "threads of 40")
+        ),
+        "30 % hidden",
+    ],
 )
 def test_audits_are_as_wide_as_their_plans_forecast(name):
     """With labels of a random slice; an audit's prevalence is only known to a third or so."""
@@ -137,6 +145,7 @@ def test_audits_are_as_wide_as_their_plans_forecast(name):
     assert forecast_ == pytest.approx(found, abs=0.4 if rare else 0.25)
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 def test_labels_of_near_duplicates_are_estimated_without_bias():
     """Comments are drawn, not threads: threads of 40 with one label move no estimate."""

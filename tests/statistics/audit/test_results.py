@@ -264,6 +264,7 @@ def audits(comments: Comments) -> list[Audits]:
     ]
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 @pytest.mark.parametrize("stages", [1, 2])
 def test_figures_are_free_of_bias_also_of_a_language(
@@ -280,7 +281,13 @@ def test_an_adaptive_audit_misses_by_less_than_its_first_stage(audits: list[Audi
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("plan", [ONE, ADAPTIVE], ids=["one stage", "adaptive"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(ONE, marks=pytest.mark.soak, id="one stage"),
+        pytest.param(ADAPTIVE, id="adaptive"),
+    ],
+)
 def test_figures_are_free_of_bias_when_half_of_the_labels_is_missing(
     comments: Comments, plan: dict[str, Any]
 ) -> None:

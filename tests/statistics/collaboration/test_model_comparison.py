@@ -74,6 +74,7 @@ def test_few_comments_are_unclear_whatever_the_bare_difference() -> None:
     assert found.loc["average_precision", "verdict"] == "unclear"
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 def test_an_equal_model_is_seldom_called_better_or_worse() -> None:
     verdicts = []

@@ -137,7 +137,7 @@ def test_two_classes_are_two_of_three() -> None:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("people", [20, 100])
+@pytest.mark.parametrize("people", [20, pytest.param(100, marks=pytest.mark.soak)])
 def test_intervals_cover_the_figure_of_all_such_people(people: int) -> None:
     """`benchmarks/group_coverage.py` draws more."""
     large = crowd(99, people=8_000, bias=0.1)
@@ -157,6 +157,7 @@ def test_intervals_cover_the_figure_of_all_such_people(people: int) -> None:
         assert 0.91 <= np.mean(held) <= 0.99, metric
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 def test_a_bias_of_five_points_is_found_and_none_is_not() -> None:
     found = {0.0: 0, 0.063: 0}  # 6.3 % of the labels that agree are 5 points of agreement

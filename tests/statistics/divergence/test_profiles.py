@@ -86,7 +86,7 @@ def test_the_order_of_the_profiles_does_not_matter() -> None:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("apart", [0.0, 0.2])
+@pytest.mark.parametrize("apart", [0.0, pytest.param(0.2, marks=pytest.mark.soak)])
 def test_the_interval_covers_the_divergence_of_all_such_people(apart: float) -> None:
     """Half of the people are in each cluster; of three groups, one is in either `apart`."""
     table = np.array([[1 / 3 - apart, 1 / 3, 1 / 3 + apart], [1 / 3 + apart, 1 / 3, 1 / 3 - apart]])

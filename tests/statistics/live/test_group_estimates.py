@@ -287,6 +287,7 @@ def test_a_group_of_one_comment_has_no_mean(rng):
     assert table.loc["mean_uncertainty", "status"] == "insufficient"
 
 
+@pytest.mark.soak
 @pytest.mark.simulation
 def test_groups_that_do_not_differ_are_rarely_called_different():
     rejected = 0

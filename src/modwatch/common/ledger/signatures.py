@@ -10,7 +10,6 @@ times with it. OpenSSL verifies it, too, with the public key in PEM:
 import base64
 import os
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,18 +18,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from modwatch.common.errors import AuditError
+from modwatch.common.text import folded
 
 #: Public keys by the folded name of the person.
 Signers = Mapping[str, Ed25519PublicKey]
-
-
-def folded(name: str) -> str:
-    """Return a name as it is compared: without case, width or surrounding space.
-
-    >>> folded(" LAB1 ") == folded("lab1")
-    True
-    """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
 def make_key(path: Path, passphrase: str = "") -> str:

@@ -124,17 +124,22 @@ class Lake:
     def read(
         self,
         table: str,
-        day: datetime.date,
+        days: datetime.date | Collection[datetime.date],
         *,
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of `day` in batches of at most 10,000 rows, always in the same order.
+        """Return the rows of one day, or of several in the order of time.
+
+        Batches have at most 10,000 rows, and are always in the same order.
 
         Raises:
             LakeError: the table cannot be read.
         """
-        return self._scan(table, [("dt", "=", day)], _condition(keys), columns)
+        wanted = [days] if isinstance(days, datetime.date) else list(days)
+        if not wanted:
+            return iter(())
+        return self._scan(table, [("dt", "in", wanted)], _condition(keys), columns)
 
     def read_rows(
         self, table: str, day: datetime.date, rows: range, *, columns: Sequence[str]
@@ -175,24 +180,18 @@ class Lake:
         within = [("dt", ">=", first), ("dt", "<=", last)]
         return self._scan(table, within, _condition(keys), columns)
 
-    def read_days(
-        self, table: str, days: Collection[datetime.date], *, columns: Sequence[str] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of some days, in order of the days, as `read` does."""
-        return self._scan(table, [("dt", "in", list(days))], None, columns) if days else iter(())
-
     def table(
         self,
         table: str,
-        day: datetime.date,
+        days: datetime.date | Collection[datetime.date],
         *,
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> pa.Table:
-        """Return the rows of `day` as one table, for small tables or few columns."""
+        """Return what `read` does as one table, for small tables or few columns."""
         names = columns or TABLES[table].names
         schema = pa.schema([TABLES[table].field(name) for name in names])
-        batches = self.read(table, day, columns=columns, **keys)
+        batches = self.read(table, days, columns=columns, **keys)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
 
     def days(self, table: str) -> list[datetime.date]:

@@ -119,7 +119,7 @@ def read_profiles(
     lake: Lake, days: Collection[datetime.date], table: str = "profiles"
 ) -> dict[datetime.date, Profile]:
     """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
-    batches = lake.read_days(table, days)
+    batches = lake.read(table, days)
     return _profiles(pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES))
 
 

@@ -5,10 +5,9 @@ A day has few labels and wide intervals; a window of them has narrow ones.
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import pyarrow.compute as pc
 
 from modwatch.data.lake.delta import Lake
@@ -53,10 +52,9 @@ def windows(lake: Lake, spans: Iterable[Sequence[datetime.date]]) -> Iterator[Wi
         yield _window(span, known)
 
 
-def seconds_per_decision(lake: Lake, days: Iterable[datetime.date]) -> float | None:
+def seconds_per_decision(lake: Lake, days: Collection[datetime.date]) -> float | None:
     """Return how long the median decision on these days took; None when that is not known."""
-    columns = [lake.table("labels", day, columns=["seconds"]).column(0) for day in days]
-    taken = pd.concat([pd.Series(dtype="float64"), *(each.to_pandas() for each in columns)])
+    taken = lake.table("labels", days, columns=["seconds"]).column(0).to_pandas()
     return float(taken.median()) if taken.notna().any() else None
 
 

@@ -163,13 +163,12 @@ def read_content(
 def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
     """Return the tables of `day` as stored; `window` are the days that end with it."""
     before = day - timedelta(days=1)
-    drift = [lake.table("drift", past).to_pandas() for past in window]
     return DayTables(
         measurements=lake.table("measurements", day).to_pandas(),
         window=lake.table("window_measurements", day).to_pandas(),
         day_before=lake.table("measurements", before).to_pandas(),
         window_before=lake.table("window_measurements", before).to_pandas(),
-        drift=pd.concat(drift, ignore_index=True),
+        drift=lake.table("drift", window).to_pandas(),
         label_errors=lake.table("label_errors", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),
         comment_groups=lake.table("comment_groups", day).to_pandas(),

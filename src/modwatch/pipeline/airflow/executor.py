@@ -57,7 +57,8 @@ def preload(settings: Settings) -> None:
         try:
             load()
         except ImportError as exc:
-            _log.warning("%s is missing; tasks that use it fail.", exc.name)
+            package = str(exc.name).partition(".")[0]
+            _log.warning("%s is missing; tasks that use it fail.", package)
     _log.info("The packages of the tasks were loaded in %.1f s.", time.monotonic() - begun)
 
 
