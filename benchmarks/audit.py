@@ -109,7 +109,7 @@ def audited(made: Design, population, generator, repetitions, method="inversion"
         sizes, positives, _ = known(truth, side.strata)
         found = draw_positives(sizes, positives, side.labels, generator, repetitions=repetitions)
         counts.append(
-            StratumCounts.of(
+            StratumCounts.from_arrays(
                 population=sizes, labels=side.labels, positives=found, score=side.score
             ).weighted()
         )
@@ -197,7 +197,10 @@ def cell(number, repetitions):
 
 def planned(population: SimulatedPopulation, labels, planner, generator) -> list[Design]:
     """Return what the default planner designs, once for each slice."""
-    sides = ScoreCounts.of(population.flagged.score), ScoreCounts.of(population.unflagged.score)
+    sides = (
+        ScoreCounts.from_scores(population.flagged.score),
+        ScoreCounts.from_scores(population.unflagged.score),
+    )
     if planner == "none":
         return [design(*sides, labels)]
     slices = [routed_labels(population, SLICE, generator) for _ in range(SLICES)]
@@ -263,7 +266,7 @@ def recall_at_random(population, labels, generator, line) -> dict[str, float]:
     comments = tuple(side.size for side in sides)
     part = int(np.clip(round(labels * comments[0] / sum(comments)), 1, labels - 1))
     counts = [
-        StratumCounts.of(
+        StratumCounts.from_arrays(
             population=[side.size], labels=[drawn], score=[side.mean()],
             positives=draw_positives(
                 [side.size], [int(side.sum())], [drawn], generator, repetitions=WIDTHS
@@ -295,10 +298,10 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
     random = draw_positives(
         [comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS
     )
-    plain = StratumCounts.of(
+    plain = StratumCounts.from_arrays(
         population=[comments], labels=[labels], positives=random, score=[truth]
     )
-    oracle = StratumCounts.of(
+    oracle = StratumCounts.from_arrays(
         population=sizes, labels=best_labels, score=means,
         positives=draw_positives(sizes, positives, best_labels, generator, repetitions=WIDTHS),
     )  # fmt: skip

@@ -70,8 +70,8 @@ class Cell:
     def design(self, labels=None, **options):
         """Return the unflagged side of a design by the code that audits run, and its positives."""
         chosen = DesignOptions(expected_prevalence=self.prevalence, **options)
-        nobody, labels = ScoreCounts.of(np.zeros(0)), labels or self.labels
-        made = design(nobody, ScoreCounts.of(self.raw), labels, chosen).unflagged
+        nobody, labels = ScoreCounts.from_scores(np.zeros(0)), labels or self.labels
+        made = design(nobody, ScoreCounts.from_scores(self.raw), labels, chosen).unflagged
         return made, np.array([int(part.sum()) for part in parts(self.label, made.population)])
 
     def variance(self, made, value):
@@ -100,8 +100,8 @@ def stratified(cell, **options):
     drawn = made.population, positives, made.labels, cell.generator
     found = draw_positives(*drawn, repetitions=cell.repetitions)
     known = {"population": made.population, "labels": made.labels, "score": made.score}
-    few = StratumCounts.of(positives=found[:INTERVALS], **known).weighted()
-    share = StratumCounts.of(positives=found, **known).rate()
+    few = StratumCounts.from_arrays(positives=found[:INTERVALS], **known).weighted()
+    share = StratumCounts.from_arrays(positives=found, **known).rate()
     return share, found.sum(-1), interval(few, IntervalOptions()), cell.variance(made, cell.label)
 
 
@@ -195,7 +195,7 @@ def calibration(x, y):
 def stages(cell, first_share):
     """Two stages, combined by shares fixed beforehand."""
     made, positives = cell.design(labels=round(first_share * cell.labels))
-    of, counts = partial(StratumCounts.of, score=made.score), []
+    of, counts = partial(StratumCounts.from_arrays, score=made.score), []
     left, more = made.population - made.labels, cell.labels - int(made.labels.sum())
     for _ in range(cell.repetitions):
         seen = draw_positives(made.population, positives, made.labels, cell.generator)

@@ -123,7 +123,7 @@ class Audit:
         """Return the estimator of labels (m,), or of draws (R, m)."""
         parts = label[..., : self.size], label[..., self.size :]
         counts = [
-            StratumCounts.of(
+            StratumCounts.from_arrays(
                 population=design.population,
                 labels=design.labels,
                 score=design.score,
@@ -140,7 +140,7 @@ class Audit:
     def corrected(self, errors):
         """Return the estimator that allows for errors."""
         drawn = np.stack([*errors.drawn.values()], axis=-1)
-        return ImputedEstimator.of(self.estimator(drawn))
+        return ImputedEstimator.from_draws(self.estimator(drawn))
 
 
 def row(metric, truth, estimates, bands):

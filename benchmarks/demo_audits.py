@@ -90,8 +90,8 @@ def planned(data: DemoData, days: Sequence[ScoredDay], threshold: float, seed: i
         audit="demo", first=data.first_day, last=data.last_day, labels=AUDIT_LABELS, four_eyes=False
     )
     made = design(
-        ScoreCounts.of(prob[prob > threshold]),
-        ScoreCounts.of(prob[prob <= threshold]),
+        ScoreCounts.from_scores(prob[prob > threshold]),
+        ScoreCounts.from_scores(prob[prob <= threshold]),
         request.first_stage_labels,
         request.options,
         known_labels(data, days, threshold, seed),
@@ -188,7 +188,7 @@ def estimates(evidence: Evidence) -> Iterator[tuple[AuditEstimate, AuditEstimate
     errors = label_errors(plan, drawn, evidence.labels)
     if errors is None or errors.useless:
         raise SystemExit("the labels tell too little; no figure would be printed")
-    corrected = ImputedEstimator.of(estimator(evidence, errors.drawn, sizes, drawn))
+    corrected = ImputedEstimator.from_draws(estimator(evidence, errors.drawn, sizes, drawn))
     plain = estimator(evidence, first, sizes, drawn)
     for metric in FIGURES:
         yield corrected.estimate(metric), plain.estimate(metric)

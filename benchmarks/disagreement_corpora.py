@@ -39,7 +39,7 @@ METHODS = {"svd": "factorisation"}
 
 def figures(table):
     """Return the rates, and r, mean flip rate, raw and adjusted agreement with the majority."""
-    annotations = Annotations.of(**table[["item", "annotator", "label"]], classes=(0, 1))
+    annotations = Annotations.from_columns(**table[["item", "annotator", "label"]], classes=(0, 1))
     rates = estimate_flip_rates(annotations)
     label, _ = majority(annotations.counts())
     found = adjusted_accuracy(annotations, label, rates)

@@ -57,7 +57,7 @@ def measured(n, svd, queue):
         steps[name] = time.perf_counter() - start
         start = time.perf_counter()
 
-    annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     done("columns to codes")
     if svd:
         rates = svd_flip_rates(annotations)
@@ -67,7 +67,9 @@ def measured(n, svd, queue):
         done("flip rates")
         adjusted_metrics(annotations, prob, rates)
         done("adjusted metrics")
-        groups = Groups.of(annotations, {person: f"group {person % 8}" for person in range(PEOPLE)})
+        groups = Groups.from_annotations(
+            annotations, {person: f"group {person % 8}" for person in range(PEOPLE)}
+        )
         group_report(annotations, prob, groups)
         done("group report")
         conformity = conformity_delta(annotations, prob)

@@ -104,7 +104,7 @@ def main():
                 continue
             start = time.perf_counter()
             corpus = load(loader, folder / where)
-            annotations = Annotations.of(
+            annotations = Annotations.from_columns(
                 **long_table(corpus)[["item", "annotator", "label"]], classes=(0, 1)
             )
             text = corpus.items.to_pandas().set_index("comment_id")["text"]
@@ -112,7 +112,7 @@ def main():
             people = attributes(corpus.annotators)
             for grouping in groupings:
                 group = intersections(people, grouping.split(",")).dropna()
-                groups = Groups.of(annotations, group)
+                groups = Groups.from_annotations(annotations, group)
                 print(f"\n**{name}, by {grouping.replace(',', ' and ')}**\n")
                 print_table(annotations, prob, groups)
             print(f"\n{time.perf_counter() - start:.0f} s", flush=True)

@@ -26,7 +26,7 @@ def comments() -> Comments:
 def counts(parts: Sequence[Scored]) -> tuple[ScoreCounts, ScoreCounts]:
     prob = np.concatenate([part.prob for part in parts]).astype(np.float64)
     flagged = np.concatenate([part.flagged for part in parts])
-    return ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged])
+    return ScoreCounts.from_scores(prob[flagged]), ScoreCounts.from_scores(prob[~flagged])
 
 
 def planned(comments: Comments, **options: float) -> AuditPlan:

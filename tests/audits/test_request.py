@@ -51,8 +51,8 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
     rest = [score for score in known if score < 0.5]
     days = (asked.last - asked.first).days + 1
     made = design(
-        ScoreCounts.of(flagged * days),
-        ScoreCounts.of(rest * days),
+        ScoreCounts.from_scores(flagged * days),
+        ScoreCounts.from_scores(rest * days),
         asked.first_stage_labels,
         asked.options,
     )

@@ -24,4 +24,6 @@ def strata(draw, most=60):
 def counts(draw, most=60):
     """Return any valid counts of a stratified sample."""
     population, labels, positives, score = draw(strata(most))
-    return StratumCounts.of(population=population, labels=labels, positives=positives, score=score)
+    return StratumCounts.from_arrays(
+        population=population, labels=labels, positives=positives, score=score
+    )

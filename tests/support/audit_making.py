@@ -129,7 +129,10 @@ def make_plan(comments: Comments, labels: int = 400, **changes: object) -> Audit
     prob = np.concatenate([part.prob for part in comments.parts]).astype(np.float64)
     flagged = np.concatenate([part.flagged for part in comments.parts])
     made = design(
-        ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged]), labels, DesignOptions()
+        ScoreCounts.from_scores(prob[flagged]),
+        ScoreCounts.from_scores(prob[~flagged]),
+        labels,
+        DesignOptions(),
     )
     fields: dict[str, object] = {
         "audit": "2026-01",

@@ -32,7 +32,7 @@ def community_labels(
             )
             items.append(item)
         sizes.append(each + again)
-    return Annotations.of(
+    return Annotations.from_columns(
         item=np.concatenate(items),
         annotator=np.repeat(np.arange(len(people)), sizes),
         label=np.concatenate(labels),

@@ -36,7 +36,7 @@ def world(
         rate = np.clip(0.25 - 1.2 * np.abs(toxicity[item] - 0.5), 0.02, 0.3)
     first, second = (primary ^ (rng.random(item.size) < rate) for _ in range(2))
     again = rng.random(item.size) < retests
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.r_[item, item[again]],
         annotator=np.r_[person, person[again]],
         label=np.r_[first, second[again]].astype(int),

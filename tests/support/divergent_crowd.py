@@ -43,7 +43,7 @@ def crowd(
     agrees = label == (PROB[item] > 0.5)
     turned = agrees & (group[person] == groups - 1) & (rng.random(person.size) < bias)
     present = np.arange(_ITEMS.size)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.r_[present, item],
         annotator=np.r_[np.full(_ITEMS.size, size), person],
         label=np.r_[(_ITEMS > 0.5), label ^ turned].astype(int),
@@ -52,6 +52,6 @@ def crowd(
     return Crowd(
         annotations=annotations,
         # The one person who labels every item has no group, and would have another one suppressed.
-        groups=Groups.of(annotations, names, minimum=1),
+        groups=Groups.from_annotations(annotations, names, minimum=1),
         prob=PROB[annotations.items],
     )

@@ -323,4 +323,6 @@ def pilot_audit(
     seen = draw_positives(sizes, known, first, generator)
     total = pilot(sizes, first, seen, labels)
     more = draw_positives(sizes - first, known - seen, total - first, generator)
-    return StratumCounts.of(population=sizes, labels=total, positives=seen + more, score=score)
+    return StratumCounts.from_arrays(
+        population=sizes, labels=total, positives=seen + more, score=score
+    )

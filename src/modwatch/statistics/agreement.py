@@ -81,7 +81,7 @@ def annotator_error_rate(
         return _insufficient("two people's labels differ as often as coin tosses", n, effective)
     confidence = error_of(share_confidence(disagreement * effective, effective))
     value = float(error_of(np.array([disagreement]))[0])
-    return ErrorRate.of(
+    return ErrorRate.from_interval(
         value, interval(confidence), n=n, effective_n=effective, confidence=confidence
     )
 
@@ -190,7 +190,9 @@ def cohen_kappa(
     if share is not None and plain > 0:
         error *= max(1.0, _linearised_error(table, codes[:n], codes[n:], share) / plain)
     margin = NORMAL_QUANTILE * error
-    return Estimate.of(value, (center - margin, center + margin), n=n, limits=(-1.0, 1.0))
+    return Estimate.from_interval(
+        value, (center - margin, center + margin), n=n, limits=(-1.0, 1.0)
+    )
 
 
 def krippendorff_alpha(
@@ -236,7 +238,7 @@ def krippendorff_alpha(
     profiles, times = np.unique(counts[:, total > 0], axis=0, return_counts=True)
     value = float(_alphas(times[None, :].astype(np.float64), profiles)[0])
     ends = _alpha_interval(profiles, times, rng, resamples)
-    return Estimate.of(value, ends, n=n, limits=(-1.0, 1.0))
+    return Estimate.from_interval(value, ends, n=n, limits=(-1.0, 1.0))
 
 
 def agreement_beyond_chance(
@@ -275,13 +277,15 @@ def _fraction(event: NDArray[np.bool_], minimum: int, share: Floats | None = Non
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
     if share is None:
-        return Estimate.of(events / n, mid_p(events, n), n=n)
+        return Estimate.from_interval(events / n, mid_p(events, n), n=n)
     # Ends are rounded to whole pairs, so the population must be large.
     total = PartialTotal(
         seen=0.0, span=_POPULATION, event=event.astype(np.float64), share=share, error=share
     )
     low, high = interval(total.confidence())
-    return Estimate.of(total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n)
+    return Estimate.from_interval(
+        total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n
+    )
 
 
 def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:

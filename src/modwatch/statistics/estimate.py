@@ -27,7 +27,7 @@ class Estimate:
     reason: str
 
     @classmethod
-    def of(
+    def from_interval(
         cls,
         value: float,
         interval: tuple[float, float],
@@ -40,7 +40,7 @@ class Estimate:
 
         `fields` are those of a subclass.
 
-        >>> estimate = Estimate.of(0.5, (0.4, 1.1), n=20)
+        >>> estimate = Estimate.from_interval(0.5, (0.4, 1.1), n=20)
         >>> estimate.value, estimate.high, estimate.status
         (0.5, 1.0, 'ok')
         """
@@ -78,8 +78,8 @@ def difference(one: Estimate, other: Estimate) -> tuple[float, float, float, flo
     method of variance estimates recovery (Zou & Donner 2008, *Construction of confidence limits
     about effect measures*). None if one of them is insufficient.
 
-    >>> sure = Estimate.of(0.9, (0.86, 0.93), n=200)
-    >>> less = Estimate.of(0.7, (0.62, 0.77), n=150)
+    >>> sure = Estimate.from_interval(0.9, (0.86, 0.93), n=200)
+    >>> less = Estimate.from_interval(0.7, (0.62, 0.77), n=150)
     >>> [round(number, 3) for number in difference(sure, less)]
     [0.2, 0.119, 0.285, 0.0]
     """

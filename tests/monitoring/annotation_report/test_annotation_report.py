@@ -42,7 +42,9 @@ def long_table(*, seed=0, items=300, people=24, bias=0.0, slips=0.0):
 
 
 def annotations_of(table):
-    return Annotations.of(item=table["item"], annotator=table["annotator"], label=table["label"])
+    return Annotations.from_columns(
+        item=table["item"], annotator=table["annotator"], label=table["label"]
+    )
 
 
 def report_of(table, *, grouping="country", prob=True, **options):
@@ -447,7 +449,7 @@ def test_groupings_whose_files_would_have_one_name_are_refused():
 
 def test_labels_that_are_all_alike_are_reported():
     table = long_table(items=40)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=table["item"], annotator=table["annotator"], label=[1] * len(table), classes=(0, 1)
     )
     people = table.drop_duplicates("annotator").set_index("annotator")["country"]

@@ -22,7 +22,7 @@ def written(tmp_path):
     items, people = 400, 240
     share = rng.beta(0.6, 1.2, items)
     likely = np.clip(share[:, None] - 0.25 * (np.arange(people) >= 160), 0, 1)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(items), people), annotator=np.tile(np.arange(people), items),
         label=(rng.random((items, people)) < likely).ravel().astype(int),
     )  # fmt: skip

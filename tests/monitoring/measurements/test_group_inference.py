@@ -26,7 +26,7 @@ def labels_of(seed: int, items: int = 300) -> LabelledComments:
     item = np.concatenate([rng.choice(items, 60, replace=False) for _ in range(PEOPLE)])
     person = np.arange(PEOPLE).repeat(60)
     strict = rng.normal(0, 0.15, PEOPLE)[person]
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=item, annotator=person, label=(rng.random(item.size) < toxicity[item] + strict) * 1
     )
     prob = np.clip(toxicity + rng.normal(0, 0.15, items), 0.01, 0.99)[annotations.items]

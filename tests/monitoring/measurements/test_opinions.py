@@ -236,7 +236,7 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
     people, items = 40, 40
     label = (rng.random((items, people)) < 0.4).astype(int)
     prob = rng.random(items)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(items), people), annotator=np.tile(np.arange(people), items),
         label=label.ravel(),
     )  # fmt: skip
@@ -267,12 +267,12 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
 
 def test_gold_and_retests_by_group_are_a_section_and_a_table(tmp_path):
     few = Estimate.insufficient("too few people contributed", n=0)
-    accuracy = Estimate.of(0.9, (0.8, 0.95), n=120)
+    accuracy = Estimate.from_interval(0.9, (0.8, 0.95), n=120)
     by_group = [
         GroupAgreement(group="north", people=10, gold_accuracy=accuracy, retest_consistency=few)
     ]
     rng = np.random.default_rng(0)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(40), 6), annotator=np.tile(np.arange(6), 40),
         label=(rng.random(240) < 0.4).astype(int),
     )  # fmt: skip

@@ -214,7 +214,9 @@ class TestPilot:
         assert (total >= first).all()
         assert (total <= population).all()
         # And they are the labels of an audit.
-        StratumCounts.of(population=population, labels=total, positives=found, score=found * 0.0)
+        StratumCounts.from_arrays(
+            population=population, labels=total, positives=found, score=found * 0.0
+        )
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ def simulated(prevalence, score, hidden, labels, repetitions=REPETITIONS):
     population = simulate(prevalence=prevalence, score=score, hidden=hidden, comments=100_000)
     sides = population.flagged, population.unflagged
     options = DesignOptions(expected_prevalence=prevalence)
-    made = design(*(ScoreCounts.of(side.score) for side in sides), labels, options)
+    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), labels, options)
     generator, found = np.random.default_rng(labels), []
     for planned, side in zip((made.flagged, made.unflagged), sides, strict=True):
         positives = np.bincount(planned.strata.assign(side.score), weights=side.label)
         found.append(
-            StratumCounts.of(
+            StratumCounts.from_arrays(
                 population=planned.population,
                 labels=planned.labels,
                 positives=draw_positives(
@@ -160,7 +160,7 @@ def test_a_bound_contains_the_interval_that_it_stands_for(one, other, metric):
 
 
 def side(population, labels, positives):
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[0.1] * len(population)
     ).weighted()
 

@@ -20,7 +20,7 @@ def audits(prevalence, score, hidden, labels):
     population = simulate(prevalence=prevalence, score=score, hidden=hidden, comments=100_000)
     truth = population.flagged, population.unflagged
     options = DesignOptions(expected_prevalence=prevalence)
-    made = design(*(ScoreCounts.of(side.score) for side in truth), labels, options)
+    made = design(*(ScoreCounts.from_scores(side.score) for side in truth), labels, options)
     generator, sides = np.random.default_rng(labels), []
     for planned, side in zip((made.flagged, made.unflagged), truth, strict=True):
         positives = np.bincount(planned.strata.assign(side.score), weights=side.label)
@@ -28,7 +28,7 @@ def audits(prevalence, score, hidden, labels):
             planned.population, positives, planned.labels, generator, repetitions=REPETITIONS
         )
         sides.append(
-            StratumCounts.of(
+            StratumCounts.from_arrays(
                 population=planned.population,
                 labels=planned.labels,
                 positives=found,

@@ -376,5 +376,5 @@ def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(
         stratum.population for stratum in plan.strata
     ]
     exact = np.concatenate([part.prob[~part.flagged] for part in comments.parts])
-    assert sides[1].counts().comments == ScoreCounts.of(exact).comments
+    assert sides[1].counts().comments == ScoreCounts.from_scores(exact).comments
     assert len(draw(plan, comments.parts, sizes_of(plan)).comments) == 200

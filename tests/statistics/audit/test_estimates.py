@@ -19,7 +19,7 @@ def side(population, labels, positives, score=0.5):
     """Return the labels of one side; None when it has no comment."""
     if not np.sum(population):
         return None
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[score] * len(population)
     ).weighted()
 

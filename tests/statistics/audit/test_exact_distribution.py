@@ -15,7 +15,7 @@ Sizes = tuple[int, ...]
 
 def both_sides(sizes: Sizes, labels: Sizes, seen: Sizes, truth: Sizes) -> tuple[float, float]:
     """Return the probability of an estimate no larger, and no smaller, than of `seen`."""
-    counts = StratumCounts.of(
+    counts = StratumCounts.from_arrays(
         population=sizes, labels=labels, positives=[seen], score=[0.1] * len(sizes)
     ).weighted()
     distribution = EstimateDistribution(counts, np.array(sizes))
@@ -72,7 +72,7 @@ def test_many_cells_of_many_labels_are_as_in_simulated_samples() -> None:
 
 def test_between_two_whole_numbers_of_positives_it_is_their_mixture() -> None:
     sizes, labels, seen = (20, 30), (8, 9), (2, 1)
-    counts = StratumCounts.of(
+    counts = StratumCounts.from_arrays(
         population=sizes, labels=labels, positives=[seen], score=[0.1, 0.1]
     ).weighted()
     distribution = EstimateDistribution(counts, np.array(sizes))

@@ -31,7 +31,9 @@ def coverage(
 ) -> np.ndarray:
     """Return the exact coverage for every number of positives in every stratum."""
     seen = samples(labels)
-    counts = StratumCounts.of(population=population, labels=labels, positives=seen, score=score)
+    counts = StratumCounts.from_arrays(
+        population=population, labels=labels, positives=seen, score=score
+    )
     low, high = interval(counts.weighted(), IntervalOptions(method=method))
     covered = []
     for truth in itertools.product(*(range(size + 1) for size in population)):
@@ -91,7 +93,7 @@ def test_what_is_reported_covers(metric: str, flagged: Sizes, unflagged: Sizes) 
     """An interval, or where there are few positives a bound: counted over all samples."""
     results = samples((flagged[1], unflagged[1]))
     sides = [
-        StratumCounts.of(
+        StratumCounts.from_arrays(
             population=[size[0]], labels=[size[1]], positives=results[:, [side]], score=[0.5]
         ).weighted()
         for side, size in enumerate((flagged, unflagged))
@@ -140,7 +142,7 @@ def test_of_an_endless_population_it_is_clopper_and_pearsons() -> None:
 def test_a_tail_of_0_leaves_everything_that_the_labels_allow() -> None:
     low, high = hypergeometric_interval(np.array(3), 10, 100, (0.0, 0.0))
     assert (float(low), float(high)) == (0.03, 0.93)
-    counts = StratumCounts.of(
+    counts = StratumCounts.from_arrays(
         population=[20, 20], labels=[10, 10], positives=[1, 2], score=[0.1, 0.2]
     )
     ends = finite_inversion(counts.weighted(), tails=(0.0, 0.0))
@@ -157,7 +159,7 @@ def test_many_samples_at_once_give_what_each_gives_alone() -> None:
     generator = np.random.default_rng(1)
     labels = [30, 40, 20]
     seen = generator.binomial(labels, [0.1, 0.3, 0.8], size=(250, 3))
-    counts = StratumCounts.of(
+    counts = StratumCounts.from_arrays(
         population=[90, 80, 60], labels=labels, positives=seen, score=[0.1, 0.3, 0.8]
     ).weighted()
     together = finite_inversion(counts)

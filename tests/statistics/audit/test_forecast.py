@@ -80,7 +80,7 @@ def actual(population, made, generator, repetitions):
             planned.population, positives, planned.labels, generator, repetitions=repetitions
         )
         counts.append(
-            StratumCounts.of(
+            StratumCounts.from_arrays(
                 population=planned.population, labels=planned.labels, positives=found,
                 score=planned.score,
             ).weighted()
@@ -92,7 +92,7 @@ def actual(population, made, generator, repetitions):
 def test_which_audits_have_an_estimate_is_what_each_alone_says():
     population = hostile("300 comments")
     sides = population.flagged, population.unflagged
-    made = design(*(ScoreCounts.of(side.score) for side in sides), 40)
+    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), 40)
     audits = actual(population, made, np.random.default_rng(0), 60)
     found = sufficient(audits, "recall")
     assert 0 < found.sum() < 60
@@ -117,7 +117,7 @@ def test_audits_are_as_wide_as_their_plans_forecast(name):
     population = hostile(name)
     generator = np.random.default_rng(5)
     sides = population.flagged, population.unflagged
-    scores = [ScoreCounts.of(side.score) for side in sides]
+    scores = [ScoreCounts.from_scores(side.score) for side in sides]
     ratios, chances = [], []
     for _ in range(5):
         made = design(*scores, 1_000, known=routed_labels(population, 1_000, generator))
@@ -151,7 +151,7 @@ def test_labels_of_near_duplicates_are_estimated_without_bias():
     """Comments are drawn, not threads: threads of 40 with one label move no estimate."""
     population = hostile("threads of 40")
     sides = population.flagged, population.unflagged
-    made = design(*(ScoreCounts.of(side.score) for side in sides), 1_000)
+    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), 1_000)
     audits = actual(population, made, np.random.default_rng(3), 4_000)
     for name, side in (("flagged", sides[0]), ("unflagged", sides[1])):
         share = audits.side(name).value

@@ -19,7 +19,7 @@ from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 
 
 def of(population, labels, positives, score):
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=score
     ).weighted()
 
@@ -94,8 +94,8 @@ def designed():
         )
         side = population.unflagged
         options = DesignOptions(expected_prevalence=prevalence)
-        flagged = ScoreCounts.of(population.flagged.score)
-        plan = design(flagged, ScoreCounts.of(side.score), 700, options).unflagged
+        flagged = ScoreCounts.from_scores(population.flagged.score)
+        plan = design(flagged, ScoreCounts.from_scores(side.score), 700, options).unflagged
         positives = np.bincount(
             plan.strata.assign(side.score), weights=side.label, minlength=plan.labels.size
         )

@@ -142,7 +142,7 @@ def test_table_1_prints_a_closer_interval_than_labels_give(line):
     positives = round(4 * line.prevalence)
     full, rest = divmod(positives, 50)
     closest = [50] * full + [rest] + [0] * (7 - full)
-    made = StratumCounts.of(
+    made = StratumCounts.from_arrays(
         population=[12_500] * 8, labels=[50] * 8, positives=closest, score=[0.1] * 8
     ).weighted()
     assert 100 * float(made.rate) == pytest.approx(line.prevalence)
@@ -166,7 +166,7 @@ def test_section_5_1_precision_recall_accuracy_and_prevalence_of_the_filter():
 
 
 def counted(comments, positives):
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=[comments], labels=[comments], positives=[positives], score=[0.5]
     ).weighted()
 
@@ -177,7 +177,7 @@ def test_eq_5_and_6_by_loops():
     for h in range(3):
         sample = [1] * positives[h] + [0] * (labels[h] - positives[h])
         rate += population[h] / sum(population) * sum(sample) / labels[h]
-    made = StratumCounts.of(
+    made = StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[0.1] * 3
     )
     assert float(made.rate()) == pytest.approx(rate)
@@ -191,7 +191,7 @@ def test_eq_7_is_followed_but_for_its_square_and_its_n():
         p, part, left = k / n, (size / sum(population)) ** 2, 1 - n / size
         printed += part * left**2 * p * (1 - p) / n
         textbook += part * left * p * (1 - p) / (n - 1)
-    made = StratumCounts.of(
+    made = StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[0.1] * 3
     )
     assert float(made.weighted().variance) == pytest.approx(textbook)

@@ -35,7 +35,7 @@ OPTIONS = st.builds(
 
 
 def counted(scores, times=1):
-    made = ScoreCounts.of(scores)
+    made = ScoreCounts.from_scores(scores)
     return ScoreCounts(score=made.score, count=made.count * times)
 
 
@@ -69,8 +69,8 @@ def test_labels_and_comments_are_all_accounted_for(flagged, unflagged, times, mo
 @examples(40)
 @given(st.floats(0.2, 6), st.floats(0.5, 0.99), st.integers(200, 5000))
 def test_flagged_comments_get_their_part(power, precise, labels):
-    unflagged = ScoreCounts.of(np.linspace(0.001, 0.8, 20_000) ** power)
-    flagged = ScoreCounts.of(np.linspace(precise, 1, 10_000))
+    unflagged = ScoreCounts.from_scores(np.linspace(0.001, 0.8, 20_000) ** power)
+    flagged = ScoreCounts.from_scores(np.linspace(precise, 1, 10_000))
     made = design(flagged, unflagged, labels)
     share = made.flagged.labels.sum() / labels
     assert FLAGGED_LEAST - 1 / labels <= share <= FLAGGED_MOST + 1 / labels
@@ -78,8 +78,8 @@ def test_flagged_comments_get_their_part(power, precise, labels):
 
 def test_the_part_of_the_flagged_is_the_one_with_the_closest_recall():
     """By the scores alone, and the rules of both sides: no other part of 5 to 60 % does better."""
-    flagged = ScoreCounts.of(np.linspace(0.3, 1, 3_000))
-    unflagged = ScoreCounts.of(np.linspace(0, 0.8, 30_000) ** 3)
+    flagged = ScoreCounts.from_scores(np.linspace(0.3, 1, 3_000))
+    unflagged = ScoreCounts.from_scores(np.linspace(0, 0.8, 30_000) ** 3)
 
     def error(part):
         options = DesignOptions(flagged_share=part, worst_case=1e9)
@@ -98,13 +98,16 @@ def test_the_part_of_the_flagged_is_the_one_with_the_closest_recall():
 
 
 def test_a_wanted_part_is_taken():
-    scores = ScoreCounts.of(np.linspace(0, 1, 5_000))
+    scores = ScoreCounts.from_scores(np.linspace(0, 1, 5_000))
     made = design(scores, scores, 1_000, DesignOptions(flagged_share=0.3))
     assert made.flagged.labels.sum() == 300
 
 
 def test_what_one_side_cannot_spend_the_other_gets():
-    few, many = ScoreCounts.of([0.9] * 20), ScoreCounts.of(np.linspace(0, 0.5, 5_000))
+    few, many = (
+        ScoreCounts.from_scores([0.9] * 20),
+        ScoreCounts.from_scores(np.linspace(0, 0.5, 5_000)),
+    )
     assert design(few, many, 1_000, DesignOptions(flagged_share=0.5)).flagged.labels.sum() == 20
     made = design(many, few, 1_000, DesignOptions(flagged_share=0.1))
     assert made.unflagged.labels.sum() == 20
@@ -113,15 +116,18 @@ def test_what_one_side_cannot_spend_the_other_gets():
 
 @pytest.mark.parametrize("empty", [0, 1])
 def test_one_side_may_be_empty(empty):
-    sides = [ScoreCounts.of(np.linspace(0, 1, 500))] * 2
-    sides[empty] = ScoreCounts.of([])
+    sides = [ScoreCounts.from_scores(np.linspace(0, 1, 500))] * 2
+    sides[empty] = ScoreCounts.from_scores([])
     made = design(*sides, 100)
     assert (made.flagged, made.unflagged)[empty] is None
     assert made.labels == 100
 
 
 def test_scores_are_recalibrated_to_what_is_expected():
-    flagged, unflagged = ScoreCounts.of([0.9] * 50), ScoreCounts.of(np.linspace(0.01, 0.99, 999))
+    flagged, unflagged = (
+        ScoreCounts.from_scores([0.9] * 50),
+        ScoreCounts.from_scores(np.linspace(0.01, 0.99, 999)),
+    )
     made = design(flagged, unflagged, 200, DesignOptions(expected_prevalence=0.01))
     side = made.unflagged
     assert side.score @ side.population / 999 == pytest.approx(0.01)
@@ -148,10 +154,10 @@ KNOWN = st.none() | st.lists(
 def test_no_labels_make_it_much_worse_than_a_random_sample(rows, times, labels, known, options):
     """A theorem: whatever scores, labels, ties, and labels known beforehand say."""
     score, label = (np.repeat(column, times) for column in zip(*rows, strict=True))
-    scores = ScoreCounts.of(score)
+    scores = ScoreCounts.from_scores(score)
     labels = max(labels, MINIMUM * min(options.bins, scores.score.size))
     slice_ = {} if known is None else {"unflagged": known}
-    made = design(ScoreCounts.of([]), scores, labels, options, slice_).unflagged
+    made = design(ScoreCounts.from_scores([]), scores, labels, options, slice_).unflagged
     drawn, whole = made.labels.sum(), score.size
     if drawn == whole or np.ptp(label) == 0:
         return
@@ -171,7 +177,7 @@ def test_hostile_populations_cost_at_most_a_tenth_more(name, known):
     routed = routed_labels(population, 1000, np.random.default_rng(1)) if known else {}
     sides = population.flagged, population.unflagged
     labels = 90 if name == "300 comments" else 1000
-    made = design(*(ScoreCounts.of(side.score) for side in sides), labels, known=routed)
+    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), labels, known=routed)
     assert made.labels == labels
     for planned, side in zip((made.flagged, made.unflagged), sides, strict=True):
         size, drawn = side.label.size, int(planned.labels.sum())
@@ -188,7 +194,7 @@ def test_labels_known_beforehand_decide_where_to_look():
     """As a shift to the prevalence does, and unlike the scores of a model trained balanced."""
     population = hostile("trained balanced")
     side = population.unflagged
-    sides = ScoreCounts.of(population.flagged.score), ScoreCounts.of(side.score)
+    sides = ScoreCounts.from_scores(population.flagged.score), ScoreCounts.from_scores(side.score)
     routed = routed_labels(population, 1000, np.random.default_rng(2))
 
     def variance(options, known):
@@ -203,7 +209,7 @@ def test_labels_known_beforehand_decide_where_to_look():
 
 
 def test_what_is_known_of_one_side_says_nothing_of_the_other():
-    scores = ScoreCounts.of(np.linspace(0.01, 0.99, 999))
+    scores = ScoreCounts.from_scores(np.linspace(0.01, 0.99, 999))
     known = {"flagged": known_labels([(0.5, 1, 1.0), (0.6, 0, 1.0)])}
     made = design(scores, scores, 200, known=known)
     assert made.flagged.calibration.labels == 2
@@ -211,26 +217,30 @@ def test_what_is_known_of_one_side_says_nothing_of_the_other():
 
 
 def test_a_prevalence_that_is_given_takes_the_place_of_known_labels():
-    scores = ScoreCounts.of(np.linspace(0.01, 0.99, 999))
+    scores = ScoreCounts.from_scores(np.linspace(0.01, 0.99, 999))
     known = {"unflagged": known_labels([(0.5, 1, 1.0), (0.6, 0, 1.0)])}
-    made = design(ScoreCounts.of([]), scores, 200, DesignOptions(expected_prevalence=0.01), known)
+    made = design(
+        ScoreCounts.from_scores([]), scores, 200, DesignOptions(expected_prevalence=0.01), known
+    )
     assert made.unflagged.calibration.source == "expected prevalence"
     assert made.unflagged.score @ made.unflagged.population / 999 == pytest.approx(0.01)
 
 
 def test_few_labels_are_drawn_in_fewer_strata():
-    scores = ScoreCounts.of(np.linspace(0, 0.5, 5_000))
-    made = design(ScoreCounts.of([]), scores, 30).unflagged
+    scores = ScoreCounts.from_scores(np.linspace(0, 0.5, 5_000))
+    made = design(ScoreCounts.from_scores([]), scores, 30).unflagged
     assert 1 <= len(made.strata) < 8
     assert made.labels.sum() == 30
     # Somebody who asks for all of them gets them, without the promise.
-    equal = design(ScoreCounts.of([]), scores, 30, DesignOptions(allocation="equal")).unflagged
+    equal = design(
+        ScoreCounts.from_scores([]), scores, 30, DesignOptions(allocation="equal")
+    ).unflagged
     assert len(equal.strata) == 8
 
 
 def test_all_of_the_labels_are_spent_even_when_the_flagged_part_is_small():
     """A tenth of 30 labels is fewer than four strata need; they get what they need."""
-    scores = ScoreCounts.of(np.linspace(0, 1, 5_000))
+    scores = ScoreCounts.from_scores(np.linspace(0, 1, 5_000))
     made = design(scores, scores, 30, DesignOptions(flagged_share=0.05))
     assert made.flagged.labels.sum() == MINIMUM * 4
     assert made.labels == 30
@@ -238,7 +248,7 @@ def test_all_of_the_labels_are_spent_even_when_the_flagged_part_is_small():
 
 @pytest.mark.parametrize("labels", [-5, 0, 23])
 def test_fewer_labels_than_the_strata_need_are_refused(labels):
-    scores = ScoreCounts.of(np.linspace(0, 1, 5_000))
+    scores = ScoreCounts.from_scores(np.linspace(0, 1, 5_000))
     message = f"{labels} labels are too few for 12 strata with at least 2 each; use 24 or more"
     with pytest.raises(DesignError, match=message):
         design(scores, scores, labels)
@@ -275,13 +285,13 @@ def test_counts_of_scores_that_do_not_fit_are_refused(score, count):
 
 
 def test_a_period_without_comments_is_refused():
-    nobody = ScoreCounts.of([])
+    nobody = ScoreCounts.from_scores([])
     with pytest.raises(DesignError, match="The period has no comments"):
         design(nobody, nobody, 100)
 
 
 def test_a_budget_that_is_no_number_is_refused():
-    some = ScoreCounts.of([0.5] * 100)
+    some = ScoreCounts.from_scores([0.5] * 100)
     with pytest.raises(DesignError, match="must be whole"):
         design(some, some, float("nan"))
 

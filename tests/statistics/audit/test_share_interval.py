@@ -26,7 +26,7 @@ from modwatch.statistics.audit.stratified import StratumCounts
 
 
 def sampled(population, labels, positives):
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[0.1] * len(population)
     ).weighted()
 

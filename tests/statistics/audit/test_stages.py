@@ -34,7 +34,7 @@ def test_the_spread_is_that_of_a_label(made):
 
 
 def test_a_few_positives_and_nothing_else_do_not_settle_a_stratum():
-    first = StratumCounts.of(
+    first = StratumCounts.from_arrays(
         population=[1_000] * 2, labels=[3, 60], positives=[3, 30], score=[0.5, 0.5]
     )
     assert spread(first)[0] == pytest.approx(np.sqrt(0.8 * 0.2))
@@ -43,7 +43,9 @@ def test_a_few_positives_and_nothing_else_do_not_settle_a_stratum():
 def test_more_labels_go_where_positives_were_found():
     population, labels, score = [1_000] * 3, [50] * 3, [0.05] * 3
     found = next_stage(
-        StratumCounts.of(population=population, labels=labels, positives=[0, 10, 0], score=score),
+        StratumCounts.from_arrays(
+            population=population, labels=labels, positives=[0, 10, 0], score=score
+        ),
         300,
     )
     # All that the promise leaves: an eleventh of the labels.
@@ -53,7 +55,7 @@ def test_more_labels_go_where_positives_were_found():
 
 def test_where_nothing_was_found_the_score_decides():
     found = next_stage(
-        StratumCounts.of(
+        StratumCounts.from_arrays(
             population=[1_000] * 2, labels=[50] * 2, positives=[0, 0], score=[0.001, 0.4]
         ),
         200,
@@ -62,20 +64,22 @@ def test_where_nothing_was_found_the_score_decides():
 
 
 def test_a_stratum_labelled_whole_gets_none():
-    first = StratumCounts.of(
+    first = StratumCounts.from_arrays(
         population=[900, 20], labels=[30, 20], positives=[1, 9], score=[0.01, 0.5]
     )
     assert next_stage(first, 100).tolist() == [100, 0]
 
 
 def test_when_all_is_labelled_there_is_no_next_stage():
-    whole = StratumCounts.of(population=[9], labels=[9], positives=[1], score=[0.1])
+    whole = StratumCounts.from_arrays(population=[9], labels=[9], positives=[1], score=[0.1])
     with pytest.raises(DesignError, match="Every comment is labelled already"):
         next_stage(whole, 10)
 
 
 def test_too_few_labels_for_the_strata_are_refused():
-    first = StratumCounts.of(population=[9, 9], labels=[3, 3], positives=[1, 0], score=[0.1, 0.1])
+    first = StratumCounts.from_arrays(
+        population=[9, 9], labels=[3, 3], positives=[1, 0], score=[0.1, 0.1]
+    )
     with pytest.raises(DesignError, match="3 labels are too few for 2 strata"):
         next_stage(first, 3)
 
@@ -90,13 +94,15 @@ def test_two_stages_are_free_of_bias_and_pooling_them_is_not():
     adaptive, pooled = [], []
     for _ in range(3_000):
         one = generator.hypergeometric(positives, population - positives, first)
-        stage = StratumCounts.of(
+        stage = StratumCounts.from_arrays(
             population=population, labels=first, positives=one, score=[0.005] * 8
         )
         more = next_stage(stage, 400)
         left = population - first
         two = generator.hypergeometric(positives - one, left - positives + one, more)
-        then = StratumCounts.of(population=left, labels=more, positives=two, score=[0.005] * 8)
+        then = StratumCounts.from_arrays(
+            population=left, labels=more, positives=two, score=[0.005] * 8
+        )
         adaptive.append(float(combine([stage, then], [0.3, 0.7], population=population).rate))
         pooled.append(float(((one + two) / (first + more)).mean()))
     error = np.std(adaptive) / np.sqrt(3_000)

@@ -14,7 +14,7 @@ from modwatch.statistics.audit.stratified import StratumCounts, combine
 
 
 def stage(population, labels, positives):
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population, labels=labels, positives=positives, score=[0.1] * len(population)
     )
 
@@ -198,4 +198,4 @@ class TestCombine:
 def test_counts_that_do_not_fit_are_named(changes, message):
     given = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
     with pytest.raises(MetricInputError, match=message):
-        StratumCounts.of(**given | changes)
+        StratumCounts.from_arrays(**given | changes)

@@ -46,7 +46,9 @@ def test_raw_is_the_metric_of_every_annotation(
     """Against the plain functions on one row an annotation, weighted so that items count alike."""
     item = [each for each, _ in labels]
     label = [each for _, each in labels]
-    annotations = Annotations.of(item=item, annotator=range(len(item)), label=label, classes=(0, 1))
+    annotations = Annotations.from_columns(
+        item=item, annotator=range(len(item)), label=label, classes=(0, 1)
+    )
     p = np.array(prob)[annotations.items]
     rows = p[annotations.item]
     weight = 1 / annotations.counts().sum(axis=1)[annotations.item]
@@ -182,7 +184,7 @@ def three_classes(seed: int = 0, *, items: int = 2_000, flip: float = 0.15) -> T
     primary = truth.argmax(axis=1)
     flipped = (primary[:, None] + rng.integers(1, 3, (items, 6))) % 3
     label = np.where(rng.random((items, 6)) < flip, flipped, primary[:, None])
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(items), 6), annotator=np.tile(np.arange(6), items),
         label=label.ravel(),
     )  # fmt: skip
@@ -264,7 +266,7 @@ def nearly_by_chance() -> Annotations:
     item, person = np.tile(np.arange(150), 3), np.repeat([0, 1, 0], 150)
     label = (rng.random(450) < 0.5).astype(int)
     label[300:] = label[:150] ^ (np.arange(150) < 66)
-    return Annotations.of(item=item, annotator=person, label=label)
+    return Annotations.from_columns(item=item, annotator=person, label=label)
 
 
 def test_flip_rates_that_may_be_those_of_chance_leave_one_end_open() -> None:
@@ -305,17 +307,17 @@ def test_any_metric_of_label_probability_and_weight() -> None:
     ],
 )
 def test_bad_probabilities_are_named(prob: list[float], message: str) -> None:
-    annotations = Annotations.of(item=[0, 1], annotator=[0, 0], label=[0, 1])
+    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     with pytest.raises(MetricInputError, match=message):
         adjusted_metrics(annotations, prob, fixed_flip_rate(annotations, 0.0))
 
 
 def test_items_without_labels_and_other_classes_are_refused() -> None:
-    annotations = Annotations.of(item=[0, 1], annotator=[0, 1], label=[0, 1])
+    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 1], label=[0, 1])
     some = annotations.of_annotators(np.array([True, False]))
     with pytest.raises(MetricInputError, match="1 items have no annotation"):
         adjusted_metrics(some, [0.1, 0.2], fixed_flip_rate(some, 0.0))
-    three = Annotations.of(item=[0, 1, 2], annotator=[0, 1, 2], label=[0, 1, 2])
+    three = Annotations.from_columns(item=[0, 1, 2], annotator=[0, 1, 2], label=[0, 1, 2])
     with pytest.raises(MetricInputError, match=r"y_prob has shape \(3,\).*pass one of each class"):
         adjusted_metrics(three, [0.1, 0.2, 0.3], fixed_flip_rate(three, 0.0))
     with pytest.raises(MetricInputError, match="'hybrid' is for two classes"):

@@ -16,7 +16,7 @@ ROWS = st.lists(
 
 def of(rows: list[tuple[int, int, int]]) -> Annotations:
     item, annotator, label = zip(*rows, strict=True)
-    return Annotations.of(item=item, annotator=annotator, label=label, classes=(0, 1, 2))
+    return Annotations.from_columns(item=item, annotator=annotator, label=label, classes=(0, 1, 2))
 
 
 @given(rows=ROWS)
@@ -54,7 +54,7 @@ def test_the_order_of_items_and_people_does_not_matter(
 
 
 def test_ids_may_be_text_and_classes_words() -> None:
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=["x", "y"], annotator=["ann", "bob"], label=["rude", "fine"], classes=["fine", "rude"]
     )
     assert annotations.counts().tolist() == [[0, 1], [1, 0]]
@@ -83,4 +83,4 @@ def test_ties_go_to_the_last_class_and_are_told() -> None:
 )
 def test_bad_columns_are_named(columns: dict[str, list[float]], message: str) -> None:
     with pytest.raises(MetricInputError, match=message):
-        Annotations.of(**columns)  # type: ignore[arg-type]
+        Annotations.from_columns(**columns)  # type: ignore[arg-type]

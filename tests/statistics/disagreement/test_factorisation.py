@@ -20,7 +20,9 @@ def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
     primary = toxic[item] ^ (disputed[item] & (person % 2 == 1))
     flipped = rng.random(item.size) < flip
     label = np.where(flipped, (primary + rng.integers(1, classes, item.size)) % classes, primary)
-    return Annotations.of(item=item, annotator=person, label=label, classes=range(classes))
+    return Annotations.from_columns(
+        item=item, annotator=person, label=label, classes=range(classes)
+    )
 
 
 @pytest.mark.parametrize("flip", [0.05, 0.15])
@@ -49,7 +51,7 @@ def test_the_order_of_the_annotations_does_not_matter(kind: type) -> None:
     made = grouped(0.1)
     shuffled = np.random.default_rng(1).permutation(made.item.size)
     one, other = (
-        Annotations.of(
+        Annotations.from_columns(
             item=made.items[made.item[rows]].astype(kind),
             annotator=made.annotators[made.annotator[rows]].astype(kind),
             label=made.label[rows],
@@ -65,7 +67,7 @@ def test_the_order_of_the_annotations_does_not_matter(kind: type) -> None:
 
 
 def test_one_annotator_is_not_enough() -> None:
-    alone = Annotations.of(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
+    alone = Annotations.from_columns(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
     with pytest.raises(MetricInputError, match="no item has labels of two annotators"):
         svd_flip_rates(alone)
 
@@ -74,7 +76,7 @@ def test_annotators_without_identity_are_not_enough() -> None:
     """A label each: their biases would explain everything."""
     item = np.repeat(np.arange(100), 5)
     label = np.random.default_rng(0).integers(0, 2, item.size)
-    nameless = Annotations.of(item=item, annotator=np.arange(item.size), label=label)
+    nameless = Annotations.from_columns(item=item, annotator=np.arange(item.size), label=label)
     with pytest.raises(MetricInputError, match=r"annotators gave 1\.0 labels on average"):
         estimate_flip_rates(nameless)
 
@@ -86,7 +88,9 @@ def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
     flipped = rng.random(items * each) < 0.1
     item = np.arange(items).repeat(each)
     label = (item % 2 ^ flipped).astype(int)
-    annotations = Annotations.of(item=item, annotator=np.tile(np.arange(each), items), label=label)
+    annotations = Annotations.from_columns(
+        item=item, annotator=np.tile(np.arange(each), items), label=label
+    )
     assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)
 
 
@@ -98,6 +102,8 @@ def test_a_stratum_whose_labels_are_mispredicted_by_chance_is_named() -> None:
 
 
 def test_labels_that_are_all_alike_are_named() -> None:
-    made = Annotations.of(item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1))
+    made = Annotations.from_columns(
+        item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1)
+    )
     with pytest.raises(MetricInputError, match="all labels are the same"):
         svd_flip_rates(made)

@@ -104,7 +104,7 @@ def test_rates_by_annotator() -> None:
     rate = np.array([0.02, 0.1, 0.2, 0.3])[person]
     primary = rng.random(item.size) < 0.4
     rounds = [primary ^ (rng.random(item.size) < rate) for _ in range(2)]
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.tile(item, 2), annotator=np.tile(person, 2), label=np.r_[*rounds].astype(int)
     )
     found = estimate_flip_rates(annotations)
@@ -114,7 +114,7 @@ def test_rates_by_annotator() -> None:
 
 
 def test_an_annotator_without_retests_gets_the_rate_of_all() -> None:
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=[*range(10), *range(10), 0],
         annotator=["ann"] * 20 + ["bob"],
         label=[0] * 10 + [1] + [0] * 9 + [1],
@@ -129,7 +129,7 @@ def test_a_stratum_without_retests_borrows_from_the_nearest_and_says_so() -> Non
     split = [(1000 + i, p, p % 2) for i in range(5) for p in people]
     again = [(i, 8, int(i % 10 == 0)) for i in range(400)]
     item, annotator, label = zip(*agreed, *split, *again, strict=True)
-    annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     table = retest_flip_rates(annotations, strata=10).table
     assert table["borrowed"].iloc[-1]
     assert table["flip_rate"].iloc[-1] == table["flip_rate"][~table["borrowed"]].iloc[-1]
@@ -139,7 +139,7 @@ def test_a_stratum_at_chance_is_named() -> None:
     item = np.tile(np.arange(200), 4)
     annotator = np.repeat([0, 1, 0, 1], 200)
     label = np.r_[np.zeros(400), np.ones(400)].astype(int)
-    annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     with pytest.raises(MetricInputError, match="stratum 0: 400 of 400 labels given again differ"):
         retest_flip_rates(annotations, strata=1)
 

@@ -61,9 +61,11 @@ def test_signed_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int)
 
 
 def test_each_annotators_rate_corrects_their_label() -> None:
-    annotations = Annotations.of(item=[0, 0], annotator=["ann", "bob"], label=[1, 0])
+    annotations = Annotations.from_columns(item=[0, 0], annotator=["ann", "bob"], label=[1, 0])
     table = annotator_flip_rates(
-        Annotations.of(item=[0, 0], annotator=["ann", "ann"], label=[1, 1], classes=[0, 1])
+        Annotations.from_columns(
+            item=[0, 0], annotator=["ann", "ann"], label=[1, 1], classes=[0, 1]
+        )
     ).table
     rates = FlipRates(
         method="annotator",

@@ -13,7 +13,7 @@ from modwatch.statistics.divergence import Groups, annotator_groups, intersectio
 
 
 def annotations(people: int) -> Annotations:
-    return Annotations.of(
+    return Annotations.from_columns(
         item=np.zeros(people, int), annotator=np.arange(people), label=np.arange(people) % 2
     )
 
@@ -24,7 +24,7 @@ def named(**sizes: int) -> dict[int, str]:
 
 
 def test_small_groups_are_suppressed_with_the_reason() -> None:
-    groups = Groups.of(annotations(20), named(big=10, small=4, tiny=2))
+    groups = Groups.from_annotations(annotations(20), named(big=10, small=4, tiny=2))
     assert groups.names == ("big",)
     assert groups.suppressed == {
         "small": "fewer than 5 annotators",
@@ -35,7 +35,7 @@ def test_small_groups_are_suppressed_with_the_reason() -> None:
 
 
 def test_one_suppressed_group_does_not_follow_from_the_others() -> None:
-    groups = Groups.of(annotations(20), named(big=9, middle=7, small=4))
+    groups = Groups.from_annotations(annotations(20), named(big=9, middle=7, small=4))
     assert groups.names == ("big",)
     assert groups.suppressed["middle"] == "few people would follow from it"
 
@@ -43,20 +43,20 @@ def test_one_suppressed_group_does_not_follow_from_the_others() -> None:
 def test_a_person_in_two_groups_is_an_error() -> None:
     twice = pd.Series(["a", "b", "a"], index=[0, 0, 1])
     with pytest.raises(MetricInputError, match="1 annotators have two groups"):
-        Groups.of(annotations(2), twice, minimum=1)
+        Groups.from_annotations(annotations(2), twice, minimum=1)
     same = pd.Series(["a", "a", "a"], index=[0, 0, 1])
-    assert Groups.of(annotations(2), same, minimum=1).sizes().tolist() == [2]
+    assert Groups.from_annotations(annotations(2), same, minimum=1).sizes().tolist() == [2]
 
 
 def test_groups_of_people_who_labelled_nothing_do_not_count() -> None:
-    groups = Groups.of(annotations(6), named(here=6) | {99: "away"})
+    groups = Groups.from_annotations(annotations(6), named(here=6) | {99: "away"})
     assert groups.names == ("here",)
     assert groups.suppressed == {}
 
 
 def test_no_group_is_large_enough() -> None:
     with pytest.raises(MetricInputError, match="no group has 5 annotators"):
-        Groups.of(annotations(4), named(a=2, b=2))
+        Groups.from_annotations(annotations(4), named(a=2, b=2))
 
 
 def test_intersections_need_every_attribute() -> None:
@@ -73,24 +73,24 @@ def test_intersections_need_every_attribute() -> None:
 def test_several_small_groups_do_not_follow_from_the_others_either() -> None:
     sizes = {"large": 9, "middle": 6, "one": 1, "other": 1}
     group = dict(enumerate(name for name, size in sizes.items() for _ in range(size)))
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=[0] * len(group), annotator=list(group), label=[0, 1] * 8 + [1]
     )
-    found = Groups.of(annotations, group, minimum=5)
+    found = Groups.from_annotations(annotations, group, minimum=5)
     assert found.names == ("large",)
     assert len(group) - found.sizes().sum() >= 5
     more = {**group, **dict.fromkeys(range(100, 104))}
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=[0] * len(more), annotator=list(more), label=[0, 1] * 10 + [1]
     )
-    assert Groups.of(annotations, more, minimum=5).names == ("large", "middle")
+    assert Groups.from_annotations(annotations, more, minimum=5).names == ("large", "middle")
 
 
 MINIMUM = 4
 
 
 def annotations_of(people: int) -> Annotations:
-    return Annotations.of(
+    return Annotations.from_columns(
         item=[0] * people, annotator=range(people), label=np.arange(people) % 2, classes=(0, 1)
     )
 
@@ -98,9 +98,9 @@ def annotations_of(people: int) -> Annotations:
 def grouped(given: Annotations, names: "list[str | None]") -> Groups:
     known = {person: name for person, name in enumerate(names) if name is not None}
     try:
-        return Groups.of(given, known, minimum=MINIMUM)
+        return Groups.from_annotations(given, known, minimum=MINIMUM)
     except MetricInputError:
-        none = Groups.of(given, dict.fromkeys(range(len(names)), "all"), minimum=1)
+        none = Groups.from_annotations(given, dict.fromkeys(range(len(names)), "all"), minimum=1)
         return Groups(names=(), code=np.full_like(none.code, -1), suppressed={}, without=0)
 
 

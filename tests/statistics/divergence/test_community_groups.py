@@ -19,7 +19,7 @@ def found(one: Sequence[Person], other: Sequence[Person], seed: int) -> tuple[fl
     """Return by how much less the model agrees with some people than with others, and its p."""
     made = community_labels([*one, *other], _ITEMS, each=30, seed=seed)
     names = {number: "one" if number < len(one) else "other" for number in made.annotators}
-    groups = Groups.of(made, names)
+    groups = Groups.from_annotations(made, names)
     table = group_report(made, PROB[made.items], groups, threshold=0.55, draws=200, seed=seed)
     row = table[(table["group"] == "one") & (table["metric"] == "agreement")].iloc[0]
     return row["difference"], row["p_value"]

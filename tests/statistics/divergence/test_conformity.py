@@ -20,7 +20,9 @@ def test_it_is_the_difference_of_two_brier_scores(
     rows: list[tuple[int, int, int]], seed: int
 ) -> None:
     item, annotator, label = zip(*rows, strict=True)
-    annotations = Annotations.of(item=item, annotator=annotator, label=label, classes=(0, 1, 2))
+    annotations = Annotations.from_columns(
+        item=item, annotator=annotator, label=label, classes=(0, 1, 2)
+    )
     prob = np.random.default_rng(seed).dirichlet([1, 1, 1], len(annotations.items))
     found = conformity_delta(annotations, prob)
 
@@ -40,7 +42,7 @@ def test_it_is_the_difference_of_two_brier_scores(
 
 
 def test_the_majority_may_be_that_of_a_group() -> None:
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=[0] * 5, annotator=list("abcde"), label=[1, 1, 1, 0, 0], classes=(0, 1)
     )
     some = conformity_delta(
@@ -70,13 +72,13 @@ def test_the_divergence_is_scipys() -> None:
     ],
 )
 def test_bad_probabilities_are_named(prob: list[float], message: str) -> None:
-    annotations = Annotations.of(item=[0, 1], annotator=[0, 0], label=[0, 1])
+    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     with pytest.raises(MetricInputError, match=message):
         conformity_delta(annotations, prob)
 
 
 def test_bad_groups_and_numbers_are_named() -> None:
-    annotations = Annotations.of(item=[0, 1], annotator=[0, 0], label=[0, 1])
+    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     with pytest.raises(MetricInputError, match="group has shape"):
         conformity_delta(annotations, [0.1, 0.2], group=[True, False])
     with pytest.raises(MetricInputError, match="smoothing must be above 0"):

@@ -20,9 +20,9 @@ def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
     }
     item, annotator = np.array(list(rows)).T
     label = (item + (rng.random(item.size) < 0.4) * rng.integers(1, classes, item.size)) % classes
-    annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     names = {a: "xyz"[a % 3] for a in range(12)}
-    groups = Groups.of(annotations, names, minimum=1)
+    groups = Groups.from_annotations(annotations, names, minimum=1)
     found, shared = kappa_matrix(annotations, groups, minimum=1), shared_items(annotations, groups)
     for one, other in product("xyz", repeat=2):
         pairs: list[tuple[int, int]] = []
@@ -63,10 +63,12 @@ def test_intervals_cover_the_kappa_of_all_such_people(people: int) -> None:
 
 
 def test_without_pairs_or_variety_there_is_none() -> None:
-    annotations = Annotations.of(item=[0, 1], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
-    groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    annotations = Annotations.from_columns(
+        item=[0, 1], annotator=["a", "b"], label=[0, 0], classes=(0, 1)
+    )
+    groups = Groups.from_annotations(annotations, {"a": "x", "b": "y"}, minimum=1)
     assert kappa_matrix(annotations, groups).isna().all().all()
-    same = Annotations.of(item=[0, 0], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
+    same = Annotations.from_columns(item=[0, 0], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
     assert kappa_matrix(same, groups).isna().all().all()
     table = kappa_table(same, groups, minimum=1)
     assert table[["kappa", "low", "high"]].isna().all(axis=None)
@@ -75,14 +77,14 @@ def test_without_pairs_or_variety_there_is_none() -> None:
 def test_few_shared_items_have_no_kappa() -> None:
     number = 29
     item = np.arange(number + 1).repeat(2)
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=item, annotator=np.tile(["a", "b"], number + 1), label=item % 2
     )
-    groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    groups = Groups.from_annotations(annotations, {"a": "x", "b": "y"}, minimum=1)
     assert kappa_matrix(annotations, groups).loc["x", "y"] == 1
     assert shared_items(annotations, groups).loc["x", "y"] == number + 1
     assert kappa_table(annotations, groups)["items"].tolist() == [0, number + 1, 0]
-    one_less = Annotations.of(
+    one_less = Annotations.from_columns(
         item=item[2:], annotator=np.tile(["a", "b"], number), label=item[2:] % 2
     )
     assert np.isnan(kappa_matrix(one_less, groups).loc["x", "y"])
@@ -90,10 +92,10 @@ def test_few_shared_items_have_no_kappa() -> None:
 
 def test_people_who_all_agree_do_not_make_sure_that_others_would() -> None:
     label = np.arange(40).repeat(10) % 2
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.arange(40).repeat(10), annotator=np.tile(np.arange(10), 40), label=label
     )
-    groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(10)})
+    groups = Groups.from_annotations(annotations, {a: "xy"[a % 2] for a in range(10)})
     table = kappa_table(annotations, groups)
     assert (table["kappa"] == 1).all()
     assert (table["high"] == 1).all()

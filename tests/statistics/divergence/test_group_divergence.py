@@ -51,14 +51,16 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     made = crowd(3, people=12)
     shuffled = np.random.default_rng(0).permutation(np.flatnonzero(made.annotations.first))
     assert shuffled.size < made.annotations.first.size
-    other = Annotations.of(
+    other = Annotations.from_columns(
         item=made.annotations.items[made.annotations.item[shuffled]],
         annotator=made.annotations.annotators[made.annotations.annotator[shuffled]],
         label=made.annotations.label[shuffled],
     )
     assert not np.array_equal(other.annotators, made.annotations.annotators)
     names = dict(zip(made.annotations.annotators, made.groups.code, strict=True))
-    groups = Groups.of(other, {a: f"group {g}" for a, g in names.items() if g >= 0}, minimum=1)
+    groups = Groups.from_annotations(
+        other, {a: f"group {g}" for a, g in names.items() if g >= 0}, minimum=1
+    )
     prob = dict(zip(made.annotations.items, made.prob, strict=True))
     again = np.array([prob[each] for each in other.items])
     one = group_report(made.annotations, made.prob, made.groups, draws=99)
@@ -75,8 +77,12 @@ def several(seed: int, people: int = 40) -> tuple[Annotations, np.ndarray, Group
     care = rng.uniform(0.3, 0.7, people)
     drawn = (rng.random((item.size, 1)) > prob[item].cumsum(axis=1)).sum(axis=1)
     label = np.where(rng.random(item.size) < care[person], drawn, rng.integers(0, 3, item.size))
-    annotations = Annotations.of(item=item, annotator=person, label=label)
-    return annotations, prob, Groups.of(annotations, {a: "xy"[a % 2] for a in range(people)})
+    annotations = Annotations.from_columns(item=item, annotator=person, label=label)
+    return (
+        annotations,
+        prob,
+        Groups.from_annotations(annotations, {a: "xy"[a % 2] for a in range(people)}),
+    )
 
 
 def test_three_classes_have_scikit_learns_macro_f1() -> None:
@@ -128,7 +134,7 @@ def test_two_classes_are_two_of_three() -> None:
     assert np.allclose(table.loc["mean_delta", columns] * 2 / 3, other.loc["mean_delta", columns])
     value = table.loc[DIVERGENCE, "value"].to_numpy()
     assert np.array_equal(value, other.loc[DIVERGENCE, "value"])
-    turned = Annotations.of(
+    turned = Annotations.from_columns(
         item=two.item, annotator=two.annotator, label=1 - two.label, classes=(0, 1)
     )
     harmless = group_report(turned, 1 - made.prob, made.groups, draws=1)
@@ -182,8 +188,8 @@ def test_small_groups_are_shrunk_more() -> None:
     item = rng.integers(0, 200, person.size)
     share = np.repeat([0.5 if name == "few" else 0.8 for name in names], 30)
     label = (rng.random(person.size) < share).astype(int)
-    annotations = Annotations.of(item=item, annotator=person, label=label)
-    groups = Groups.of(annotations, dict(enumerate(names)))
+    annotations = Annotations.from_columns(item=item, annotator=person, label=label)
+    groups = Groups.from_annotations(annotations, dict(enumerate(names)))
     table = group_report(annotations, np.full(len(annotations.items), 0.9), groups, draws=9)
     rows = table[table["metric"] == "agreement"].set_index("group")
     overall = rows["value"].drop("few").mean()
@@ -202,18 +208,20 @@ def test_holm_is_statsmodels_textbook() -> None:
 def test_suppressed_groups_have_a_reason_and_no_figures() -> None:
     made = crowd(0, people=10)
     names = {a: ("rare" if a < 2 else f"group {a % 2}") for a in range(30)}
-    table = group_report(made.annotations, made.prob, Groups.of(made.annotations, names), draws=9)
+    table = group_report(
+        made.annotations, made.prob, Groups.from_annotations(made.annotations, names), draws=9
+    )
     rare = table[table["group"] == "rare"]
     assert rare["reason"].tolist() == ["fewer than 5 annotators"]
     assert rare.drop(columns=["group", "reason"]).isna().all().all()
 
 
 def test_equal_labels() -> None:
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.tile([0, 1], 10), annotator=np.repeat(np.arange(10), 2), label=[0] * 20,
         classes=(0, 1),
     )  # fmt: skip
-    groups = Groups.of(annotations, {a: "x" if a < 5 else "y" for a in range(10)})
+    groups = Groups.from_annotations(annotations, {a: "x" if a < 5 else "y" for a in range(10)})
     table = group_report(annotations, [0.1, 0.2], groups, draws=9).set_index(["group", "metric"])
     value, low, high = table.loc[("x", "agreement"), ["value", "low", "high"]]
     assert (value, high) == (1.0, 1.0)
@@ -230,11 +238,11 @@ def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         label = np.repeat(rng.random(20) < 0.05, 10).astype(int)
-        annotations = Annotations.of(
+        annotations = Annotations.from_columns(
             item=np.tile(np.arange(10), 20), annotator=np.repeat(np.arange(20), 10), label=label,
             classes=(0, 1),
         )  # fmt: skip
-        groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(20)})
+        groups = Groups.from_annotations(annotations, {a: "xy"[a % 2] for a in range(20)})
         row = group_report(annotations, np.full(10, 0.1), groups, draws=1).iloc[0]
         held += row["low"] <= 0.95 <= row["high"]
         alike += row["value"] == 1
@@ -243,11 +251,11 @@ def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
 
 
 def test_without_a_majority_there_is_no_divergence() -> None:
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(4), 10), annotator=np.tile(np.arange(10), 4),
         label=np.tile([0] * 5 + [1] * 5, 4),
     )  # fmt: skip
-    groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(10)})
+    groups = Groups.from_annotations(annotations, {a: "xy"[a % 2] for a in range(10)})
     table = group_report(annotations, np.full(4, 0.3), groups, draws=9).set_index("metric")
     for metric in ("mean_delta", DIVERGENCE):
         assert table.loc[metric, ["value", "low", "high", "p_value"]].isna().all(axis=None)
@@ -266,12 +274,14 @@ def test_one_of_many_groups_can_be_found() -> None:
     people, items = 200, 30
     label = rng.random((items, people)) < 0.5
     label[:, :5] = False
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.arange(items).repeat(people),
         annotator=np.tile(np.arange(people), items),
         label=label.ravel().astype(int),
     )
-    groups = Groups.of(annotations, {person: f"{person // 5:02}" for person in range(people)})
+    groups = Groups.from_annotations(
+        annotations, {person: f"{person // 5:02}" for person in range(people)}
+    )
     table = group_report(annotations, np.full(items, 0.9), groups)
     agreement = table[table["metric"] == "agreement"].set_index("group")["p_holm"]
     assert agreement["00"] < 0.05

@@ -19,7 +19,7 @@ from modwatch.statistics.divergence import (
 def test_each_delta_is_in_its_bin() -> None:
     """A probability p of the majority puts who differs at 2p − 1, the others at 0."""
     prob = np.array([0.0, 0.25, 0.5, 0.55, 0.7, 1.0])
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=np.repeat(np.arange(6), 3), annotator=np.tile([0, 1, 2], 6), label=[1, 1, 0] * 6
     )
     found = annotator_profiles(conformity_delta(annotations, prob), minimum=1)

@@ -44,7 +44,7 @@ WEEK = [day_of(1_000, seed=seed) for seed in range(1, 8)]
 
 def compared(today: Profile, days: list[Profile] = WEEK) -> dict[str, Finding]:
     """Return the findings against one reference, by metric and feature."""
-    found = list(compare(today, [Reference.of("trailing", days)]))
+    found = list(compare(today, [Reference.from_days("trailing", days)]))
     for each in found:
         numbers = [each.value, each.low, each.high]
         assert all(value is None or math.isfinite(value) for value in numbers)

@@ -170,7 +170,7 @@ def test_the_gap_of_many_groups_is_wider_than_of_two(rng):
     assert gap["value"] == pytest.approx(covered["value"].max() - covered["value"].min())
     assert gap["low"] == 0
     estimates = [
-        Estimate.of(row["value"], (row["low"], row["high"]), n=row["n"])
+        Estimate.from_interval(row["value"], (row["low"], row["high"]), n=row["n"])
         for row in covered.to_dict("records")
     ]
     of_pairs = [difference(one, other) for one, other in permutations(estimates, 2)]
@@ -179,7 +179,9 @@ def test_the_gap_of_many_groups_is_wider_than_of_two(rng):
     assert widest * 1.1 < gap["high"] < widest * 2.394 / 1.96 + gap["value"]
     first = measure_groups(days, groups[:2])
     pair = [row for row in first.to_dict("records") if row["metric"] == "set_coverage"][:2]
-    one, other = (Estimate.of(row["value"], (row["low"], row["high"]), n=1) for row in pair)
+    one, other = (
+        Estimate.from_interval(row["value"], (row["low"], row["high"]), n=1) for row in pair
+    )
     ends = [abs(end) for end in difference(one, other)[1:3]]
     assert by_metric(first).loc["set_coverage_gap", "high"] == pytest.approx(max(ends))
     alone = by_metric(measure_groups(days, groups[:1])).loc["set_coverage_gap"]

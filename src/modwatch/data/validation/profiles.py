@@ -263,7 +263,7 @@ def trailing_findings(
     >>> trailing_findings(Profile(comments=5), [])["volume_ratio", "comments"].reason
     '0 trailing days; 3 are needed'
     """
-    reference = Reference.of("trailing", trailing)
+    reference = Reference.from_days("trailing", trailing)
     findings = chain(compare(today, [reference]), day_metrics(today, trailing))
     return {(finding.metric, finding.feature): finding for finding in findings}
 

@@ -268,7 +268,7 @@ def _compared(
     While there are too few of them, against the held-out comments of the model, if there are any.
     Also returns the bounds of the flagged share.
     """
-    days = Reference.of("trailing", trailing).scored_by(today.model_version)
+    days = Reference.from_days("trailing", trailing).scored_by(today.model_version)
     missing = too_few_days(days, bounds.min_trailing_days, " of this model version")
     against = f"{len(days)} trailing days"
     if missing and held_out is not None:

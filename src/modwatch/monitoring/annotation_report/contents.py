@@ -203,7 +203,7 @@ def annotation_report(
             outside [0, 1], a minimum below 1, or two groupings whose files would have one name.
 
     >>> rng = np.random.default_rng(1)
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=np.repeat(np.arange(60), 6), annotator=np.tile(np.arange(6), 60),
     ...     label=(rng.random(360) < np.repeat(rng.beta(0.3, 0.3, 60), 6)).astype(int),
     ... )
@@ -279,7 +279,7 @@ def _groupings(
     reasons, known = {}, {}
     for name, of in groups.items():
         try:
-            known[name] = Groups.of(annotations, of, minimum=minimum)
+            known[name] = Groups.from_annotations(annotations, of, minimum=minimum)
         except MetricInputError as exc:
             reasons[name] = str(exc)
     shown = shown_together([*known.values()], annotations, minimum=minimum)

@@ -139,7 +139,9 @@ def _annotations(
             "given, too (--classes)"
         )
     try:
-        return Annotations.of(item=item, annotator=annotator, label=label, classes=classes)
+        return Annotations.from_columns(
+            item=item, annotator=annotator, label=label, classes=classes
+        )
     except MetricInputError as exc:
         raise SourceError(f"{path}: {exc}") from exc
 

@@ -97,7 +97,7 @@ def labels_between(
     if labels["people"].max() < 2:
         return None
     item = labels["comment_dt"].astype(str) + " " + labels["comment_id"]
-    annotations = Annotations.of(
+    annotations = Annotations.from_columns(
         item=item, annotator=labels["annotator"], label=labels["label"], classes=(0, 1)
     )
     of_items = labels.assign(item=item).drop_duplicates("item")

@@ -201,4 +201,4 @@ def _rounded(figure: Estimate, base: int) -> Estimate:
     if figure.value is None:
         return Estimate.insufficient("too few answers", n=n)  # the reason has their number
     value, *ends = (round(number or 0.0, 3) for number in (figure.value, figure.low, figure.high))
-    return Estimate.of(value, (ends[0], ends[1]), n=n)
+    return Estimate.from_interval(value, (ends[0], ends[1]), n=n)

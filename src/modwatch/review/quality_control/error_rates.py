@@ -127,7 +127,7 @@ def error_rates(comments: pd.DataFrame, *, minimum: int = MINIMUM_CONFIRMED) -> 
         columns = comments["prob"], comments["stratum"] != 0, comments["given"], comments["toxic"]
         found = _posterior(*(column.to_numpy().tobytes() for column in columns))
         false_positive, false_negative = (
-            Estimate.of(value, bounds, n=confirmed) for value, bounds in found
+            Estimate.from_interval(value, bounds, n=confirmed) for value, bounds in found
         )
     return ErrorRates(
         false_positive=false_positive,

@@ -10,7 +10,8 @@ estimated with confidence intervals of nominal coverage. From arrays to recall:
 >>> toxic = rng.random(50_000) < scores  # in practice only known for the labelled sample
 >>> flagged = scores > 0.4
 >>> sides = {"flagged": flagged, "unflagged": ~flagged}
->>> audit = design_audit(*(ScoreCounts.of(scores[rows]) for rows in sides.values()), labels=600)
+>>> by_side = (ScoreCounts.from_scores(scores[rows]) for rows in sides.values())
+>>> audit = design_audit(*by_side, labels=600)
 >>> counts = {}
 >>> for name, rows in sides.items():
 ...     score, side = scores[rows], getattr(audit, name)

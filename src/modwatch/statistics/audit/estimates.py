@@ -76,9 +76,10 @@ class AuditEstimator:
     A side is None when none of its comments is labelled.
 
     >>> from modwatch.statistics.audit.stratified import StratumCounts
-    >>> flagged = StratumCounts.of(population=[100], labels=[50], positives=[40], score=[0.9])
-    >>> rest = StratumCounts.of(population=[900, 1000], labels=[100, 100], positives=[0, 4],
-    ...                         score=[0.01, 0.1])
+    >>> flagged = StratumCounts.from_arrays(
+    ...     population=[100], labels=[50], positives=[40], score=[0.9])
+    >>> rest = StratumCounts.from_arrays(
+    ...     population=[900, 1000], labels=[100, 100], positives=[0, 4], score=[0.01, 0.1])
     >>> audit = AuditEstimator(flagged=flagged.weighted(), unflagged=rest.weighted(),
     ...                        comments=(100, 1900))
     >>> audit.estimate("precision").value
@@ -229,11 +230,13 @@ class AuditEstimator:
         if missing is not None:
             counts = self.extremes[name][missing]
         if name == "flagged":
-            return SideShare.of(counts, self.comments[0], options, most=self.most_intervals)
+            return SideShare.from_counts(
+                counts, self.comments[0], options, most=self.most_intervals
+            )
         # As many as possible: more positives elsewhere allow for more hidden ones here.
         flagged = self._share("flagged", mirrored=False, missing=1)
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
-        return SideShare.of(counts, self.comments[1], options, found, self.most_intervals)
+        return SideShare.from_counts(counts, self.comments[1], options, found, self.most_intervals)
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:

@@ -119,7 +119,7 @@ def _with_errors(
         [*LabelErrors(keys=[*range(score.size)], truth=posterior).drawn.values()], axis=-1
     )
     plain = _estimator(plan, stratum, true.astype(np.int64))
-    return plain, ImputedEstimator.of(_estimator(plan, stratum, draws))
+    return plain, ImputedEstimator.from_draws(_estimator(plan, stratum, draws))
 
 
 def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
@@ -130,7 +130,7 @@ def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
         strata = [plan.strata[number] for number in numbers]
         counts = None
         if strata:
-            counts = StratumCounts.of(
+            counts = StratumCounts.from_arrays(
                 population=[each.population for each in strata],
                 labels=[each.labels for each in strata],
                 score=[each.score for each in strata],
@@ -204,7 +204,7 @@ def _simulated(
         rate = rate * generator.gamma(known, 1 / known, (audits, 1))
     there = labels > 0
     positives = generator.binomial(labels[there], np.minimum(rate, 1)[:, there])
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=population[there], labels=labels[there], positives=positives, score=score[there]
     ).weighted()
 

@@ -156,7 +156,7 @@ class ImputedEstimator:
     options: IntervalOptions
 
     @classmethod
-    def of(cls, draws: AuditEstimator) -> "ImputedEstimator":
+    def from_draws(cls, draws: AuditEstimator) -> "ImputedEstimator":
         """Return the estimator for the interval of `draws`, computed two-sided in each draw."""
         options = draws.options
         level = max(1 - 2 * max(options.tails), 0.5 + _NARROW)

@@ -164,7 +164,7 @@ class _Estimation:
         draws = estimator(
             self.evidence, errors.drawn, part.population, part.drawn, self.missing.passed_over
         )
-        imputed = ImputedEstimator.of(draws)
+        imputed = ImputedEstimator.from_draws(draws)
         estimates = [imputed.estimate(metric) for metric in metrics]
         return [_without_value(each) for each in estimates] if errors.useless else estimates
 

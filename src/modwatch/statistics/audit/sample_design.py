@@ -198,7 +198,7 @@ class ScoreCounts:
             raise MetricInputError("score and count must have equal lengths.")
 
     @classmethod
-    def of(cls, score: ArrayLike) -> "ScoreCounts":
+    def from_scores(cls, score: ArrayLike) -> "ScoreCounts":
         """Return the counts of the scores (n,) of single comments."""
         value, count = np.unique(shares("score", score), return_counts=True)
         return cls(score=value, count=count.astype(np.int64))
@@ -239,7 +239,7 @@ class SideDesign:
         MetricInputError when a stratum has no labels.
         """
         stratum, strata_ = self.strata.assign(score), len(self.strata)
-        return StratumCounts.of(
+        return StratumCounts.from_arrays(
             population=self.population,
             labels=np.bincount(stratum, minlength=strata_),
             positives=np.bincount(stratum, weights=arguments.labels(label), minlength=strata_),
@@ -278,7 +278,7 @@ def design(
         DesignError: no comments, or fewer labels than the minima of the strata.
 
     >>> scores = np.linspace(0, 0.5, 2000) ** 4
-    >>> made = design(ScoreCounts.of([0.9] * 50), ScoreCounts.of(scores), 300)
+    >>> made = design(ScoreCounts.from_scores([0.9] * 50), ScoreCounts.from_scores(scores), 300)
     >>> made.labels, made.unflagged.labels.sum() > made.flagged.labels.sum()
     (300, np.True_)
     """

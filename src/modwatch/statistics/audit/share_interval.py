@@ -181,7 +181,7 @@ class SideShare(IntervalEstimate):
     variance: Floats
 
     @classmethod
-    def of(
+    def from_counts(
         cls,
         counts: WeightedCounts | None,
         comments: int,

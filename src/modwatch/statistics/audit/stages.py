@@ -32,7 +32,7 @@ def next_stage(stage: StratumCounts, labels: int) -> Ints:
     `stratified.combine` combines the stages, with shares fixed in the plan. DesignError when
     everything is labelled, or there are fewer than two labels a stratum.
 
-    >>> first = StratumCounts.of(population=[900, 100], labels=[30, 30], positives=[0, 15],
+    >>> first = StratumCounts.from_arrays(population=[900, 100], labels=[30, 30], positives=[0, 15],
     ...                          score=[0.01, 0.5])
     >>> next_stage(first, 100).tolist()
     [85, 15]
@@ -164,7 +164,7 @@ def _group_counts(
         sum((np.asarray(one) for n in group for one in labels[n]), _NONE) for group in groups
     ]
     sizes = [sum(population[n] for n in group) for group in groups]
-    return StratumCounts.of(
+    return StratumCounts.from_arrays(
         population=sizes,
         labels=[sum(len(labels[n]) for n in group) for group in groups],
         positives=np.stack(np.broadcast_arrays(*positives), axis=-1),

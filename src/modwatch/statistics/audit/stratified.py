@@ -18,7 +18,7 @@ from modwatch.statistics.arguments import Floats, Ints, shares, strata_sizes, wh
 class StratumCounts:
     """One stage of a stratified sample without replacement.
 
-    >>> counts = StratumCounts.of(population=[900, 100], labels=[30, 20], positives=[0, 8],
+    >>> counts = StratumCounts.from_arrays(population=[900, 100], labels=[30, 20], positives=[0, 8],
     ...                           score=[0.01, 0.4])
     >>> round(float(counts.rate()), 6)
     0.04
@@ -34,7 +34,7 @@ class StratumCounts:
     score: Floats
 
     @classmethod
-    def of(
+    def from_arrays(
         cls, *, population: ArrayLike, labels: ArrayLike, positives: ArrayLike, score: ArrayLike
     ) -> "StratumCounts":
         """Return validated counts; MetricInputError names the problem otherwise."""
@@ -137,8 +137,8 @@ def combine(
     (H,) is the population left before stage s, `population` (H,) the whole; `shares` > 0 sum to 1.
     MetricInputError when a stage does not represent all comments that earlier stages left.
 
-    >>> first = StratumCounts.of(population=[100], labels=[10], positives=[1], score=[0.1])
-    >>> second = StratumCounts.of(population=[90], labels=[30], positives=[4], score=[0.1])
+    >>> first = StratumCounts.from_arrays(population=[100], labels=[10], positives=[1], score=[0.1])
+    >>> second = StratumCounts.from_arrays(population=[90], labels=[30], positives=[4], score=[0.1])
     >>> round(float(combine([first, second], [0.25, 0.75], population=[100]).rate), 6)
     0.1225
     """

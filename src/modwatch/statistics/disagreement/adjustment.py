@@ -93,7 +93,7 @@ def adjusted_metrics(
     >>> opinion = rng.random((400, 10)) < rng.random(400)[:, None]
     >>> item, annotator = np.divmod(np.arange(8000) % 4000, 10)
     >>> label = (opinion.ravel()[np.arange(8000) % 4000] ^ (rng.random(8000) < 0.1)).astype(int)
-    >>> annotations = Annotations.of(item=item, annotator=annotator, label=label)
+    >>> annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     >>> table = adjusted_metrics(
     ...     annotations, opinion.mean(axis=1), estimate_flip_rates(annotations)
     ... )
@@ -342,7 +342,7 @@ def adjusted_accuracy(
     Raises:
         MetricInputError: a decision outside the classes, or another number of them.
 
-    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=["a", "a", "b"])
+    >>> annotations = Annotations.from_columns(item=[0] * 3, annotator=[0, 1, 2], label=list("aab"))
     >>> from modwatch.statistics.disagreement import fixed_flip_rate
     >>> found = adjusted_accuracy(annotations, ["a"], fixed_flip_rate(annotations, 0.0))
     >>> round(found["adjusted"], 3), found["majority"]

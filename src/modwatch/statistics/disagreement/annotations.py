@@ -43,7 +43,7 @@ class Annotations:
     An annotator may have labelled an item several times: the first label is the annotation, each
     later one a retest.
 
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=["a", "a", "b", "a"], annotator=["ann", "bob", "ann", "ann"], label=[1, 0, 0, 0]
     ... )
     >>> annotations.counts().tolist()
@@ -62,7 +62,7 @@ class Annotations:
     label: Labels = field(repr=False)
 
     @classmethod
-    def of(
+    def from_columns(
         cls,
         *,
         item: ArrayLike,
@@ -215,7 +215,7 @@ def distribution(y_prob: ArrayLike, annotations: Annotations, dtype: type[Float]
     Raises:
         MetricInputError: probabilities that are no distribution, or of another number of items.
 
-    >>> annotations = Annotations.of(item=[0, 1], annotator=[0, 0], label=[0, 1])
+    >>> annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     >>> distribution([0.25, 1.0], annotations, np.float64).tolist()
     [[0.75, 0.25], [0.0, 1.0]]
     """

@@ -187,7 +187,7 @@ def annotator_flip_rates(annotations: Annotations) -> FlipRates:
 def fixed_flip_rate(annotations: Annotations, rate: float) -> FlipRates:
     """Return one flip rate for all items, which is known or assumed; 0: every label is an opinion.
 
-    >>> annotations = Annotations.of(item=[0, 0], annotator=[0, 1], label=[0, 1])
+    >>> annotations = Annotations.from_columns(item=[0, 0], annotator=[0, 1], label=[0, 1])
     >>> fixed_flip_rate(annotations, 0.1).rates().tolist()
     [0.1]
     """

@@ -2,7 +2,7 @@
 
     >>> from modwatch.statistics.disagreement import Annotations
     >>> from modwatch.statistics.divergence import conformity_delta
-    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=["a", "b", "c"], label=[1, 1, 0])
+    >>> annotations = Annotations.from_columns(item=[0] * 3, annotator=[0, 1, 2], label=[1, 1, 0])
     >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
     [0.0, 0.0, 0.8]
 

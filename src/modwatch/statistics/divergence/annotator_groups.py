@@ -34,7 +34,7 @@ class Groups:
     without: int
 
     @classmethod
-    def of(
+    def from_annotations(
         cls,
         annotations: Annotations,
         group: Mapping[Any, str] | pd.Series,
@@ -172,11 +172,12 @@ def shown_together(
     Raises:
         MetricInputError: `minimum` is below 1.
 
-    >>> annotations = Annotations.of(item=[0] * 30, annotator=range(30), label=[0, 1] * 15)
-    >>> gender = {person: "woman" if person < 15 else "man" for person in range(30)}
+    >>> people = range(30)
+    >>> annotations = Annotations.from_columns(item=[0] * 30, annotator=people, label=[0, 1] * 15)
+    >>> gender = {person: "woman" if person < 15 else "man" for person in people}
     >>> age = {person: f"{gender[person]} × {'20s' if person % 15 < 12 else '30s'}"
-    ...     for person in range(30)}
-    >>> both = [Groups.of(annotations, each) for each in (gender, age)]
+    ...     for person in people}
+    >>> both = [Groups.from_annotations(annotations, each) for each in (gender, age)]
     >>> both[1].names
     ('man × 20s', 'woman × 20s')
     >>> [each.names for each in shown_together(both, annotations)]

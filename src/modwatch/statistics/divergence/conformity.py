@@ -61,7 +61,7 @@ def conformity_delta(
         MetricInputError: probabilities that are no distribution, of another number of items, or
             a group of another number of annotators.
 
-    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
+    >>> annotations = Annotations.from_columns(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
     >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
     [0.0, 0.0, 0.8]
     """

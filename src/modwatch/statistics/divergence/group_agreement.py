@@ -20,10 +20,10 @@ def shared_items(annotations: Annotations, groups: Groups) -> pd.DataFrame:
 
     Between two groups an annotator of each, within a group two different annotators.
 
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=[0, 0, 0, 1, 1], annotator=["a", "b", "c", "a", "b"], label=[0, 0, 1, 1, 1]
     ... )
-    >>> groups = Groups.of(annotations, {"a": "x", "b": "y", "c": "y"}, minimum=1)
+    >>> groups = Groups.from_annotations(annotations, {"a": "x", "b": "y", "c": "y"}, minimum=1)
     >>> shared_items(annotations, groups).to_numpy().tolist()
     [[0, 2], [2, 1]]
     """
@@ -46,10 +46,10 @@ def kappa_matrix(
 
     Equal to `sklearn.metrics.cohen_kappa_score` of all pairs, which are not enumerated.
 
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=[0, 0, 1, 1], annotator=["a", "b", "a", "b"], label=[0, 0, 1, 1]
     ... )
-    >>> groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    >>> groups = Groups.from_annotations(annotations, {"a": "x", "b": "y"}, minimum=1)
     >>> kappa_matrix(annotations, groups, minimum=2).loc["x", "y"]
     np.float64(1.0)
     """
@@ -72,11 +72,12 @@ def kappa_table(
     annotators, which makes it rather too wide: it covers 95 to 99 % with 20 annotators a group.
     Where all annotators are alike it has the width that others who are not would give it.
 
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=np.repeat(np.arange(40), 4), annotator=np.tile(list("abcd"), 40),
     ...     label=(np.arange(160) // 4 % 2) ^ (np.arange(160) % 11 == 0),
     ... )
-    >>> groups = Groups.of(annotations, {"a": "x", "b": "x", "c": "y", "d": "y"}, minimum=1)
+    >>> group = {"a": "x", "b": "x", "c": "y", "d": "y"}
+    >>> groups = Groups.from_annotations(annotations, group, minimum=1)
     >>> kappa_table(annotations, groups)[["group", "other", "kappa"]].round(2).to_numpy().tolist()
     [['x', 'x', 0.65], ['x', 'y', 0.62], ['y', 'y', 0.6]]
     """

@@ -132,11 +132,12 @@ def group_report(
     Raises:
         MetricInputError: invalid probabilities, or groups of another number of annotators.
 
-    >>> annotations = Annotations.of(
+    >>> annotations = Annotations.from_columns(
     ...     item=np.repeat(np.arange(50), 12), annotator=np.tile(np.arange(12), 50),
     ...     label=np.tile([0] * 6 + [1] * 6, 50),
     ... )
-    >>> groups = Groups.of(annotations, {a: "mild" if a < 6 else "strict" for a in range(12)})
+    >>> group = {a: "mild" if a < 6 else "strict" for a in range(12)}
+    >>> groups = Groups.from_annotations(annotations, group)
     >>> table = group_report(annotations, np.full(50, 0.9), groups, draws=99)
     >>> table.loc[table["metric"] == "agreement", ["group", "value"]].to_numpy().tolist()
     [['mild', 0.0], ['strict', 1.0]]

@@ -55,7 +55,7 @@ def annotator_profiles(conformity: Conformity, *, minimum: int = 20) -> Profiles
     (Urbinati et al. 2025, Eq. 6 and 7).
 
     >>> from modwatch.statistics.disagreement import Annotations
-    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
+    >>> annotations = Annotations.from_columns(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
     >>> from modwatch.statistics.divergence import conformity_delta
     >>> found = annotator_profiles(conformity_delta(annotations, [1.0]), minimum=1)
     >>> found.share.argmax(axis=1).tolist()

@@ -165,7 +165,7 @@ def change_point(
     >>> found.evidence > THRESHOLD
     True
     """
-    series = _Series.of(value, low, high, n)
+    series = _Series.from_days(value, low, high, n)
     return series.change_point(0, series.seen.size - 1, direction)
 
 
@@ -199,7 +199,7 @@ def follow_falls(
     >>> "".join("." if fall is None else "x" for fall in falls)
     '.........xxxxxxxxx...'
     """
-    return list(_Series.of(value, low, high, n).falls(reported, reported_on))
+    return list(_Series.from_days(value, low, high, n).falls(reported, reported_on))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +213,7 @@ class _Sums:
     share: Floats
 
     @classmethod
-    def of(cls, share: Floats, variance: Floats) -> "_Sums":
+    def from_shares(cls, share: Floats, variance: Floats) -> "_Sums":
         weight = 1 / (variance + SPREAD**2)
         weighted = (weight, weight * _angle(share), weight * share)
         sums = (np.concatenate([[0.0], np.cumsum(each)]) for each in weighted)
@@ -247,7 +247,7 @@ class _Series:
     usual: "_Sums"
 
     @classmethod
-    def of(
+    def from_days(
         cls, value: ArrayLike, low: ArrayLike, high: ArrayLike, n: ArrayLike | None
     ) -> "_Series":
         columns = [
@@ -263,8 +263,8 @@ class _Series:
         return cls(
             seen=np.concatenate([[0], np.cumsum(there)]).astype(np.intp),
             position=np.flatnonzero(there),
-            own=_Sums.of(mid, error**2),
-            usual=_Sums.of(mid, _usual(error**2, _sizes(n, there))),
+            own=_Sums.from_shares(mid, error**2),
+            usual=_Sums.from_shares(mid, _usual(error**2, _sizes(n, there))),
         )
 
     def change_point(

@@ -81,10 +81,10 @@ class Reference:
     note: str = ""
 
     @classmethod
-    def of(cls, name: Literal["fixed", "trailing"], days: Sequence[Profile]) -> "Reference":
+    def from_days(cls, name: Literal["fixed", "trailing"], days: Sequence[Profile]) -> "Reference":
         """Return the reference whose days both comments and scores are compared with.
 
-        >>> [day.comments for day in Reference.of("trailing", [Profile(comments=3)]).scores]
+        >>> [day.comments for day in Reference.from_days("trailing", [Profile(comments=3)]).scores]
         [3]
         """
         return cls(name=name, comments=days, scores=days)
@@ -101,7 +101,7 @@ def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding
     Findings without enough data are insufficient and have a reason: an empty day, too few comments
     on either side, a reference of another model version.
 
-    >>> {finding.reason for finding in compare(Profile(), [Reference.of("fixed", [])])}
+    >>> {finding.reason for finding in compare(Profile(), [Reference.from_days("fixed", [])])}
     {'0 comments of the day; 200 are needed'}
     """
     for reference in references:

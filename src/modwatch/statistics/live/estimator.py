@@ -403,7 +403,9 @@ class Estimator:
         self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
     ) -> MetricEstimate:
         # Rounding may carry a quotient of sums past 0 or 1.
-        return MetricEstimate.of(value, (low, high), **self._fields(metric, domain, **at))
+        return MetricEstimate.from_interval(
+            value, (low, high), **self._fields(metric, domain, **at)
+        )
 
     def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> MetricEstimate:
         return MetricEstimate.insufficient(reason, **self._fields(metric, domain, **at))

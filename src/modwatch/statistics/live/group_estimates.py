@@ -102,14 +102,14 @@ def compare_scores(
             return Estimate.insufficient("fewer than two comments", n=values.size)
         margin = NORMAL_QUANTILE * float(values.std(ddof=1)) / values.size**0.5
         value = float(values.mean())
-        return Estimate.of(value, (value - margin, value + margin), n=values.size)
+        return Estimate.from_interval(value, (value - margin, value + margin), n=values.size)
 
     def share(events: NDArray[np.bool_], inside: NDArray[np.bool_]) -> Estimate:
         size = int(inside.sum())
         if not size:
             return Estimate.insufficient("no comment", n=0)
         count = int(events[inside].sum())
-        return Estimate.of(count / size, mid_p(count, size), n=size)
+        return Estimate.from_interval(count / size, mid_p(count, size), n=size)
 
     rows = []
     for group, member in members.items():
@@ -265,14 +265,14 @@ def _gap(rows: Sequence[Mapping[str, Any]]) -> Estimate:
     low, high = (max(end[which] for end in ends) for which in (0, 1))
     values = [row["value"] for row in rows]
     n = sum(row["n"] for row in rows)
-    return Estimate.of(max(values) - min(values), (low, high), n=n)
+    return Estimate.from_interval(max(values) - min(values), (low, high), n=n)
 
 
 def _widened(row: Mapping[str, Any], factor: float) -> Estimate:
     """Return an estimate in [0, 1] whose interval is `factor` times as wide."""
     ends = (row["value"] + factor * (row[name] - row["value"]) for name in ("low", "high"))
     low, high = (min(max(end, 0.0), 1.0) for end in ends)
-    return Estimate.of(row["value"], (low, high), n=row["n"])
+    return Estimate.from_interval(row["value"], (low, high), n=row["n"])
 
 
 def _absolute(one: Estimate, other: Estimate) -> tuple[float, float]:
@@ -340,7 +340,9 @@ def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:
         return prevalence
     value, low, high = prevalence.known
     mean = float(day.prob.mean(dtype=np.float64))
-    return Estimate.of(mean - value, (mean - high, mean - low), n=prevalence.n, limits=(-1.0, 1.0))
+    return Estimate.from_interval(
+        mean - value, (mean - high, mean - low), n=prevalence.n, limits=(-1.0, 1.0)
+    )
 
 
 def _row(

@@ -152,7 +152,7 @@ def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimat
     for metric, drawn in labels.rates():
         spread = float(drawn.var())
         value = float(drawn.mean())
-        yield MetricEstimate.of(
+        yield MetricEstimate.from_interval(
             value,
             interval(drawn),
             n=confirmed,
@@ -162,7 +162,7 @@ def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimat
         )
     if confirmed:
         share = overturned / confirmed
-        yield MetricEstimate.of(
+        yield MetricEstimate.from_interval(
             share,
             (share, share),
             n=confirmed,

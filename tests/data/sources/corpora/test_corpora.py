@@ -32,7 +32,7 @@ def test_a_long_table_has_the_labels_in_the_order_in_which_they_were_given() -> 
         {"comment_id": "c", "annotator_id": "ann", "label": 0, "round": 0},
         {"comment_id": "c", "annotator_id": "bob", "label": None, "round": 0},
     ]
-    table = long_table(Corpus.of("some", {}, [{"comment_id": "c", "text": ""}], votes))
+    table = long_table(Corpus.from_rows("some", {}, [{"comment_id": "c", "text": ""}], votes))
     assert table.to_dict("list") == {
         "item": ["c", "c"],
         "annotator": ["ann", "ann"],
@@ -40,10 +40,10 @@ def test_a_long_table_has_the_labels_in_the_order_in_which_they_were_given() -> 
         "round": [0, 1],
     }
     assert table.attrs["unsure"] == 1
-    annotations = Annotations.of(**table[["item", "annotator", "label"]])
+    annotations = Annotations.from_columns(**table[["item", "annotator", "label"]])
     assert annotations.retests.differ.tolist() == [True]
 
 
 def test_a_corpus_without_single_annotations_has_no_long_table() -> None:
     with pytest.raises(SourceError, match="some has no annotations by single annotators"):
-        long_table(Corpus.of("some", {}, [{"comment_id": "c", "text": ""}]))
+        long_table(Corpus.from_rows("some", {}, [{"comment_id": "c", "text": ""}]))

@@ -67,7 +67,7 @@ def civil_comments_spans(path: Path, left_out: Counter[str]) -> Corpus:
         for row in reading.rows(comments, ("comment_id", "comment_text"), left_out)
     ]
     items = reading.voted_items(texts, votes)
-    return Corpus.of(
+    return Corpus.from_rows(
         "civil_comments_spans", left_out, items, votes, annotator_table(votes, ["country"])
     )
 
@@ -98,7 +98,9 @@ def crehate(path: Path, left_out: Counter[str]) -> Corpus:
     items = reading.voted_items([(row["ID"], row["Text"]) for row in rows], votes)
     for item, row in zip(items, rows, strict=True):
         item["label"] = reading.majority([reading.binary(row[c], final) for c in labels])[0]
-    return Corpus.of("crehate", left_out, items, votes, annotator_table(votes, _CREHATE_ATTRIBUTES))
+    return Corpus.from_rows(
+        "crehate", left_out, items, votes, annotator_table(votes, _CREHATE_ATTRIBUTES)
+    )
 
 
 def md_agreement(path: Path, left_out: Counter[str]) -> Corpus:
@@ -124,7 +126,7 @@ def md_agreement(path: Path, left_out: Counter[str]) -> Corpus:
             for annotator, written in pairs:
                 vote = {"annotator_id": annotator.strip(), "label": reading.binary(written, file)}
                 votes.append({"comment_id": comment_id, **vote})
-    return Corpus.of("md_agreement", left_out, reading.voted_items(texts, votes), votes)
+    return Corpus.from_rows("md_agreement", left_out, reading.voted_items(texts, votes), votes)
 
 
 def _entries(path: Path) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def sbic(path: Path, left_out: Counter[str]) -> Corpus:
     for item in items:
         item["groups"] = sorted(groups[item["comment_id"]])
     people = annotator_table(votes.values(), _SBIC_ATTRIBUTES)
-    return Corpus.of("sbic", left_out, items, list(votes.values()), people)
+    return Corpus.from_rows("sbic", left_out, items, list(votes.values()), people)
 
 
 def wikipedia_detox(path: Path, left_out: Counter[str]) -> Corpus:
@@ -180,7 +182,7 @@ def wikipedia_detox(path: Path, left_out: Counter[str]) -> Corpus:
     """
     name = "wikipedia_detox"
     if path.is_file():
-        return Corpus.of(name, left_out, [], annotators=_detox_workers(path, left_out))
+        return Corpus.from_rows(name, left_out, [], annotators=_detox_workers(path, left_out))
     comments = reading.find(path, *(f"{task}_annotated_comments.tsv*" for task in _DETOX_TASKS))
     task = comments.name.split("_", 1)[0]
     file = reading.find(path, f"{task}_annotations.tsv*")
@@ -194,7 +196,7 @@ def wikipedia_detox(path: Path, left_out: Counter[str]) -> Corpus:
     ]
     items = reading.voted_items(_detox_texts(comments, left_out), votes)
     people = sorted(path.glob(f"{task}_worker_demographics.tsv*"))
-    return Corpus.of(
+    return Corpus.from_rows(
         name, left_out, items, votes, _detox_workers(people[0], left_out) if people else None
     )
 
@@ -241,7 +243,7 @@ def xhate_stability(path: Path, left_out: Counter[str]) -> Corpus:
     ids = dict.fromkeys(vote["comment_id"] for vote in first_round)
     texts = _xhate_texts(path, left_out)
     items = reading.voted_items([(c, texts.get(c)) for c in ids], first_round)
-    return Corpus.of("xhate_stability", left_out, items, votes)
+    return Corpus.from_rows("xhate_stability", left_out, items, votes)
 
 
 def _xhate_texts(folder: Path, left_out: Counter[str]) -> dict[str, str]:

@@ -43,7 +43,7 @@ def load(path: Path, left_out: Counter[str]) -> Corpus:
         _item(row, target, path)
         for row in reading.rows(path, ("id", "comment_text", target), left_out)
     ]
-    return Corpus.of("civil_comments", left_out, items)
+    return Corpus.from_rows("civil_comments", left_out, items)
 
 
 def _item(row: dict[str, str], target: str, path: Path) -> dict[str, object]:

@@ -53,7 +53,7 @@ class Corpus:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         name: str,
         left_out: Mapping[str, int],
@@ -64,7 +64,8 @@ class Corpus:
         """Return the corpus of some rows; a vote without a round is of round 0.
 
         >>> vote = {"comment_id": "c", "annotator_id": "a", "label": 1}
-        >>> Corpus.of("one", {}, [{"comment_id": "c"}], [vote]).annotations["round"].to_pylist()
+        >>> corpus = Corpus.from_rows("one", {}, [{"comment_id": "c"}], [vote])
+        >>> corpus.annotations["round"].to_pylist()
         [0]
         """
         rounds = [{"round": 0, **vote} for vote in votes or ()]
@@ -83,7 +84,7 @@ def long_table(corpus: Corpus) -> pd.DataFrame:
     Columns: `item`, `annotator`, `label` (1 or 0) and `round`. Annotators who were unsure gave no
     label; their number is in `attrs["unsure"]`. It is what
     `modwatch.statistics.disagreement` takes:
-    `Annotations.of(**table[["item", "annotator", "label"]])`.
+    `Annotations.from_columns(**table[["item", "annotator", "label"]])`.
 
     Raises:
         SourceError: the corpus has no single annotations.

@@ -35,7 +35,7 @@ def load(path: Path, left_out: Counter[str]) -> Corpus:
         items = _testset(path, left_out)
     else:
         items = _headerless(path, left_out)
-    return Corpus.of("wikipedia_talk", left_out, list(items))
+    return Corpus.from_rows("wikipedia_talk", left_out, list(items))
 
 
 def training_corpus(folder: Path, exclude: Set[str]) -> LabelledTexts:
