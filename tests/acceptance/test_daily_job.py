@@ -25,7 +25,7 @@ from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_modera
 from modwatch.installation.resources import open_resources
 from modwatch.models.registry import version_tags
 from modwatch.monitoring.measurements import tables
-from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
+from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.queue import current_labels, verify_log
 

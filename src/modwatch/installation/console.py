@@ -121,7 +121,7 @@ def delivering(resources: "Resources", address: str) -> Iterator[None]:
 
     `address` is that of the console, for links.
     """
-    from modwatch.monitoring.incidents.escalations import EscalationWatch
+    from modwatch.monitoring.incidents.operations import EscalationWatch
 
     stop = threading.Event()
     watch = EscalationWatch(

@@ -417,7 +417,7 @@ def open_channels(settings: Settings) -> tuple[Channel, ...]:
         channels.append(WebhookChannel(url=url, secret=secret, retry=retry))
     if settings.alert_smtp_url:
         mail = MailChannel(
-            server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
+            server=SmtpServer.from_url(settings.alert_smtp_url.get_secret_value()),
             sender=settings.alert_mail_from,
             recipients=settings.alert_mail_to,
             retry=retry,

@@ -198,7 +198,7 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
     `page` is where the answer is given; the text returned is Markdown.
     """
     from modwatch.monitoring.incidents.delivery import notify
-    from modwatch.monitoring.incidents.messages.requests import promotion_alert
+    from modwatch.monitoring.incidents.messages.alert import promotion_alert
 
     alert = promotion_alert(resources.settings.model_name, version, page)
     try:

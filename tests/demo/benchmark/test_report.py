@@ -16,9 +16,8 @@ from modwatch.cli.main import main
 from modwatch.demo.benchmark import paper
 from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.cotomod import results_of
-from modwatch.demo.benchmark.curves import CURVES
 from modwatch.demo.benchmark.differences import aspects
-from modwatch.demo.benchmark.report import render_report
+from modwatch.demo.benchmark.report import CURVES, render_report
 from modwatch.demo.benchmark.runs import Bench, Result, Run, complete, planned
 from modwatch.demo.benchmark.summary import finding_sentences
 from modwatch.models.recipe import METHODS, Recipe

@@ -25,8 +25,7 @@ from modwatch.monitoring.incidents.actions import (
 )
 from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.monitoring.incidents.evaluation import active_alerts
-from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.monitoring.incidents.messages.operations import failure_alert
+from modwatch.monitoring.incidents.messages.alert import Alert, failure_alert
 from modwatch.monitoring.incidents.operations import report_failure
 from modwatch.monitoring.incidents.store import (
     IncidentChange,

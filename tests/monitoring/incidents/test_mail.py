@@ -34,7 +34,7 @@ def channel(port: int, user: str = "", **changes: Any) -> MailChannel:
     query = changes.pop("query", "")
     login = f"{user}:hunter2@" if user else ""
     plain = {
-        "server": SmtpServer.of(f"smtp://{login}127.0.0.1:{port}{query}"),
+        "server": SmtpServer.from_url(f"smtp://{login}127.0.0.1:{port}{query}"),
         "sender": "modwatch@example.org",
         "recipients": ("ops@example.org", "lead@example.org"),
         "retry": Retry(timeout=0.5, pause=0),
@@ -138,7 +138,7 @@ def test_nobody_at_the_address_is_an_error_of_the_channel() -> None:
 
 def test_a_name_that_is_none_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="MODWATCH_ALERT_SMTP_URL"):
-        channel(25, server=SmtpServer.of("smtp://a..b")).send(ALERT)
+        channel(25, server=SmtpServer.from_url("smtp://a..b")).send(ALERT)
 
 
 # Passwords and TLS
@@ -147,7 +147,7 @@ def test_a_name_that_is_none_is_an_error_of_the_channel() -> None:
 def test_a_password_that_cannot_be_sent_is_an_error_of_the_channel() -> None:
     with mail_server() as server:
         url = f"smtp://mod:h%C3%BCnter2@127.0.0.1:{server.port}?starttls=off"
-        stuck = channel(server.port, server=SmtpServer.of(url))
+        stuck = channel(server.port, server=SmtpServer.from_url(url))
         with pytest.raises(AlertError, match="UnicodeEncodeError") as caught:
             stuck.send(ALERT)
     assert "nter2" not in "".join(traceback.format_exception(caught.value))
@@ -236,7 +236,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tls: dict[str, Any]) -
     ],
 )
 def test_an_address_says_how_to_talk(url: str, expected: tuple[object, ...]) -> None:
-    server = SmtpServer.of(url)
+    server = SmtpServer.from_url(url)
     found = (server.host, server.port, server.tls, server.starttls, server.user, server.password)
     assert found == expected
 
@@ -254,6 +254,6 @@ def test_an_address_says_how_to_talk(url: str, expected: tuple[object, ...]) -> 
 )
 def test_an_impossible_address_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(SettingsError, match="MODWATCH_ALERT_SMTP_URL") as caught:
-        SmtpServer.of(url)
+        SmtpServer.from_url(url)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -4,8 +4,7 @@ import datetime
 
 import pytest
 
-from modwatch.monitoring.incidents.incidents import Incident, MetricValue
-from modwatch.monitoring.incidents.news import news
+from modwatch.monitoring.incidents.incidents import Incident, MetricValue, news
 from modwatch.monitoring.incidents.rules import load_rules
 from monitoring.incidents.test_causes import Receiver, day, drift, estimates, windows
 

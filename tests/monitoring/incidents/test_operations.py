@@ -13,7 +13,7 @@ from installation import Installation
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import open_incidents
-from modwatch.monitoring.incidents.messages.operations import failure_alert
+from modwatch.monitoring.incidents.messages.alert import failure_alert
 from modwatch.monitoring.incidents.operations import (
     Heartbeat,
     check_heartbeat,

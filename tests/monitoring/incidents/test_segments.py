@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from modwatch.data.lake.delta import Lake
+from modwatch.monitoring.incidents.evaluation import with_segment
 from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.monitoring.incidents.segments import with_segment
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.live.group_falls import FallenGroup
 

@@ -4,7 +4,7 @@ import numpy as np
 from lake_days import put_comments, put_scores
 
 from installation import MONDAY, TUESDAY
-from modwatch.monitoring.measurements.calibration_groups import (
+from modwatch.monitoring.measurements.measurement import (
     MINIMUM_LABELS,
     calibration_groups,
 )

@@ -11,9 +11,9 @@ from mlflow import MlflowClient
 from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
-from modwatch.monitoring.measurements import calibration_groups, comment_groups
+from modwatch.monitoring.measurements import comment_groups, measurement
 from modwatch.monitoring.measurements.windows import Window
-from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
+from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.pipeline import daily
 from modwatch.statistics.live.group_estimates import GAP, LABEL_METRICS, SCORE_METRICS
 from modwatch.statistics.live.group_falls import FallenGroup
@@ -170,7 +170,7 @@ def test_alerts_see_differences_and_chance_as_none(home):
 
 
 def test_with_two_platforms_the_what_if_table_has_a_row_by_prediction_sets(home, monkeypatch):
-    monkeypatch.setattr(calibration_groups, "MINIMUM_LABELS", 5)
+    monkeypatch.setattr(measurement, "MINIMUM_LABELS", 5)
     review(home)
     home.run("collect_labels", "measure", "publish")
     with open_resources(home.settings) as at:

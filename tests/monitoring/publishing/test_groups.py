@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from modwatch.monitoring.publishing.description import describe_groups
-from modwatch.monitoring.publishing.groups import group_points
 from modwatch.monitoring.publishing.keys import MAX_KEYS
+from modwatch.monitoring.publishing.timeline import group_points
 
 MONDAY, TUESDAY = datetime.date(2026, 1, 5), datetime.date(2026, 1, 6)
 

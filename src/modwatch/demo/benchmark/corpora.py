@@ -56,7 +56,7 @@ class Comments:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def labelled(
         cls,
         title: str,
         definition: str,
@@ -66,7 +66,7 @@ class Comments:
     ) -> "Comments":
         """Return comments with the weight 1.
 
-        >>> Comments.of("two", "as labelled", ("a", "b"), np.array([1, 0])).prevalence
+        >>> Comments.labelled("two", "as labelled", ("a", "b"), np.array([1, 0])).prevalence
         0.5
         """
         removed = dict(left_out or {})
@@ -101,7 +101,7 @@ class Comments:
 
         Weights are 1 for toxic comments.
 
-        >>> half = Comments.of("two", "as labelled", ("a", "b"), np.array([1, 0]))
+        >>> half = Comments.labelled("two", "as labelled", ("a", "b"), np.array([1, 0]))
         >>> half.weighted_to(0.1).weights.tolist()
         [1.0, 9.0]
         """
@@ -212,8 +212,8 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
         ]
         texts = tuple(text for batch in batches for text in batch.column("text").to_pylist())
         labels = np.concatenate([batch.column("label").to_numpy() for batch in batches])
-        tests.append(Comments.of(f"the synthetic community, {title}", label, texts, labels))
-    first = Comments.of(
+        tests.append(Comments.labelled(f"the synthetic community, {title}", label, texts, labels))
+    first = Comments.labelled(
         "the synthetic community, before its first day", label, history.texts, history.labels
     )
     return first, tests[0], tests[1]
@@ -223,7 +223,7 @@ def _training(folder: Path | None) -> Comments:
     path = published_file("jigsaw2018", "train.parquet", root=folder)
     found = jigsaw2018.training_part(path.parent)
     label = "“toxic”; where it is not known, any of the six labels"
-    return Comments.of("Jigsaw 2018 (Wikipedia Talk), training part", label, found.texts,
+    return Comments.labelled("Jigsaw 2018 (Wikipedia Talk), training part", label, found.texts,
                        found.labels, found.left_out)  # fmt: skip
 
 
@@ -244,8 +244,10 @@ def _challenge(folder: Path) -> tuple[Comments, Comments]:
     train, test = jigsaw2018.training_part(folder), jigsaw2018.test_part(folder)
     title, label = "Jigsaw 2018 (Wikipedia Talk)", "“toxic”"
     return (
-        Comments.of(f"{title}, training part", label, train.texts, train.labels, train.left_out),
-        Comments.of(f"{title}, test part", label, test.texts, test.labels, test.left_out),
+        Comments.labelled(
+            f"{title}, training part", label, train.texts, train.labels, train.left_out
+        ),
+        Comments.labelled(f"{title}, test part", label, test.texts, test.labels, test.left_out),
     )
 
 
@@ -272,7 +274,7 @@ def _of_items(
     rows = zip(corpus.items["text"].to_pylist(), labels, strict=True)
     kept = [(text, label) for text, label in rows if text and label is not None]
     missing = len(labels) - len(kept)
-    return Comments.of(
+    return Comments.labelled(
         title,
         definition,
         tuple(text for text, _ in kept),

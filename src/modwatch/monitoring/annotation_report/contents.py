@@ -88,11 +88,11 @@ class GroupingReport:
             clusters=None,
         )
 
-    def significant(self, metric: str = "agreement") -> pd.DataFrame:
-        """Return the rows of a metric whose difference is more than chance, largest first."""
+    def significant(self) -> pd.DataFrame:
+        """Return the rows of agreement whose difference is more than chance, largest first."""
         if self.table is None:
             return pd.DataFrame()
-        rows = self.table[self.table["metric"] == metric]
+        rows = self.table[self.table["metric"] == "agreement"]
         rows = rows[rows["p_holm"] < SIGNIFICANT]
         return rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
 

@@ -187,17 +187,7 @@ def accept(
             level_since=since,
         )
         _store_action(connection, row.id, action)
-        alert = accepted_alert(
-            name,
-            rule=active.rule,
-            subject=active.subject,
-            severity=active.severity,
-            headline=active.headline,
-            since=since,
-            sequence=active.sequence + 1,
-            person=person,
-            links=active.links,
-        )
+        alert = accepted_alert(active, since, person)
         ended = active.ended_by("accepted", alert, max(day, active.notified_on))
         save_changes(connection, channels, kind, [IncidentChange(alert=alert, record=ended)])
 

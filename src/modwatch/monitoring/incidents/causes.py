@@ -12,9 +12,11 @@ from typing import Any
 from modwatch.monitoring.incidents.incidents import (
     Incident,
     MetricValue,
+    News,
     Transition,
     exceeds,
     merged,
+    news,
     reconciled_incidents,
     transitions,
     watched,
@@ -32,7 +34,6 @@ from modwatch.monitoring.incidents.messages.incidents import (
     unwatched_alert,
     value_facts,
 )
-from modwatch.monitoring.incidents.news import News, news
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, most_severe
 from modwatch.monitoring.incidents.store import (
     IncidentChange,
@@ -378,13 +379,5 @@ def _member(series: Series, day: datetime.date) -> dict[str, Any]:
 
 def _unwatched(known: IncidentRecord, today: datetime.date, moved: str | None) -> IncidentChange:
     """Return the end of an incident whose rule was removed, moved, or has no data."""
-    alert = unwatched_alert(
-        known.name,
-        rule=known.rule,
-        subject=known.subject,
-        headline=known.headline,
-        since=known.since,
-        sequence=known.sequence + 1,
-        moved=moved,
-    )
+    alert = unwatched_alert(known, moved)
     return IncidentChange(alert=alert, record=known.ended_by("withdrawn", alert, today))

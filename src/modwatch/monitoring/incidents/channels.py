@@ -130,13 +130,13 @@ class SmtpServer:
     password: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, url: str) -> "SmtpServer":
+    def from_url(cls, url: str) -> "SmtpServer":
         """Return the server of `smtp[s]://[user:password@]host[:port][?starttls=…]`.
 
         Raises:
             SettingsError: the URL is invalid; the message does not quote it.
 
-        >>> SmtpServer.of("smtp://mail.example.org")
+        >>> SmtpServer.from_url("smtp://mail.example.org")
         SmtpServer(host='mail.example.org', port=25, tls=False, starttls='auto', user='')
         """
         try:

@@ -1,24 +1,34 @@
-"""Incidents of what did not run: a task failed, or a day that is due is not measured.
+"""Alerts of no alert rule: a task failed, a due day is not measured, a severe escalation waits.
 
-The alert rules run in the last DAG of the day and say nothing when it does not run. The heartbeat
-is therefore checked by a scheduler of its own, such as cron.
+The alert rules run in the last DAG of the day, so they raise no alert when it does not run. The
+heartbeat is therefore checked by a scheduler of its own, such as cron.
 """
 
 import datetime
+import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Engine
 
 from modwatch.common.addresses import day_url, overview_url
-from modwatch.common.errors import DatabaseError, LakeError
+from modwatch.common.errors import DatabaseError, LakeError, ModwatchError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.store import CheckStore
-from modwatch.monitoring.incidents.delivery import Channels, deliver, send_directly
-from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.monitoring.incidents.messages.operations import (
+from modwatch.monitoring.incidents.channels import Channel
+from modwatch.monitoring.incidents.delivery import (
+    Channels,
+    deliver,
+    outbox_message,
+    post,
+    send_directly,
+)
+from modwatch.monitoring.incidents.messages.alert import (
+    Alert,
     heartbeat_alert,
     heartbeat_recovered_alert,
+    severe_escalation_alert,
 )
 from modwatch.monitoring.incidents.store import (
     IncidentChange,
@@ -28,9 +38,15 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
+from modwatch.review.reporting.workload import escalations
 
-_HEARTBEAT = "heartbeat"
+_log = logging.getLogger(__name__)
+
+_HEARTBEAT, _ESCALATION = "heartbeat", "escalation"
 _ONE_DAY = datetime.timedelta(days=1)
+
+#: Time between two looks at the queue.
+_PAUSE_SECONDS = 30.0
 
 
 def report_failure(
@@ -227,3 +243,47 @@ def _links(airflow_url: str, found: Heartbeat, *, validated: bool) -> dict[str, 
     if found.measured:
         links["MLflow"] = day_url(airflow_url, found.measured, "mlflow")
     return links
+
+
+def alert_severe_escalations(database: Engine, channels: Channels, page: str) -> int:
+    """Post an alert for each severe escalation that waits or is overdue; return how many are new.
+
+    `page` is where a lead resolves them. The same call again posts nothing twice.
+
+    Raises:
+        AlertError: some channel failed; its alerts stay pending.
+    """
+    alerts = [
+        (severe_escalation_alert(each.item_id, each.severe_due_at, each.overdue, page), each.dt)
+        for each in escalations(database)
+        if each.severe_due_at is not None
+    ]
+    new = sum(
+        post(database, channels, outbox_message(alert, day, topic=_ESCALATION))
+        for alert, day in alerts
+    )
+    if alerts:
+        deliver(database, channels)
+    return new
+
+
+@dataclass(frozen=True, kw_only=True)
+class EscalationWatch:
+    """Looks at the queue until it is stopped."""
+
+    database: Engine
+    channels: tuple[Channel, ...]
+    page: str
+    pause_seconds: float = _PAUSE_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Alert of severe escalations until `stop` is set; errors are logged, and tried again."""
+        while not stop.wait(self.pause_seconds):
+            try:
+                alert_severe_escalations(self.database, self.channels, self.page)
+            except ModwatchError as exc:
+                _log.warning(
+                    "Severe escalations could not be alerted of: %s.",
+                    exc,
+                    extra={"event": "alerts.escalations_failed"},
+                )

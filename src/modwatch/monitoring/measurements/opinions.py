@@ -22,8 +22,8 @@ from modwatch.monitoring.annotation_report import (
     render_page,
 )
 from modwatch.monitoring.annotation_report.figures import report_figures
-from modwatch.monitoring.publishing.groups import GROUP_EXPERIMENT
 from modwatch.monitoring.publishing.runs import publish_report
+from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.people.groups import KEPT
 from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.statistics.disagreement import Annotations
@@ -136,7 +136,7 @@ def _probability(first: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def opinion_report(
-    labels: LabelledComments, groups: Mapping[str, str], *, minimum: int, seed: int = 0
+    labels: LabelledComments, groups: Mapping[str, str], *, minimum: int
 ) -> AnnotationReport:
     """Return the report of moderators' labels, weighted to represent all comments.
 
@@ -151,7 +151,6 @@ def opinion_report(
         threshold=labels.threshold,
         minimum=minimum,
         sample_weight=labels.weight,
-        seed=seed,
     )
     rounded = [replace(each.rounded(minimum), note=_DRAWN) for each in report.groupings]
     return replace(report, groupings=tuple(rounded))

@@ -113,12 +113,7 @@ class ReferencePlan:
 
 
 def references(
-    lake: Lake,
-    checks: CheckStore,
-    day: datetime.date,
-    *,
-    plan: ReferencePlan,
-    model_version: str | None = None,
+    lake: Lake, checks: CheckStore, day: datetime.date, *, plan: ReferencePlan
 ) -> list[Reference]:
     """Return the fixed and the trailing reference of `day`, from what is known of earlier days.
 
@@ -131,9 +126,8 @@ def references(
         lake, checks: of the installation.
         day: the day to compare; it need not have a profile yet.
         plan: how days are chosen.
-        model_version: that scored the day; None: that of its profile.
     """
-    version = model_version or read_profile(lake, day).model_version
+    version = read_profile(lake, day).model_version
     history = _History(lake=lake, checks=checks, day=day, plan=plan, version=version)
     trailing = {part: history.trailing(part) for part in PARTS}
     held_out = history.held_out

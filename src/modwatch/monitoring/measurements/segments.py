@@ -139,7 +139,7 @@ def count_cells(
     threads = _Threads(largest=_largest_threads(lake, day))
     columns = ["comment_id", "platform", "language", "thread_id", "groups", "text", "parent_text"]
     for batch in lake.read("comments", day, columns=columns):
-        alone = {THREAD: threads.of(batch), IDENTITY: _identities(batch, terms)}
+        alone = {THREAD: threads.of_comments(batch), IDENTITY: _identities(batch, terms)}
         factors = _factors(batch).assign(**alone)
         found, values = pd.MultiIndex.from_frame(factors).factorize()
         known = np.array([cells.setdefault(key, len(cells)) for key in values], np.int64)
@@ -213,7 +213,7 @@ class _Threads:
     #: Ids that are the text of a comment.
     texts: set[str] = field(default_factory=set)
 
-    def of(self, batch: pa.RecordBatch) -> NDArray[np.object_]:
+    def of_comments(self, batch: pa.RecordBatch) -> NDArray[np.object_]:
         """Return the id (n,) of the thread of each comment, `OTHERS` or `NONE`."""
         column = batch.column("thread_id")
         missing = absent(column)

@@ -62,10 +62,10 @@ class WorstOpen:
     since: date
 
     @property
-    def said(self) -> str:
-        """A sentence for the heading.
+    def heading(self) -> str:
+        """The heading of the page, as a sentence.
 
-        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).said
+        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).heading
         '2 critical incidents are open, since 2026-10-20'
         """
         are = "incident is" if self.count == 1 else "incidents are"

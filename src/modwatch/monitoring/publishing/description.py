@@ -109,7 +109,7 @@ def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
     """
     severity, parts, length = None, list[str](), 0
     for number, alert in enumerate(alerts):
-        part = alert.said if alert.severity == severity else f"{alert.severity}: {alert.said}"
+        part = alert.title if alert.severity == severity else f"{alert.severity}: {alert.title}"
         severity, length = alert.severity, length + len(part) + 2
         if length > _MAX_TAG:
             parts.append(f"{len(alerts) - number} more")
@@ -145,7 +145,7 @@ def _alert(alert: ActiveAlert) -> str:
     **warning**: More comments are flagged, since 2026-01-05 (platform=app: flagged 8.0 % → 37.0 %)
     """
     where = f" ({markdown_text(alert.segment)})" if alert.segment else ""
-    return f"**{alert.severity}**: {markdown_text(alert.said)}, since {alert.since}{where}"
+    return f"**{alert.severity}**: {markdown_text(alert.title)}, since {alert.since}{where}"
 
 
 def _volume(day: Day, drift: tuple[str, str]) -> str:

@@ -48,7 +48,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; AlertError if a channel failed."""
         from modwatch.installation.resources import open_resources
-        from modwatch.monitoring.incidents.messages.operations import failure_alert
+        from modwatch.monitoring.incidents.messages.alert import failure_alert
         from modwatch.monitoring.incidents.operations import report_failure
 
         task, error, day = context["ti"], context.get("exception"), _day_in(context)
@@ -74,7 +74,7 @@ class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
         if task.try_number == 1 or self._others_failed(task):
             return
         from modwatch.installation.resources import open_resources
-        from modwatch.monitoring.incidents.messages.operations import repair_alert
+        from modwatch.monitoring.incidents.messages.alert import repair_alert
         from modwatch.monitoring.incidents.operations import report_repair
 
         day = _day_in(context)

@@ -1,5 +1,6 @@
 import datetime
 import json
+from dataclasses import replace
 
 from modwatch.monitoring.incidents.incidents import (
     LevelChange,
@@ -12,6 +13,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
     unwatched_alert,
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
+from modwatch.monitoring.incidents.store import IncidentRecord
 from modwatch.statistics.drift.change_points import Level
 
 DAY = datetime.date(2026, 1, 5)
@@ -48,17 +50,28 @@ def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() 
         f"Look at: {rule.look_at}",
     ]
     over = Transition(kind="recovered", since=DAY, day=DAY)
-    said = str(opened.facts["headline"])
-    ended = incident_alert("quality", [(rule, "", None)], over, 2, headline=said)
-    assert ended.title == f"[critical] Recovered: {said}, since 5 January 2026"
+    headline = str(opened.facts["headline"])
+    ended = incident_alert("quality", [(rule, "", None)], over, 2, headline=headline)
+    assert ended.title == f"[critical] Recovered: {headline}, since 5 January 2026"
     assert ended.text == "Recovered on 5 January 2026; it began on 5 January 2026."
     assert ended.facts["figure"] is None
-    known = {"rule": rule.name, "subject": "", "headline": said, "since": DAY, "sequence": 3}
-    gone = unwatched_alert("quality", **known)
+    known = IncidentRecord(
+        name="quality",
+        severity="warning",
+        since=DAY,
+        opened=DAY,
+        rule=rule.name,
+        notified_on=DAY,
+        sequence=2,
+        headline=headline,
+        first_headline=headline,
+        text=opened.text,
+    )
+    gone = unwatched_alert(known, None)
     assert len({opened.key, ended.key, gone.key}) == 3
     assert "was removed or has no data" in gone.text
-    assert gone.title == f"Withdrawn: {said}, since 5 January 2026"
-    moved = unwatched_alert("accuracy_low", **known, moved="quality")
+    assert gone.title == f"Withdrawn: {headline}, since 5 January 2026"
+    moved = unwatched_alert(replace(known, name="accuracy_low"), "quality")
     assert "belongs to the incident quality now" in moved.text
 
 

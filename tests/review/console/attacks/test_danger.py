@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from modwatch.monitoring.incidents.channels import Channel
-from modwatch.monitoring.incidents.escalations import alert_severe_escalations
 from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.operations import alert_severe_escalations
 from modwatch.review import people, queue
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import Moderator

@@ -1,7 +1,7 @@
 """The alerts about incidents, and the incidents that are active on a day."""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from modwatch.monitoring.incidents.messages.findings import (
     name_in_words,
 )
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, Severity
+from modwatch.monitoring.incidents.store import IncidentRecord
 
 _TRANSITIONS = {
     "opened": "Opened on {day}; it began on {since}.",
@@ -54,11 +55,11 @@ class ActiveAlert:
     segment: str = ""
 
     @property
-    def said(self) -> str:
+    def title(self) -> str:
         """The headline, or the name of the rule in words where there is none.
 
         >>> ActiveAlert(rule="scores_shifted", subject="prob,fixed", severity="warning",
-        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").said
+        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").title
         'Scores shifted (prob, against the fixed reference)'
         """
         return self.headline or name_in_words(self.rule, self.subject)
@@ -86,7 +87,7 @@ def incident_alert(
         found: what its rules found, the leading one first.
         transition: what to notify of.
         sequence: number of the alert among those of the cause, from 1.
-        headline: what happened, as it was said before; default: from the leading rule.
+        headline: that of the last message; default: from the leading rule.
         prefix: what precedes it in the title; default: of the kind of transition.
         unrepaired: days that were rejected and are not published yet, though a later day is.
     """
@@ -112,7 +113,7 @@ def incident_alert(
 def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> list[str]:
     """Return the lines of the text; some may be empty."""
     (rule, _, value), *others = found
-    also = dict.fromkeys(describe_finding(*each) for each in others)
+    also = dict.fromkeys(describe_finding(*finding) for finding in others)
     also.pop(headline, None)
     begins = transition.kind in ("opened", "escalated")
     return [
@@ -172,71 +173,52 @@ def _dates(transition: Transition) -> str:
     )
 
 
-def unwatched_alert(
-    series: str,
-    *,
-    rule: str,
-    subject: str,
-    headline: str,
-    since: datetime.date,
-    sequence: int,
-    moved: str | None = None,
-) -> Alert:
+def unwatched_alert(known: IncidentRecord, moved: str | None) -> Alert:
     """Return the alert that withdraws an incident whose rule was removed or has no data.
 
     `moved` is the cause that the rule belongs to now.
     """
+    since = known.since
     why = (
         f"The rule belongs to the incident {moved} now."
         if moved
         else "The rule was removed or has no data."
     )
     return Alert(
-        key=f"{series}/{since}/{sequence}-withdrawn",
-        title=f"Withdrawn: {headline}, since {written(since)}",
+        key=f"{known.name}/{since}/{known.sequence + 1}-withdrawn",
+        title=f"Withdrawn: {known.headline}, since {written(since)}",
         text=f"Incident withdrawn; it began on {written(since)}. {why}",
         facts={
             "event": "withdrawn",
-            "incident": series,
-            "rule": rule,
-            "subject": subject,
+            "incident": known.name,
+            "rule": known.rule,
+            "subject": known.subject,
             "since": since.isoformat(),
         },
     )
 
 
-def accepted_alert(
-    series: str,
-    *,
-    rule: str,
-    subject: str,
-    severity: Severity,
-    headline: str,
-    since: datetime.date,
-    sequence: int,
-    person: str,
-    links: Mapping[str, str],
-) -> Alert:
+def accepted_alert(active: IncidentRecord, since: datetime.date, person: str) -> Alert:
     """Return the alert that ends an incident because a person accepted the new normal.
 
     The accepted level holds from the day `since`.
     """
     return Alert(
-        key=f"{series}/{since}/{sequence}-accepted",
-        title=f"[{severity}] Accepted as the new normal: {headline}",
+        key=f"{active.name}/{since}/{active.sequence + 1}-accepted",
+        title=f"[{active.severity}] Accepted as the new normal: {active.headline}",
         text=f"{person} accepted the level since {written(since)} as the new normal. Changes are "
         "measured from it. `modwatch alerts history` has the note.",
         facts={
             "event": "accepted",
-            "incident": series,
-            "headline": headline,
-            "severity": severity,
-            "rule": rule,
-            "subject": subject,
+            "incident": active.name,
+            "headline": active.headline,
+            "severity": active.severity,
+            "rule": active.rule,
+            "subject": active.subject,
             "since": since.isoformat(),
             "person": person,
         },
-        links=links,
+        links=active.links,
     )
 
 
@@ -247,12 +229,12 @@ def value_facts(value: MetricValue | None) -> dict[str, Any] | None:
     plain = {**asdict(value), "day": value.day.isoformat()}
     if value.change:
         change = _as_json(plain["change"])
-        plain["change"] = {name: each for name, each in change.items() if each is not None}
+        plain["change"] = {name: part for name, part in change.items() if part is not None}
     return plain
 
 
 def _as_json(value: Any) -> Any:
     """Return a value with days as text."""
     if isinstance(value, dict):
-        return {name: _as_json(each) for name, each in value.items()}
+        return {name: _as_json(part) for name, part in value.items()}
     return value.isoformat() if isinstance(value, datetime.date) else value
