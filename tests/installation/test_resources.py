@@ -13,7 +13,7 @@ from installation import MONDAY, TUESDAY, Installation
 from modwatch.common.errors import SettingsError, SourceError
 from modwatch.data.sources.community import Community, Drift
 from modwatch.data.sources.files import FileSource
-from modwatch.data.sources.own_scores import OwnScores
+from modwatch.data.sources.landing import OwnScores
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import open_channels, open_resources, open_source

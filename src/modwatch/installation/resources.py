@@ -21,9 +21,8 @@ from modwatch.data.lake.files import Folder
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community, Drift
 from modwatch.data.sources.files import FileSource
-from modwatch.data.sources.own_scores import OwnScores
+from modwatch.data.sources.landing import OwnScores, Source
 from modwatch.data.sources.replay import ReplaySource
-from modwatch.data.sources.sources import Source
 from modwatch.data.validation.rules import Rule, Thresholds
 from modwatch.data.validation.store import CheckStore
 from modwatch.models.registry import (

@@ -6,7 +6,7 @@ import glob
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,16 +14,14 @@ import pyarrow as pa
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import (
+    SCORE_COLUMNS,
     LandedRow,
+    MappedSource,
     batches,
-    check_columns,
     decodable,
-    landed_row,
-    source_columns,
 )
-from modwatch.data.sources.own_scores import SCORE_COLUMNS, OwnScores
 from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
-from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
+from modwatch.data.sources.timestamps import Moment
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +29,7 @@ _DAY = "{dt}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSource:
+class FileSource(MappedSource):
     """Comments from files, read as a stream.
 
     With `{dt}` in the path (`incoming/{dt}.csv.gz`), all rows of a file belong to its day. Without
@@ -51,26 +49,11 @@ class FileSource:
 
     #: A file, a folder (read with its subfolders) or a glob; may contain `{dt}`.
     path: str | Path
-    #: The file's name of each Modwatch column (`comment_id`, `text`, `language`, …) that it names
-    #: differently. Lists of groups are JSON arrays or names separated by `|`.
-    columns: Mapping[str, str] = field(default_factory=dict)
-    #: The file's column for `created_at`.
-    timestamp_column: str = "created_at"
-    #: Format of times, in the notation of strptime; None: ISO 8601, or seconds since 1970.
-    timestamp_format: str | None = None
-    #: IANA zone of times without one; None: such times are a problem.
-    assume_timezone: str | None = None
     #: Python name of the encoding of CSV and JSON files.
     encoding: str = "utf-8"
-    #: Platform of rows without one.
-    platform: str | None = None
-    #: The files bring scores, in columns `prob`, `model_version` and `flagged`; None: they do not.
-    own_scores: OwnScores | None = None
 
     def __post_init__(self) -> None:
-        check_columns(self.columns, self.own_scores)
-        zone(self.assume_timezone)
-        check_format(self.timestamp_format)
+        super().__post_init__()
         try:
             codecs.lookup(self.encoding)
         except LookupError as exc:
@@ -148,11 +131,8 @@ class FileSource:
             return None
         # JSON omits null values, so only the other formats must have every mapped column.
         omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
-        return source_columns(
-            self.columns,
+        return self._source_columns(
             available,
-            timestamp_column=self.timestamp_column,
-            own_scores=self.own_scores,
             optional=omitted if file_format(path) == "jsonl" else (),
             missing=lambda column: _missing_column(path, column, available, self.encoding),
         )
@@ -174,10 +154,8 @@ class FileSource:
         return (*available, *sorted(found))
 
     def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
-        assume = zone(self.assume_timezone)
         for record in read_records(path, encoding=self.encoding):
-            value = record.values.get(self.timestamp_column)
-            yield record, read_moment(value, assume, self.timestamp_format)
+            yield record, self._moment(record.values)
 
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""
@@ -201,14 +179,7 @@ class FileSource:
         if record.problem:
             text = decodable(record.raw or "")[0]
             return LandedRow(origin=origin, values={"text": text}, problem=record.problem)
-        return landed_row(
-            origin,
-            record.values,
-            names,
-            moment,
-            platform=self.platform,
-            own_scores=self.own_scores,
-        )
+        return self._landed_row(origin, record.values, names, moment)
 
 
 def _is_data(path: Path) -> bool:

@@ -1,20 +1,21 @@
-"""Converts records of a source to Arrow batches of the table `landed`.
+"""Sources of comments, and the conversion of their records to batches of the table `landed`.
 
-No row is dropped: a value that cannot be read becomes null, and `problem` says why.
+No row is dropped: a value that cannot be read becomes null, and `problem` names the reason.
+Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.Community`.
 """
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
-from modwatch.data.sources.own_scores import SCORE_COLUMNS, OwnScores
-from modwatch.data.sources.timestamps import Moment
+from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 
 #: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
@@ -34,7 +35,28 @@ FILLABLE = (
     "label",
 )
 
+#: The columns of `landed` that a source of scores may map, too. `prob` is required.
+SCORE_COLUMNS = ("prob", "model_version", "flagged")
+
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+
+
+class Source(Protocol):
+    """Provides the comments of a day."""
+
+    @property
+    def name(self) -> str:
+        """The source, for messages and provenance; no secrets."""
+        ...
+
+    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+        """Yield the comments of the UTC day `day` with the schema `LANDED` of the lake.
+
+        Batches have at most 10,000 rows; `row` counts from 0 within the day; the same day gives the
+        same rows in the same order. Rows that cannot be read have `problem` set; none is dropped.
+        Raises SourceError when the source itself cannot be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,73 +105,120 @@ def column_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=LANDED)
 
 
-def check_columns(columns: Mapping[str, str], own_scores: OwnScores | None) -> None:
-    """Raise SourceError when `columns` maps something that is no column of `landed`.
+@dataclass(frozen=True, kw_only=True)
+class OwnScores:
+    """What stands for the columns that a source of scores does not have.
 
-    Without `own_scores` nor may it map the columns of scores.
+    >>> OwnScores(threshold=0.7).left_out({"prob": 0.8}, available=["prob", "model_version"])
+    {'flagged': True}
     """
-    unknown = sorted(set(columns) - set(FILLABLE) - set(SCORE_COLUMNS))
-    scores = sorted(set(columns) & set(SCORE_COLUMNS))
-    if scores and own_scores is None:
-        raise SourceError(
-            f"`columns` maps {', '.join(scores)}, but a model scores the comments; set "
-            "MODWATCH_SOURCE__OWN_SCORES=true to take the scores of the source."
+
+    #: In [0, 1]; without a column `flagged`, comments with prob > threshold are flagged.
+    threshold: float = 0.5
+    #: Without a column `model_version`.
+    model_version: str = "own"
+
+    def left_out(
+        self, values: Mapping[str, Any], *, available: Collection[str]
+    ) -> dict[str, bool | str | None]:
+        """Return the values of the score columns that are not `available`, for a row of values.
+
+        A column that the source has is taken as it is: a missing value of it stays missing.
+        """
+        filled: dict[str, bool | str | None] = {}
+        if "model_version" not in available:
+            filled["model_version"] = self.model_version
+        if "flagged" not in available:
+            prob = values.get("prob")
+            filled["flagged"] = None if prob is None else bool(prob > self.threshold)
+        return filled
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedSource:
+    """A source of records with named columns, which it maps to those of `landed`."""
+
+    #: The source's name of each Modwatch column (`comment_id`, `text`, `language`, …) that it names
+    #: differently. Lists of groups are JSON arrays or names separated by `|`.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    #: The source's column for `created_at`.
+    timestamp_column: str = "created_at"
+    #: Format of times in text, in the notation of strptime; None: ISO 8601, or seconds since 1970.
+    timestamp_format: str | None = None
+    #: IANA zone of times without one; None: such times are a problem.
+    assume_timezone: str | None = None
+    #: Platform of rows without one.
+    platform: str | None = None
+    #: The source brings scores, in columns `prob`, `model_version` and `flagged`; None: it does
+    #: not.
+    own_scores: OwnScores | None = None
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.columns) - set(FILLABLE) - set(SCORE_COLUMNS))
+        scores = sorted(set(self.columns) & set(SCORE_COLUMNS))
+        if scores and self.own_scores is None:
+            raise SourceError(
+                f"`columns` maps {', '.join(scores)}, but a model scores the comments; set "
+                "MODWATCH_SOURCE__OWN_SCORES=true to take the scores of the source."
+            )
+        if unknown:
+            raise SourceError(
+                f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
+                f"{', '.join(FILLABLE)} (the time is `timestamp_column`)."
+            )
+        zone(self.assume_timezone)
+        check_format(self.timestamp_format)
+
+    @cached_property
+    def _zone(self) -> dt.tzinfo | None:
+        return zone(self.assume_timezone)
+
+    def _moment(self, record: Mapping[str, object]) -> Moment:
+        """Return the time of a record."""
+        return read_moment(record.get(self.timestamp_column), self._zone, self.timestamp_format)
+
+    def _source_columns(
+        self,
+        available: Collection[str],
+        *,
+        optional: Collection[str] = (),
+        missing: Callable[[str], SourceError],
+    ) -> dict[str, str]:
+        """Return the source's column of each Modwatch column that it has.
+
+        Required are the columns of id, text and time, of the probability if the source brings
+        scores, and those in `columns` but not in `optional`.
+
+        Raises:
+            SourceError: `missing(column)`, for the first required column that is not available.
+        """
+        fillable = FILLABLE if self.own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
+        names = {name: self.columns.get(name, name) for name in fillable}
+        required = {"comment_id", "text", *self.columns} - set(optional)
+        if self.own_scores is not None:
+            required.add("prob")
+        needed = (names[name] for name in fillable if name in required)
+        for column in (*needed, self.timestamp_column):
+            if column not in available:
+                raise missing(column)
+        return {name: column for name, column in names.items() if column in available}
+
+    def _landed_row(
+        self, origin: str, record: Mapping[str, object], names: Mapping[str, str], moment: Moment
+    ) -> LandedRow:
+        """Return a record as a row; `names` are from `_source_columns`."""
+        values, problems = {}, [moment.problem]
+        for name, column in names.items():
+            values[name], problem = convert(name, record.get(column))
+            problems.append(problem)
+        if values.get("platform") is None:
+            values["platform"] = self.platform
+        if self.own_scores is not None:
+            values |= self.own_scores.left_out(values, available=names)
+        problem = next(filter(None, problems), None)
+        return LandedRow(
+            origin=origin, created_at=moment.created_at, values=values, problem=problem
         )
-    if unknown:
-        raise SourceError(
-            f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
-            f"{', '.join(FILLABLE)} (the time is `timestamp_column`)."
-        )
-
-
-def source_columns(
-    columns: Mapping[str, str],
-    available: Collection[str],
-    *,
-    timestamp_column: str,
-    own_scores: OwnScores | None = None,
-    optional: Collection[str] = (),
-    missing: Callable[[str], SourceError],
-) -> dict[str, str]:
-    """Return the source's column of each Modwatch column that it has.
-
-    Required are the columns of id, text and time, of the probability if the source brings scores,
-    and those in `columns` but not in `optional`.
-
-    Raises:
-        SourceError: `missing(column)`, for the first required column that is not available.
-    """
-    fillable = FILLABLE if own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
-    names = {name: columns.get(name, name) for name in fillable}
-    required = {"comment_id", "text", *columns} - set(optional)
-    if own_scores is not None:
-        required.add("prob")
-    for column in (*(names[name] for name in fillable if name in required), timestamp_column):
-        if column not in available:
-            raise missing(column)
-    return {name: column for name, column in names.items() if column in available}
-
-
-def landed_row(
-    origin: str,
-    record: Mapping[str, object],
-    names: Mapping[str, str],
-    moment: Moment,
-    *,
-    platform: str | None,
-    own_scores: OwnScores | None = None,
-) -> LandedRow:
-    """Return a record as a row; `names` are as from `source_columns`, `platform` is the default."""
-    values, problems = {}, [moment.problem]
-    for name, column in names.items():
-        values[name], problem = convert(name, record.get(column))
-        problems.append(problem)
-    if values.get("platform") is None:
-        values["platform"] = platform
-    if own_scores is not None:
-        values |= own_scores.left_out(values, available=names)
-    problem = next(filter(None, problems), None)
-    return LandedRow(origin=origin, created_at=moment.created_at, values=values, problem=problem)
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:

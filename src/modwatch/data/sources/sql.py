@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,22 +11,14 @@ from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engi
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.landing import (
-    LandedRow,
-    batches,
-    check_columns,
-    landed_row,
-    source_columns,
-)
-from modwatch.data.sources.own_scores import OwnScores
-from modwatch.data.sources.timestamps import check_format, read_moment, zone
+from modwatch.data.sources.landing import LandedRow, MappedSource, batches
 
 #: Rows fetched from the server at a time.
 _FETCH = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SqlSource:
+class SqlSource(MappedSource):
     """Comments from a database, streamed by a server-side cursor.
 
     The query selects one day by the parameters `:start` and `:end`, and sorts it:
@@ -50,23 +42,9 @@ class SqlSource:
     url: str | URL = field(repr=False)
     #: A SELECT with `:start` and `:end`.
     query: str
-    #: The query's name of each Modwatch column that it names differently.
-    columns: Mapping[str, str] = field(default_factory=dict)
-    #: The query's column for `created_at`.
-    timestamp_column: str = "created_at"
-    #: Format of times that the query returns as text, in the notation of strptime; None: ISO 8601.
-    timestamp_format: str | None = None
-    #: IANA zone of the timestamp column, if it has none.
-    assume_timezone: str | None = None
-    #: Platform of rows without one.
-    platform: str | None = None
-    #: The query brings scores, in columns `prob`, `model_version` and `flagged`; None: it does not.
-    own_scores: OwnScores | None = None
 
     def __post_init__(self) -> None:
-        check_columns(self.columns, self.own_scores)
-        zone(self.assume_timezone)
-        check_format(self.timestamp_format)
+        super().__post_init__()
         self._require_file()
         for name in ("start", "end"):
             if not re.search(rf"(?<![:\w]):{name}\b", self.query):
@@ -107,30 +85,16 @@ class SqlSource:
             engine.dispose()
 
     def _engine_rows(self, engine: Engine, day: dt.date) -> Iterator[LandedRow]:
-        assume = zone(self.assume_timezone)
         with engine.connect() as connection:
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
             available = list(result.keys())
-            names = source_columns(
-                self.columns,
-                available,
-                timestamp_column=self.timestamp_column,
-                own_scores=self.own_scores,
-                missing=lambda column: self._missing_column(column, available),
+            names = self._source_columns(
+                available, missing=lambda column: self._missing_column(column, available)
             )
             for number, row in enumerate(result.mappings(), start=1):
                 record = {str(key): value for key, value in row.items()}
-                moment = read_moment(record[self.timestamp_column], assume, self.timestamp_format)
-                origin = f"{self.name}:{number}"
-                yield landed_row(
-                    origin,
-                    record,
-                    names,
-                    moment,
-                    platform=self.platform,
-                    own_scores=self.own_scores,
-                )
+                yield self._landed_row(f"{self.name}:{number}", record, names, self._moment(record))
 
     def _statement(self) -> TextClause:
         aware = DateTime(timezone=self.assume_timezone is None)
@@ -141,10 +105,9 @@ class SqlSource:
     def _bounds(self, day: dt.date) -> dict[str, dt.datetime]:
         start = dt.datetime.combine(day, dt.time(), dt.UTC)
         bounds = {"start": start, "end": start + dt.timedelta(days=1)}
-        local = zone(self.assume_timezone)
-        if local is None:
+        if self._zone is None:
             return bounds
-        return {k: v.astimezone(local).replace(tzinfo=None) for k, v in bounds.items()}
+        return {k: v.astimezone(self._zone).replace(tzinfo=None) for k, v in bounds.items()}
 
     def _require_file(self) -> None:
         """Raise SourceError when SQLite would make a new, empty database."""
