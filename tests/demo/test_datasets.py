@@ -40,7 +40,7 @@ def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
 
 
 def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
-    from modwatch.data.sources.community.metadata import parse_id
+    from modwatch.data.sources.community.source import parse_id
 
     data = demo_data("synthetic")
     gold, again = data.gold(), data.gold()

@@ -11,7 +11,7 @@ import numpy as np
 from modwatch.common.errors import SourceError
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community
-from modwatch.data.sources.community.metadata import comment_ids
+from modwatch.data.sources.community.source import comment_ids
 from modwatch.data.sources.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.simulated import Ratings

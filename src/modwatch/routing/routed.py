@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import DayScores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from modwatch.common.errors import LakeError
 from modwatch.data.lake.files import keep_private
 from modwatch.data.lake.schemas import PARTITIONS, TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +41,14 @@ _CHECKPOINT_COMMITS = 10
 
 #: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
+
+
+def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of `schema` in `frame` as one batch of a table of the lake."""
+    # Not RecordBatch.from_pandas, which cannot take the empty columns of strings of an empty day.
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @dataclass(frozen=True, kw_only=True)

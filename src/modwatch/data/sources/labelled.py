@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import create_engine, make_url
 from sqlalchemy import text as statement
-from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.readers import column_names, read_records
+from modwatch.data.sources.sql import connected, parse_url, public_name
 
 _YES, _NO = frozenset({"true", "t", "yes"}), frozenset({"false", "f", "no"})
 
@@ -111,25 +110,13 @@ def _selected(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not query:
         raise SourceError("A database requires a query; pass --query 'SELECT text, label FROM …'.")
-    try:
-        parsed = make_url(url)
-        engine = create_engine(parsed, hide_parameters=True)
-    except (SQLAlchemyError, ImportError) as exc:
-        raise SourceError(
-            "The URL of the database is not valid, or its driver is not installed."
-        ) from exc
-    name = f"{parsed.drivername}://{parsed.host or ''}/{parsed.database or ''}"
-    try:
-        with engine.connect() as connection:
-            result = connection.execution_options(stream_results=True).execute(statement(query))
-            _check(name, columns, list(result.keys()))
-            for number, row in enumerate(result.mappings(), start=1):
-                yield f"{name}, row {number}", {str(key): value for key, value in row.items()}
-    except SQLAlchemyError as exc:
-        # The message of a database may quote a row, so only the class of the error is shown.
-        raise SourceError(f"The query of {name} failed ({type(exc).__name__}).") from exc
-    finally:
-        engine.dispose()
+    parsed = parse_url(url)
+    name = public_name(parsed)
+    with connected(parsed, name) as connection:
+        result = connection.execution_options(stream_results=True).execute(statement(query))
+        _check(name, columns, list(result.keys()))
+        for number, row in enumerate(result.mappings(), start=1):
+            yield f"{name}, row {number}", {str(key): value for key, value in row.items()}
 
 
 def _check(name: str, columns: LabelColumns, available: Sequence[str]) -> None:

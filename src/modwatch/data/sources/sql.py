@@ -3,11 +3,21 @@
 import datetime as dt
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engine, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    DateTime,
+    TextClause,
+    bindparam,
+    create_engine,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.errors import SourceError
@@ -56,8 +66,7 @@ class SqlSource(MappedSource):
     @property
     def name(self) -> str:
         """Driver, host and database, without user, password or options."""
-        url = self._parsed_url()
-        return f"sql:{url.drivername}://{url.host or ''}/{url.database or ''}"
+        return f"sql:{public_name(parse_url(self.url))}"
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
@@ -67,25 +76,7 @@ class SqlSource(MappedSource):
         return batches(day, self._rows(day))
 
     def _rows(self, day: dt.date) -> Iterator[LandedRow]:
-        try:
-            engine = create_engine(self._parsed_url(), hide_parameters=True)
-        except (SQLAlchemyError, ImportError) as exc:
-            raise SourceError(
-                f"The driver of {self.name} cannot be loaded; install it or change the URL."
-            ) from exc
-        try:
-            yield from self._engine_rows(engine, day)
-        except SQLAlchemyError as exc:
-            # The message of a database may quote a row, so only the class of the error is shown.
-            raise SourceError(
-                f"The query of {self.name} failed ({type(exc).__name__}); check the server, the "
-                "permissions of the account, and the query."
-            ) from exc
-        finally:
-            engine.dispose()
-
-    def _engine_rows(self, engine: Engine, day: dt.date) -> Iterator[LandedRow]:
-        with engine.connect() as connection:
+        with connected(parse_url(self.url), self.name) as connection:
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
             available = list(result.keys())
@@ -111,7 +102,7 @@ class SqlSource(MappedSource):
 
     def _require_file(self) -> None:
         """Raise SourceError when SQLite would make a new, empty database."""
-        url = self._parsed_url()
+        url = parse_url(self.url)
         file = url.database or ""
         if url.get_backend_name() != "sqlite" or file in ("", ":memory:"):
             return
@@ -128,12 +119,41 @@ class SqlSource(MappedSource):
             "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or name it in MODWATCH_SOURCE__QUERY."
         )
 
-    def _parsed_url(self) -> URL:
-        try:
-            return make_url(self.url)
-        except (SQLAlchemyError, ValueError):
-            # Not chained: the message of the parser may contain part of the password.
-            raise SourceError(
-                "The database URL of the source cannot be parsed; write it as "
-                "driver://user:password@host/database, with special characters percent-encoded."
-            ) from None
+
+def parse_url(url: str | URL) -> URL:
+    """Return a database URL; SourceError when it cannot be parsed."""
+    try:
+        return make_url(url)
+    except (SQLAlchemyError, ValueError):
+        # Not chained: the message of the parser may contain part of the password.
+        raise SourceError(
+            "The database URL of the source cannot be parsed; write it as "
+            "driver://user:password@host/database, with special characters percent-encoded."
+        ) from None
+
+
+def public_name(url: URL) -> str:
+    """Return driver, host and database of a URL."""
+    return f"{url.drivername}://{url.host or ''}/{url.database or ''}"
+
+
+@contextmanager
+def connected(url: URL, name: str) -> Iterator[Connection]:
+    """Open a database, and map its errors to SourceError; `name` has no secrets."""
+    try:
+        engine = create_engine(url, hide_parameters=True)
+    except (SQLAlchemyError, ImportError) as exc:
+        raise SourceError(
+            f"The driver of {name} cannot be loaded; install it or change the URL."
+        ) from exc
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except SQLAlchemyError as exc:
+        # The message of a database may quote a row, so only the class of the error is shown.
+        raise SourceError(
+            f"The query of {name} failed ({type(exc).__name__}); check the server, the "
+            "permissions of the account, and the query."
+        ) from exc
+    finally:
+        engine.dispose()

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from modwatch.common import days
 from modwatch.common.errors import DesignError
 from modwatch.data.lake.day_scores import DayScores, day_scores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import COMMENT_GROUPS
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import gold_answers

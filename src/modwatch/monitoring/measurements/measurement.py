@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import day_scores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import LABEL_ERRORS, RELIABILITY
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.windows import Window, windows

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import day_scores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import ANNOTATOR_GROUPS, CONFIRMATION_PROBABILITIES
 from modwatch.monitoring.annotation_report import (
     AnnotationReport,

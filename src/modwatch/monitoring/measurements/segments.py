@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import DayScores, day_scores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
 from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.rows import absent

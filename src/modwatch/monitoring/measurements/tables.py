@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import RoutingOutdatedError
 from modwatch.data.lake.day_scores import DayScores
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.frames import as_batch
+from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
 from modwatch.statistics.label_truth import KnownAnswers

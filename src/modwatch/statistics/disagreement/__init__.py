@@ -27,8 +27,7 @@ from modwatch.statistics.disagreement.adjustment import (
     adjusted_metrics,
 )
 from modwatch.statistics.disagreement.annotations import Annotations, Retests, majority
-from modwatch.statistics.disagreement.choice import estimate_flip_rates
-from modwatch.statistics.disagreement.factorisation import svd_flip_rates
+from modwatch.statistics.disagreement.factorisation import estimate_flip_rates, svd_flip_rates
 from modwatch.statistics.disagreement.flip_rates import (
     FlipRates,
     annotator_flip_rates,

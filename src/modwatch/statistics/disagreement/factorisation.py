@@ -1,4 +1,7 @@
-"""Flip rates without retests: how often a matrix factorisation mispredicts a label."""
+"""Flip rates without retests: how often a matrix factorisation mispredicts a label.
+
+`estimate_flip_rates` chooses between this and the estimators that use retests.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,21 +10,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement.annotations import Annotations, Codes
 from modwatch.statistics.disagreement.flip_rates import (
     MINIMUM_ITEMS,
+    MINIMUM_RETESTS,
     FlipRates,
+    annotator_flip_rates,
     finest_strata,
+    groups_differ,
     minority_share,
+    retest_flip_rates,
     stratum_of,
+    variation,
     with_strata,
 )
 from modwatch.statistics.intervals import clopper_pearson
 
 Floats = NDArray[np.float32]
+
+#: Annotators an item from which on the share of minority labels tells more of items than of slips.
+_MANY = 10
 
 #: Hyperparameters that are tried: factors, and ridge in labels.
 _FACTORS, _RIDGES = (0, 2, 8), (2.0, 10.0, 50.0)
@@ -70,6 +81,41 @@ class _Factors:
         for v, u in zip(self.of_item, self.of_annotator, strict=True):
             found += v[data.item] * u[data.annotator]
         return np.asarray(found, np.float32)
+
+
+def estimate_flip_rates(
+    annotations: Annotations,
+    *,
+    by: ArrayLike | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> FlipRates:
+    """Return flip rates by the estimator that the data allow; `reason` explains the choice.
+
+    With 100 retests: by annotator if each annotator has 200 retests and their rates differ, more
+    than those of strata of items; by strata of items if these differ; else one rate for all. Strata
+    are those of `by` (I,), such as a model's probability, if it is given and items have fewer than
+    ten annotators (median); else those of the share of minority labels. With fewer retests:
+    `svd_flip_rates`, with `seed` and `progress`.
+
+    Raises:
+        MetricInputError: labels that were given again differ as often as by chance, or there are
+            neither retests nor annotators who gave many labels to the same items.
+    """
+    retests = annotations.retests
+    if retests.item.size < MINIMUM_ITEMS:
+        return svd_flip_rates(annotations, seed=seed, progress=progress)
+    several = np.median(annotations.counts().sum(axis=1)) >= _MANY
+    by = None if several else by
+    given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
+    if given.min() < MINIMUM_RETESTS or not groups_differ(retests.annotator, retests.differ):
+        return retest_flip_rates(annotations, by=by)
+    of_annotators = annotator_flip_rates(annotations)
+    try:
+        of_strata = retest_flip_rates(annotations, by=by)
+    except MetricInputError:  # a stratum at chance
+        return of_annotators
+    return max(of_annotators, of_strata, key=variation)
 
 
 def svd_flip_rates(

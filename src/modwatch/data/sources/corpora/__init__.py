@@ -9,7 +9,6 @@ from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora import (
     annotated,
     civil_comments,
-    civil_comments_cctk,
     wikipedia_talk,
 )
 from modwatch.data.sources.corpora.corpus import (
@@ -35,7 +34,7 @@ __all__ = [
 LOADERS: Mapping[str, Callable[[Path, Counter[str]], Corpus]] = MappingProxyType(
     {
         "civil_comments": civil_comments.load,
-        "civil_comments_cctk": civil_comments_cctk.load,
+        "civil_comments_cctk": civil_comments.load_ratings,
         "civil_comments_spans": annotated.civil_comments_spans,
         "crehate": annotated.crehate,
         "md_agreement": annotated.md_agreement,

@@ -1,15 +1,28 @@
-"""CivilComments in Jigsaw's table: `train.csv` (column `target`) or `all_data.csv` (`toxicity`).
+"""CivilComments in two formats.
 
-Borkan et al. (2019), Nuanced Metrics for Measuring Unintended Bias. `target` is the share of
-annotators who labelled the comment toxic; an identity column the share who saw a mention.
+Borkan et al. (2019), Nuanced Metrics for Measuring Unintended Bias.
+
+- Jigsaw's table, `train.csv` (column `target`) or `all_data.csv` (`toxicity`): the share of
+  annotators who labelled the comment toxic, and for each identity the share who saw a mention;
+- in order of time, with every single rating (github.com/ipavlopoulos/dfu): a Parquet file with the
+  columns `created_at`, `text`, `scores` (−2 very toxic, −1 toxic, 0 unsure, 1 not toxic) and
+  `country` (the code of each rater's country, for some comments).
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora import reading
-from modwatch.data.sources.corpora.corpus import Corpus
+from modwatch.data.sources.corpora.corpus import ANNOTATIONS, ITEMS, Corpus
 from modwatch.data.sources.readers import column_names
 
 #: Minimum share of annotators for a toxic label or the mention of an identity.
@@ -23,6 +36,9 @@ IDENTITIES = (
     "other_religion", "other_sexual_orientation", "physical_disability",
     "psychiatric_or_mental_illness", "transgender", "white",
 )  # fmt: skip
+
+_COLUMNS = ("created_at", "text", "scores", "country")
+_RATINGS = (-2, -1, 0, 1)
 
 
 def load(path: Path, left_out: Counter[str]) -> Corpus:
@@ -58,3 +74,97 @@ def _item(row: dict[str, str], target: str, path: Path) -> dict[str, object]:
         "score": share,
         "groups": groups if annotated else None,
     }
+
+
+def load_ratings(path: Path, left_out: Counter[str]) -> Corpus:
+    """Return the comments of a file, or of a folder with it, in order of time.
+
+    An item's id has the number of its row in the file. Its `score` is the share of toxic ratings,
+    unsure ones included in the number of ratings, and its label is 1 if that is one half or more,
+    as the publishers of the corpus count. Comments without ratings are left out as `no_rating`,
+    those without text or time as `malformed_record`. The file does not tell raters apart, so each
+    rating has an annotator of its own; the label of an unsure one is null.
+    """
+    file = reading.find(path, "comments_with_ratings.parquet")
+    rows = _rows(file)
+    of, rating = _ratings(rows, file)
+    toxic = np.bincount(of[rating < 0], minlength=rows.num_rows)
+    given = np.bincount(of, minlength=rows.num_rows)
+    readable = np.asarray(rows["text"].is_valid()) & np.asarray(rows["created_at"].is_valid())
+    kept = readable & (given > 0)
+    left_out["malformed_record"] += int((~readable).sum())
+    left_out["no_rating"] += int((readable & ~kept).sum())
+    ids = pa.array([f"cctk-{number:05d}" for number in range(1, rows.num_rows + 1)])
+    items = {
+        "comment_id": ids,
+        "text": rows["text"],
+        "created_at": rows["created_at"],
+        "label": 2 * toxic >= given,
+        "score": toxic / np.maximum(given, 1),
+    }
+    annotators = {
+        "annotator_id": pa.array([f"rating-{number:06d}" for number in range(1, len(of) + 1)]),
+        "country": _countries(rows, file),
+    }
+    votes = {
+        "comment_id": ids.take(pa.array(of)),
+        "annotator_id": annotators["annotator_id"],
+        "label": pa.array(rating < 0, mask=rating == 0),
+        "round": np.zeros(len(of), np.int8),
+    }
+    return Corpus(
+        name="civil_comments_cctk",
+        items=_table(items, ITEMS).filter(pa.array(kept)).sort_by("created_at"),
+        annotations=_table(votes, ANNOTATIONS).filter(pa.array(kept[of])),
+        annotators=pa.table(annotators).filter(pa.array(kept[of])),
+        left_out={reason: count for reason, count in left_out.items() if count},
+    )
+
+
+def _rows(file: Path) -> pa.Table:
+    """Return the columns of the file that matter, in one chunk; SourceError for another format."""
+    reading.check_columns(file, _COLUMNS, column_names(file))
+    try:
+        rows = pq.read_table(file, columns=list(_COLUMNS))
+        types = {"created_at": pa.timestamp("us"), "text": pa.string()}
+        types |= dict.fromkeys(("scores", "country"), pa.list_(pa.int64()))
+        return rows.cast(pa.schema([(name, types[name]) for name in _COLUMNS])).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as exc:
+        raise SourceError(
+            f"{file} is not readable as published ({type(exc).__name__}); download the file again."
+        ) from None  # the message of pyarrow shows the value
+
+
+def _ratings(rows: pa.Table, file: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row of every rating, and the rating; SourceError for one that is not published."""
+    scores = rows["scores"].combine_chunks()
+    rating = pc.list_flatten(scores)
+    if rating.null_count or not pc.all(pc.is_in(rating, pa.array(_RATINGS))).as_py():
+        raise SourceError(
+            f"A rating in {file} is not -2, -1, 0 or 1; this is not the published format."
+        )
+    return pc.list_parent_indices(scores).to_numpy(), rating.to_numpy()
+
+
+def _countries(rows: pa.Table, file: Path) -> pa.Array:
+    """Return the code of the country of every rating, null where the file has none."""
+    lists = zip(rows["scores"].to_pylist(), rows["country"].to_pylist(), strict=True)
+    codes: list[int | None] = []
+    for scores, countries in lists:
+        ratings = len(scores or ())
+        if countries is not None and len(countries) != ratings:
+            raise SourceError(
+                f"A comment in {file} has {ratings} ratings and {len(countries)} countries; this "
+                "is not the published format."
+            )
+        codes += countries if countries is not None else [None] * ratings
+    return pa.array(codes, pa.int64()).cast(pa.string())
+
+
+def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Return `columns` as a table of `schema`; absent columns are null."""
+    table = pa.table(dict(columns))
+    for field in schema:
+        if field.name not in columns:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names).cast(schema)

@@ -1,7 +1,7 @@
 """Common parts of the loaders: records with validated columns, labels, majority votes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def rows(
             left_out[record.problem or "undecodable_text"] += 1
             continue
         if not checked:
-            _check(path, columns, values)
+            check_columns(path, columns, values)
             checked = True
         yield values
     if not checked and not left_out:
@@ -131,8 +131,9 @@ def voted_items(
     return items
 
 
-def _check(path: Path, columns: Sequence[str], values: dict[str, str]) -> None:
-    missing = [name for name in columns if name not in values]
+def check_columns(path: Path, columns: Sequence[str], available: Collection[str]) -> None:
+    """Raise SourceError when a file does not have all `columns`."""
+    missing = [name for name in columns if name not in available]
     if missing:
         raise SourceError(
             f"{path} has no column {', '.join(missing)}; this is not the published format "
