@@ -48,7 +48,7 @@ def connect(url: str, *, pool_size: int = 10) -> Engine:
 
 
 class DriverSql:
-    """SQL with parameters as `:name`, which `at_once` hands to the driver as it is.
+    """SQL with parameters as `:name`, which `at_once` hands to the driver unchanged.
 
     For what people wait for: SQLAlchemy describes the columns of each result of a `text` anew,
     which takes more than half of a client's time.
@@ -190,7 +190,7 @@ def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError 
 
 
 def _error_of(address: URL, foreign: BaseException) -> DatabaseError | None:
-    """Return the error to raise for one of the driver; None: raise it as it is."""
+    """Return the error to raise for one of the driver; None: raise the original."""
     host = address.host or address.query.get("host") or "the default socket"
     place = f"PostgreSQL database {address.database!r} on {host}"
     if isinstance(foreign, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):

@@ -254,13 +254,13 @@ def _alive(cluster: Path) -> bool:
 def _end_orphans(cluster: Path) -> None:
     """End the processes of a server whose main process was killed, and wait until they have.
 
-    They notice by themselves, but not before the end of their query. A server that starts beside
-    them would damage the data: it is the pid file that keeps it from doing so.
+    They notice by themselves, but not before the end of their query. A server that starts next
+    to them would damage the data: it is the pid file that keeps it from doing so.
     """
-    orphans = [each for each in psutil.process_iter(["name"]) if _belongs(each, cluster)]
-    for each in orphans:
+    orphans = [process for process in psutil.process_iter(["name"]) if _belongs(process, cluster)]
+    for orphan in orphans:
         with suppress(psutil.NoSuchProcess):
-            each.send_signal(signal.SIGQUIT)
+            orphan.send_signal(signal.SIGQUIT)
     _, left = psutil.wait_procs(orphans, timeout=10)
     if left:
         raise _unusable(cluster, f"end the processes of its last run, such as {left[0].pid}")

@@ -114,7 +114,7 @@ def test_a_stamped_witness_is_of_the_time_of_its_name(
         assert content is not None
         place.remove(name)
         place.write(f"2030{name[4:]}", content)
-    with pytest.raises(TimestampError, match="not of the time that its name tells"):
+    with pytest.raises(TimestampError, match="not of the time in its name"):
         latest(place, authority)
 
 

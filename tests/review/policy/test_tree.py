@@ -101,8 +101,8 @@ class TestShipped:
 
     def test_the_languages_differ(self) -> None:
         for node in POLICY.nodes:
-            assert node.description.of("de") != node.description.of("en")
-            assert node.description.of("fr") == node.description.en
+            assert node.description.in_locale("de") != node.description.in_locale("en")
+            assert node.description.in_locale("fr") == node.description.en
             assert node.description.en.endswith(".")
             assert node.description.de.endswith(".")
 
@@ -292,7 +292,8 @@ def nodes_table() -> str:
         category = (node.dsa_category or "").removeprefix("STATEMENT_CATEGORY_")
         keyword = (node.dsa_keyword or "").removeprefix("KEYWORD_")
         texts = [
-            f"**{node.title.of(locale)}.** {node.description.of(locale)}" for locale in ("en", "de")
+            f"**{node.title.in_locale(locale)}.** {node.description.in_locale(locale)}"
+            for locale in ("en", "de")
         ]
         cells = [f"`{node.code}`", node.key or "", str(node.label), *texts, category, keyword]
         lines.append("| " + " | ".join(cells) + " |")

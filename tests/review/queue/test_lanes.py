@@ -21,8 +21,8 @@ def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
     own.write_text('queue_by = "language"\n[reason.toxicity]\nhours = 1\n')
     lanes, shipped = load_lanes(own), load_lanes()
     assert lanes.queue_by == "language"
-    assert lanes.of("toxicity") == Lane(hours=1, turns=shipped.of("toxicity").turns)
-    assert lanes.of("uncertainty") == shipped.of("uncertainty")
+    assert lanes.for_reason("toxicity") == Lane(hours=1, turns=shipped.for_reason("toxicity").turns)
+    assert lanes.for_reason("uncertainty") == shipped.for_reason("uncertainty")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_reason_may_have_a_queue_of_its_own(tmp_path: Path, new_item) -> None:
     assert place(new_item("c", reason="audit", language="de"), lanes).queue == "audits"
     assert place(new_item("c", reason="audit"), lanes).queue == "audits"
     assert place(new_item("c", language="de"), lanes).queue == "de"
-    assert load_lanes().of("audit").queue is None
+    assert load_lanes().for_reason("audit").queue is None
 
 
 @pytest.mark.parametrize("name", ["", "Audits", "-a", "two words", "a" * 51])

@@ -95,16 +95,9 @@ def activity_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> 
         rows = connection.execute(_list(mine)).mappings().all()
     worked = now - totals.first if totals.first else dt.timedelta()
     per_hour = totals.decided / (worked / dt.timedelta(hours=1)) if worked >= _SHORTEST else None
-    return Activity(
-        date=midnight.date(),
-        decided=totals.decided,
-        toxic=totals.toxic,
-        skipped=totals.skipped,
-        escalated=totals.escalated,
-        per_hour=per_hour,
-        median_seconds=totals.median_seconds,
-        decisions=tuple(ActivityDecision(**row) for row in rows),
-    )
+    counts = {name: n for name, n in totals._mapping.items() if name != "first"}
+    decisions = tuple(ActivityDecision(**row) for row in rows)
+    return Activity(date=midnight.date(), per_hour=per_hour, decisions=decisions, **counts)
 
 
 def toxic_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> int:

@@ -36,7 +36,7 @@ from modwatch.review.console.middleware import BodyLimit, SecurityHeaders
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
-from modwatch.review.queue.lease_limit import LeaseLimit
+from modwatch.review.queue.leases import LeaseLimit
 
 #: In the order of the documentation.
 _TOPICS: tuple[Any, ...] = (

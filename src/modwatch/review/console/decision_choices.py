@@ -55,7 +55,7 @@ def choices_of(policy: Policy, locale: Locale, *, severe: Collection[str] = ()) 
             Choice(
                 verdict=f"{label}:{node.code}",
                 title=titles[node.code],
-                description=node.description.of(locale),
+                description=node.description.in_locale(locale),
                 key=node.key if node.key and node.key.isdigit() else None,
             )
             for node in policy.nodes
@@ -85,7 +85,7 @@ def choices_of(policy: Policy, locale: Locale, *, severe: Collection[str] = ()) 
 
 def codes_of(policy: Policy, label: int, locale: Locale) -> tuple[tuple[str, str], ...]:
     """Return the codes of a label with their titles, each after the title of its parent code."""
-    titles = {node.code: node.title.of(locale) for node in policy.nodes}
+    titles = {node.code: node.title.in_locale(locale) for node in policy.nodes}
     return tuple(
         (node.code, " · ".join(titles[code] for code in (node.parent, node.code) if code))
         for node in policy.nodes
@@ -95,12 +95,12 @@ def codes_of(policy: Policy, label: int, locale: Locale) -> tuple[tuple[str, str
 
 def reasons_of(policy: Policy, action: str, locale: Locale) -> dict[str, str]:
     """Return the reasons for an action with their titles."""
-    return {name: texts.of(locale) for name, texts in policy.reasons.get(action, {}).items()}
+    return {name: texts.in_locale(locale) for name, texts in policy.reasons.get(action, {}).items()}
 
 
 def titles_of(policy: Policy, locale: Locale) -> dict[str, str]:
     """Return the title of every code, and of every reason for an action as `action:reason`."""
-    titles = {node.code: node.title.of(locale) for node in policy.nodes}
+    titles = {node.code: node.title.in_locale(locale) for node in policy.nodes}
     for action in policy.reasons:
         for reason, title in reasons_of(policy, action, locale).items():
             titles[f"{action}:{reason}"] = title

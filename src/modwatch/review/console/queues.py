@@ -124,7 +124,7 @@ class QueuesPage(Page, template="queues.html"):
 
     def hours(self, reason: str) -> float:
         """Return the time in which an item of this reason is due, in hours."""
-        return self.rules.of(reason).hours
+        return self.rules.for_reason(reason).hours
 
     def holders(self) -> list[tuple[int, str]]:
         """Return id and name of everyone with more than one lease."""

@@ -1,4 +1,4 @@
-"""KEEP"""
+"""Pages as HTML: the shell around each, its navigation, display names and notices."""
 
 import datetime as dt
 from collections.abc import Mapping

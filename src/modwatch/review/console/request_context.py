@@ -29,7 +29,7 @@ from modwatch.review.people import Moderator, OidcOptions, authenticate, session
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.lease_limit import LeaseLimit
+from modwatch.review.queue.leases import LeaseLimit
 
 SESSION_COOKIE = "modwatch_session"
 CSRF_HEADER = "X-Modwatch-CSRF"

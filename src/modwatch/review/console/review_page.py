@@ -241,11 +241,7 @@ def show(
         reviews=person.reviews,
         counts=session.request.app.state.queue_counts(),
         card=None if lease is None else _card(session, lease, reveal),
-        choices=choices_of(
-            session.policy,
-            session.locale,
-            severe=session.context.options.lanes.severe.reasons,
-        ),
+        choices=_choices(session),
         actions={name: (ACTIONS[name][1], key) for name, key in chosen.all_keys.items()},
         toxic_today=toxic_today(session.engine, person.id, chosen.timezone),
         done=done,
@@ -320,14 +316,15 @@ def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None
         queue.release(session.engine, session.person.id, held.item_id, held.lease_token)
 
 
+def _choices(session: Session) -> Choices:
+    severe = session.context.options.lanes.severe.reasons
+    return choices_of(session.policy, session.locale, severe=severe)
+
+
 def _cards(session: Session, leases: Sequence[Lease]) -> Response:
     page = ItemCardsPage(
         cards=[_card(session, lease) for lease in leases],
-        choices=choices_of(
-            session.policy,
-            session.locale,
-            severe=session.context.options.lanes.severe.reasons,
-        ),
+        choices=_choices(session),
     )
     return render(page, session)
 

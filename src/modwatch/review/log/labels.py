@@ -9,11 +9,13 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Engine,
+    Executable,
     Select,
     and_,
     cast,
     exists,
     func,
+    literal,
     select,
     text,
     true,
@@ -22,6 +24,9 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.data.lake.schemas import ANNOTATIONS, CONFIRMATIONS, LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
+
+#: Rows of a batch.
+_BATCH = 10_000
 
 #: Actions that give an item its label; `correct` replaces one.
 _FIRST_ACTIONS = ("label", "adjudicate")
@@ -32,34 +37,26 @@ def current_labels(
     day: dt.date,
     *,
     kind: str = "review",
-    batch_size: int = 10_000,
+    batch_size: int = _BATCH,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. A corrected label comes with the label as it was given first. Only items of `kind`
+    lead's. A corrected label comes with the first label. Only items of `kind`
     count; the estimates of a day use the kind `review`.
     """
-    with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=batch_size).execute(_current(day, kind))
-        for part in rows.mappings().partitions():
-            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
+    return _batches(engine, _current(day, kind), LABELS, batch_size)
 
 
-def confirming_labels(
-    engine: Engine, day: dt.date, *, batch_size: int = 10_000
-) -> Iterator[pa.RecordBatch]:
+def confirming_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     """Yield the confirmations of `day` that count, as batches of `records.CONFIRMATIONS`.
 
-    A confirmation counts as it was given, without knowledge of other labels: no adjudications and
-    no corrections. It counts while the comment has a first label, of round 3 also one of round 2,
+    A confirmation is given without knowledge of other labels: no adjudications and no
+    corrections. It counts while the comment has a first label, of round 3 also one of round 2,
     and only if its person neither labelled the comment in an earlier round nor corrected a label of
     it before.
     """
-    with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=batch_size).execute(_CONFIRMING, {"day": day})
-        for part in rows.mappings().partitions():
-            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=CONFIRMATIONS)
+    return _batches(engine, _CONFIRMING.bindparams(day=day), CONFIRMATIONS)
 
 
 def annotation_days(engine: Engine, first: dt.date, last: dt.date) -> list[dt.date]:
@@ -70,9 +67,7 @@ def annotation_days(engine: Engine, first: dt.date, last: dt.date) -> list[dt.da
         return sorted(connection.execute(query).scalars())
 
 
-def given_labels(
-    engine: Engine, day: dt.date, *, batch_size: int = 10_000
-) -> Iterator[pa.RecordBatch]:
+def given_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     """Yield the labels given on the UTC day `day`, as batches of `schemas.ANNOTATIONS`.
 
     Labels as they were given, each without knowledge of others: first labels, confirmations,
@@ -81,6 +76,7 @@ def given_labels(
     """
     query = (
         select(
+            literal(day).label("dt"),
             decision.c.comment_id,
             decision.c.dt.label("comment_dt"),
             moderator.c.pseudonym.label("annotator"),
@@ -92,24 +88,29 @@ def given_labels(
         .where(decided_between(day, day), in_force("label"))
         .order_by(decision.c.id)
     )
+    return _batches(engine, query, ANNOTATIONS)
+
+
+def _batches(
+    engine: Engine, query: Executable, schema: pa.Schema, size: int = _BATCH
+) -> Iterator[pa.RecordBatch]:
     with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=batch_size).execute(query)
+        rows = connection.execution_options(yield_per=size).execute(query)
         for part in rows.mappings().partitions():
-            found = [{"dt": day, **row} for row in part]
-            yield pa.RecordBatch.from_pylist(found, schema=ANNOTATIONS)
+            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=schema)
 
 
 def first_label_sql(item: str) -> str:
-    """Return the SQL expression of the first label of the comment of `item`, as it was given.
+    """Return the SQL expression of the first label of the comment of `item`, before corrections.
 
-    Null: nobody labelled the same texts, or no longer.
+    Null: no one labelled the same texts, or the label was undone.
     """
     actions = ", ".join(f"'{action}'" for action in _FIRST_ACTIONS)
     return _given(item, "kind = 'review'", actions)
 
 
 def second_label_sql(item: str) -> str:
-    """Return the SQL expression of the label of round 2 of the comment of `item`, as it was given.
+    """Return the SQL expression of the label of round 2 of the comment of `item`, uncorrected.
 
     Null: there is none; the label of a lead who resolved an escalation does not count.
     """

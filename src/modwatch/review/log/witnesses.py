@@ -1,10 +1,10 @@
 """Witnesses of the decision log, kept outside the database: one a day, verified with the next.
 
 A witness is the line of JSON from `LogReport.witness` in a file of its own, which is never
-overwritten. The place should be writable by nobody who can write to the database: a bucket of
+overwritten. The place should be out of reach of those who can write to the database: a bucket of
 another account, with object lock, or a folder of another machine. With a time-stamping authority
-(RFC 3161), each has a timestamp beside it: then whoever can write to the place as well cannot write
-a witness of an earlier day.
+(RFC 3161), each has a timestamp next to it: then those who can write to the place as well cannot
+write a witness of an earlier day.
 """
 
 from collections.abc import Sequence
@@ -57,8 +57,8 @@ def verify_and_witness(
 ) -> Witnessed:
     """Verify the log against the last witness in `place` and, if it is intact, write a new one.
 
-    A place or authority that cannot be used is no exception but a `failure`: the log is verified
-    all the same. Raises `DatabaseError`.
+    An unusable place or authority is reported as `failure`: the log is verified all the same.
+    Raises `DatabaseError`.
     """
     moment, last, witness = now(engine), None, None
     failure, invalid = "", ""
@@ -86,7 +86,7 @@ def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None,
 
     Raises:
         LakeError: the place cannot be read.
-        TimestampError: the timestamp of the last witness is missing, or is not valid, or tells of
+        TimestampError: the timestamp of the last witness is missing, or is not valid, or is of
             another time than its name.
     """
     names = [name for name in place.names() if name.endswith(_WITNESS)]
@@ -103,7 +103,7 @@ def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None,
         if abs(stamped - moment) > _CLOCKS:
             raise TimestampError(
                 f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
-                "time that its name tells"
+                "time in its name"
             )
     return moment, content.decode(errors="replace")
 

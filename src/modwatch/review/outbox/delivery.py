@@ -25,6 +25,8 @@ from modwatch.review.outbox.decision_events import TOPIC, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage, message_of
 from modwatch.review.tables import outbox_delivery, outbox_message
 
+logger = logging.getLogger(__name__)
+
 #: Duration of a claim; nothing is posted in its second half.
 CLAIM = dt.timedelta(minutes=2)
 
@@ -322,9 +324,6 @@ class Deliverer:
         return bool(done.claimed) and not pause
 
 
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
     """A message that will not be sent until a person sends it again."""
@@ -418,10 +417,5 @@ def delivery_state(engine: Engine) -> dict[str, DeliveryState]:
         .where(delivery.delivered_at.is_(None), outbox_message.c.topic == TOPIC)
         .group_by(delivery.channel)
     )
-    with engine.connect() as connection:
-        return {
-            row.channel: DeliveryState(
-                pending=row.pending, dead=row.dead, oldest_pending=row.oldest_pending
-            )
-            for row in connection.execute(states)
-        }
+    rows = [dict(row) for row in at_once(engine, states)]
+    return {row.pop("channel"): DeliveryState(**row) for row in rows}

@@ -1,10 +1,10 @@
-"""Pseudonyms that cannot be confused with another person's.
+"""Pseudonyms that do not look like another person's.
 
 Two names conflict if they share one of their *skeletons*. A skeleton is the name without case,
 compatibility forms (NFKC) and the accents of European scripts, with the look-alikes below replaced
 by Latin letters. Limitations: the list contains the Cyrillic, Greek and Latin letters that look
 alike in most fonts, not the thousands of Unicode TS 39; other scripts (Cherokee, Armenian, …) are
-compared as they are. After a false conflict, choose another name.
+compared unchanged. After a false conflict, choose another name.
 """
 
 import re

@@ -238,7 +238,7 @@ def _report(
     full = next(name for name, limit in counted if len(_failures(connection, name, limit)) == limit)
     if account_id is None and full != _digest("address", network(address)):
         return
-    reported = _digest("told", full.hex())
+    reported = _digest("reported", full.hex())
     if _failures(connection, reported, 1):
         return
     _count(connection, reported)

@@ -39,10 +39,10 @@ class Texts(_Data):
     en: _Sentence
     de: _Sentence
 
-    def of(self, locale: str) -> str:
+    def in_locale(self, locale: str) -> str:
         """Return the text in `locale`, or in English for an unknown locale.
 
-        >>> Texts(en="Insult", de="Beleidigung").of("de")
+        >>> Texts(en="Insult", de="Beleidigung").in_locale("de")
         'Beleidigung'
         """
         return self.de if locale.split("-")[0].split("_")[0] == "de" else self.en

@@ -188,9 +188,9 @@ def _by_group(
     hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
     return {
         name: _rounded(
-            observed_agreement(*_columns(_of(rows, each), *columns), minimum=minimum), least_people
+            observed_agreement(*_columns(_of(rows, group), *columns), minimum=minimum), least_people
         )
-        for name, each in members.items()
+        for name, group in members.items()
         if name not in hidden
     }
 

@@ -108,10 +108,10 @@ def error_rate_report(
     )
 
 
-def error_rates(comments: pd.DataFrame, *, minimum: int = MINIMUM_CONFIRMED) -> ErrorRates:
+def error_rates(comments: pd.DataFrame) -> ErrorRates:
     """Return the error rates of one label: the posterior's mean and central 95 %.
 
-    With fewer than `minimum` confirmed labels they are insufficient.
+    With fewer than 30 confirmed labels they are insufficient.
 
     >>> row = {"dt": dt.date(2026, 3, 4), "queue": "general", "reason": "random_slice",
     ...        "stratum": 1, "prob": 0.1, "first_label": 1, "given": 3, "toxic": 1}
@@ -120,8 +120,8 @@ def error_rates(comments: pd.DataFrame, *, minimum: int = MINIMUM_CONFIRMED) -> 
     (20, None, '20 confirmed labels; 30 are needed')
     """
     confirmed = int(comments["confirmed"].sum())
-    if confirmed < max(minimum, 1):
-        reason = f"{confirmed} confirmed labels; {max(minimum, 1)} are needed"
+    if confirmed < MINIMUM_CONFIRMED:
+        reason = f"{confirmed} confirmed labels; {MINIMUM_CONFIRMED} are needed"
         false_positive = false_negative = Estimate.insufficient(reason, n=confirmed)
     else:
         columns = comments["prob"], comments["stratum"] != 0, comments["given"], comments["toxic"]
@@ -226,19 +226,7 @@ def overturned_labels(
     with engine.connect() as connection:
         rows = connection.execute(_OVERTURNED, values).mappings().all()
     found = [
-        Overturned(
-            dt=row["dt"],
-            text=row["text"],
-            parent_text=row["parent_text"],
-            language=row["language"],
-            queue=row["queue"],
-            first_label=row["first_label"],
-            first_code=row["first_code"],
-            others=row["given"] - 1,
-            contradicting=row["contradicting"],
-            other_codes=tuple(row["other_codes"]),
-        )
-        for row in rows[:limit]
+        Overturned(**{**row, "other_codes": tuple(row["other_codes"])}) for row in rows[:limit]
     ]
     return OverturnedLabels(labels=tuple(found), more=len(rows) > limit)
 
@@ -247,13 +235,14 @@ def overturned_labels(
 _OVERTURNED = text(
     f"""
     SELECT i.dt, i.text, i.parent_text, i.language, i.queue, labelled.first_label,
-        policy_codes[1] AS first_code, cardinality(labels) AS given, contradicting, other_codes
+        policy_codes[1] AS first_code, cardinality(labels) - 1 AS others, contradicting,
+        other_codes
     FROM ({INDEPENDENT_LABELS}) AS labelled
     JOIN review_item i ON i.id = labelled.item_id
     CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE differs) AS contradicting,
             array_remove(array_agg(DISTINCT code) FILTER (WHERE differs), NULL) AS other_codes
-        FROM unnest(labels, policy_codes) AS each(label, code),
+        FROM unnest(labels, policy_codes) AS given(label, code),
             LATERAL (SELECT label <> labelled.first_label AS differs) AS compared
     ) AS opposed
     WHERE 2 * contradicting > cardinality(labels)

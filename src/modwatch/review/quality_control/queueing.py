@@ -229,7 +229,7 @@ def _place(person: Person, kind: str, plan: _Plan, wait: dt.timedelta) -> dict[s
         "inclusion_probability": 1.0,
         "reserved_for": person.id,
         "serve_by": serve_by,
-        "due_at": serve_by + dt.timedelta(hours=plan.lanes.of(kind).hours),
+        "due_at": serve_by + dt.timedelta(hours=plan.lanes.for_reason(kind).hours),
     }
 
 

@@ -50,7 +50,7 @@ def undo(
     """Revert the person's own last decision of an item, and return the item leased to them again.
 
     The same request again returns the item again, until it is decided. Raises `LeaseConflictError`
-    if it is too late or somebody else has continued with the item, `ItemNotFoundError` if this
+    if it is too late or another person has continued with the item, `ItemNotFoundError` if this
     person has no such decision.
     """
     token = secrets.token_urlsafe(24)
@@ -169,12 +169,12 @@ def _check_undoable(before: RowMapping, item: RowMapping, within: dt.timedelta) 
 
 def _changed(item_id: int) -> LeaseConflictError:
     return LeaseConflictError(
-        f"somebody else has continued with item {item_id}; correct it instead"
+        f"another person has continued with item {item_id}; correct it instead"
     )
 
 
 def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
-    """Restore the item as it was before the decision, and block confirmations that it opened."""
+    """Restore the item to its state before the decision, and block confirmations that it opened."""
     twin = review_item.alias("twin")
     # Whoever reads another item of this comment now must not be served this one.
     readers = select(func.array_agg(twin.c.leased_by)).where(

@@ -1,10 +1,10 @@
 """When a confirmation is open: the first label is one that it confirms, or two people differ.
 
-An item of round 2 is open while the comment's first label, as it was given, is one of those that
-the item `confirms`; an item of round 3 while the labels of rounds 1 and 2 differ, as they were
-given. A correction opens and closes nothing, so that the probability of a confirmation is that of
-the first label as given: a lead may correct a label because a confirmation differs. What somebody
-reads at this moment stays open.
+An item of round 2 is open while the comment's first label is one of those that the item
+`confirms`; an item of round 3 while the labels of rounds 1 and 2 differ. Both are the labels before
+corrections: a correction opens and closes nothing, so that the probability of a confirmation is
+that of the first label as given: a lead may correct a label because a confirmation differs. An item
+that is leased stays open.
 
 `statements.DECIDE` opens the items of a comment with the label that it records. `settle` does the
 same for whatever else changes, and finds what two simultaneous decisions left.

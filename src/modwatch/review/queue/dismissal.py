@@ -3,7 +3,7 @@
 The lead sees how many items match, starts the dismissal, watches its progress, and may cancel it,
 which reopens the items. A dismissal is a row of `bulk_close`. Its items are closed in batches. Each
 batch is one transaction that also writes a row of the decision log per item, so a process that dies
-leaves whole batches, and `resume` continues from there. Items that somebody holds, or that were
+leaves whole batches, and `resume` continues from there. Items that are leased, or that were
 decided in the meantime, are skipped.
 """
 
@@ -259,9 +259,9 @@ def _check(criteria: Criteria) -> None:
             "a dismissal without criteria would close the whole queue; set at least one"
         )
     for name, value in chosen.items():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str):
-                storable(each, name, "this dismissal")
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, str):
+                storable(part, name, "this dismissal")
     if len(criteria.comment_ids or ()) > MOST_IDS:
         raise QueueError(f"a dismissal may name at most {MOST_IDS} comments; split it into several")
     moment = criteria.queued_before
@@ -395,7 +395,7 @@ def _entry(row: RowMapping, item: RowMapping, action: str, **more: Any) -> dict[
 
 
 def _take_turn(connection: Connection, moderator_id: int) -> None:
-    """Wait until nobody else writes to the chain of this person.
+    """Wait for other transactions that write to the chain of this person.
 
     Locked before any item, because a decision locks the chain after its item: otherwise the two
     could deadlock.

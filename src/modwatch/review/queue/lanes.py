@@ -66,9 +66,9 @@ class Lanes(BaseModel):
     """The order of service of the whole queue.
 
     >>> lanes = load_lanes()
-    >>> lanes.of("random_slice").hours
+    >>> lanes.for_reason("random_slice").hours
     48.0
-    >>> lanes.of("a reason of tomorrow") == Lane()
+    >>> lanes.for_reason("a reason of tomorrow") == Lane()
     True
     """
 
@@ -82,7 +82,7 @@ class Lanes(BaseModel):
     low_confidence: LowConfidence = LowConfidence()
     severe: Severe = Severe()
 
-    def of(self, reason: str) -> Lane:
+    def for_reason(self, reason: str) -> Lane:
         """Return the lane of `reason`, with the defaults if no rule names it."""
         return self.reason.get(reason, Lane())
 
@@ -110,7 +110,7 @@ class Place:
 
 def place(item: NewItem, lanes: Lanes) -> Place:
     """Return where `lanes` put `item`."""
-    rule = lanes.of(item.reason)
+    rule = lanes.for_reason(item.reason)
     by = {"none": None, "language": item.language, "platform": item.platform}[lanes.queue_by]
     unsure = item.kind == "review" and item.uncertainty >= lanes.low_confidence.uncertainty_from
     wanted = item.labels_wanted or (lanes.low_confidence.labels if unsure else 1)
@@ -132,7 +132,7 @@ def known_queues(connection: Connection, lanes: Lanes) -> list[str]:
 
     Those are the general one, those that `lanes` name, and those that have had an item.
     """
-    named = {each.queue for each in lanes.reason.values() if each.queue is not None}
+    named = {rule.queue for rule in lanes.reason.values() if rule.queue is not None}
     return sorted({GENERAL, *named, *connection.scalars(select(lane.c.queue).distinct())})
 
 

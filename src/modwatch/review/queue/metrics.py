@@ -30,7 +30,7 @@ leased = and_(
     review_item.c.claimed_at <= func.now() + text("interval '1 minute'"),
 )
 
-#: What people can decide at this moment; a blocked item is not served to anybody.
+#: What people can decide at this moment; a blocked item is not served.
 undecided = review_item.c.status.in_(["waiting", "escalated"])
 
 
@@ -44,7 +44,7 @@ class QueueCounts:
     leased: int
     decided: int
     withdrawn: int
-    #: Confirmations of labels that nobody gave yet, or that are not confirmed.
+    #: Confirmations of labels that no one has given yet, or that are not confirmed.
     blocked: int
     #: Waiting for a lead.
     escalated: int

@@ -112,7 +112,7 @@ RENEW = _lease(f"""(
     FOR UPDATE
 )""")  # noqa: S608 - our own text
 
-#: What others said of the item.
+#: Others' labels of the item.
 _OTHERS = """(
         SELECT DISTINCT ON (moderator_id) action, label FROM decision
         WHERE item_id = held.id AND moderator_id <> held.leased_by
@@ -124,13 +124,13 @@ _OTHERS = """(
 #: confirmations, two if the first label is confirmed, and three if these two differ. Computed anew
 #: with every label, since labels may have been undone.
 _WANTED = f"""CASE
-        WHEN held.confirms IS NULL OR said.action <> 'label' OR held.status = 'escalated'
+        WHEN held.confirms IS NULL OR request.action <> 'label' OR held.status = 'escalated'
             THEN held.labels_wanted
         ELSE (
             SELECT CASE
-                WHEN count(*) = 0 AND said.label = ANY (held.confirms) THEN 2
+                WHEN count(*) = 0 AND request.label = ANY (held.confirms) THEN 2
                 WHEN count(*) = 0 THEN 1
-                WHEN count(*) = 1 AND bool_and(other.label = said.label) THEN 2
+                WHEN count(*) = 1 AND bool_and(other.label = request.label) THEN 2
                 ELSE 3 END
             FROM {_OTHERS}
         ) END"""  # noqa: S608 - our own text
@@ -140,7 +140,7 @@ _WANTED = f"""CASE
 _AFTER_LABEL = f"""(
     SELECT CASE
         WHEN count(*) + 1 < wanted.labels THEN 'waiting'
-        WHEN held.confirms IS NOT NULL OR bool_and(other.label = said.label) IS NOT FALSE
+        WHEN held.confirms IS NOT NULL OR bool_and(other.label = request.label) IS NOT FALSE
             THEN 'decided'
         ELSE 'escalated' END
     FROM {_OTHERS}
@@ -155,15 +155,15 @@ _VALUES = {
     "kind": "held.kind",
     "item_version": "held.version",
     "moderator_id": "held.leased_by",
-    "action": "CASE WHEN held.status = 'escalated' AND said.action = 'label' THEN 'adjudicate' "
-    "ELSE said.action END",
-    "label": "said.label",
+    "action": "CASE WHEN held.status = 'escalated' AND request.action = 'label' THEN 'adjudicate' "
+    "ELSE request.action END",
+    "label": "request.label",
     "policy_version": "CAST(:policy_version AS text)",
     "policy_code": "CAST(:policy_code AS text)",
     "reason": "CAST(:reason AS text)",
-    "note": "said.note",
-    "note_salt": "said.note_salt",
-    "note_commitment": commitment_sql("said.note_salt", "said.note"),
+    "note": "request.note",
+    "note_salt": "request.note_salt",
+    "note_commitment": commitment_sql("request.note_salt", "request.note"),
     "seconds": "COALESCE(CAST(:seconds AS double precision), "
     "greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision)",
     "idempotency_key": "CAST(:idempotency_key AS text)",
@@ -171,8 +171,8 @@ _VALUES = {
     "decided_at": "now()",
     "text_commitment": text_commitment_sql("held"),
     "outcome": f"""CASE
-        WHEN said.action = 'skip' THEN held.status
-        WHEN said.action = 'escalate' THEN 'escalated'
+        WHEN request.action = 'skip' THEN held.status
+        WHEN request.action = 'escalate' THEN 'escalated'
         WHEN held.status = 'escalated' OR wanted.labels = 1 THEN 'decided'
         ELSE {_AFTER_LABEL}
     END""",
@@ -203,7 +203,7 @@ _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 #: label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = f"""
-WITH said AS MATERIALIZED (
+WITH request AS MATERIALIZED (
     SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label,
         CAST(:note AS text) AS note,
         CASE WHEN CAST(:note AS text) IS NOT NULL
@@ -219,12 +219,12 @@ WITH said AS MATERIALIZED (
         AND version = COALESCE(CAST(:version AS integer), version)
     FOR UPDATE OF review_item
 ), wanted AS MATERIALIZED (
-    SELECT {_WANTED} AS labels FROM held CROSS JOIN said
+    SELECT {_WANTED} AS labels FROM held CROSS JOIN request
 ), chain AS (
     SELECT length, hash FROM decision_chain
     WHERE moderator_id = (SELECT leased_by FROM held) FOR UPDATE
 ), new AS MATERIALIZED (
-    SELECT {_NEW} FROM held CROSS JOIN chain CROSS JOIN said CROSS JOIN wanted
+    SELECT {_NEW} FROM held CROSS JOIN chain CROSS JOIN request CROSS JOIN wanted
 ), recorded AS (
     INSERT INTO decision ({", ".join(_COLUMNS)}, hash)
     SELECT new.*, sha256(
@@ -249,7 +249,7 @@ WITH said AS MATERIALIZED (
     FROM recorded CROSS JOIN held JOIN review_item AS twin
         ON twin.dt = recorded.dt AND twin.comment_id = recorded.comment_id
         AND twin.id <> recorded.item_id AND twin.reserved_for IS NULL
-), twins AS (
+), confirmations AS (
     UPDATE review_item SET
         excluded = array_append(excluded, others.moderator_id),
         status = CASE

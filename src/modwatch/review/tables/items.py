@@ -30,8 +30,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from modwatch.review.tables.columns import metadata, moment, one_of, salt
 
-#: What an item is for. A `confirmation` is the comment of a `review` item once more, for somebody
-#: else; `imported` came from another tool.
+#: What an item is for. A `confirmation` is the comment of a `review` item once more, for another
+#: person; `imported` came from another tool.
 KINDS = ("review", "confirmation", "retest", "gold", "audit", "imported")
 
 #: The kinds that `route` queues.
@@ -43,7 +43,7 @@ CONFIRMATION_ROUNDS = (2, 3)
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
 
-#: Without a decision: waiting for anybody, for another item (`blocked`), or for a lead.
+#: Without a decision: waiting for any moderator, for another item (`blocked`), or for a lead.
 OPEN_STATUSES = ("waiting", "blocked", "escalated")
 
 #: `closed` items were dismissed by a lead, `withdrawn` ones by what queued them. `leased` is not a
@@ -65,7 +65,7 @@ review_item = Table(
     salt("text_salt"),
     Column("language", Text),
     Column("platform", Text),
-    #: `moderator_queue` says who works which queue.
+    #: `moderator_queue` has who works which queue.
     Column("queue", Text, nullable=False, server_default="general"),
     Column("reason", Text, nullable=False),
     Column("stratum", Integer, nullable=False),
@@ -87,13 +87,13 @@ review_item = Table(
     Column("round", SmallInteger, nullable=False, server_default="1"),
     #: Confirmations: the first labels that are confirmed. Audits: the first labels that a second
     #: person confirms, and a third if these differ; null: as many people label it as
-    #: `labels_wanted` says from the start.
+    #: `labels_wanted` from the start.
     Column("confirms", ARRAY(SmallInteger)),
     #: Confirmations: the probability that a first label 0, 1 is confirmed, given that the comment
     #: is routed.
     Column("confirmation_probability_0", Double),
     Column("confirmation_probability_1", Double),
-    #: Confirmations: the first label, as it was given, that this item was opened for; null: none.
+    #: Confirmations: the first label, uncorrected, that this item was opened for; null: none.
     Column("first_label", SmallInteger),
     #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
@@ -174,7 +174,7 @@ waiting = review_item.c.status == literal_column("'waiting'")
 
 is_open = review_item.c.status.in_(OPEN_STATUSES)
 
-#: Nobody holds it now.
+#: Not leased now.
 unleased = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())
 
 #: Every queue and reason that ever had an item.

@@ -17,9 +17,9 @@ from modwatch.review import people, queue
 from modwatch.review.console.app import create_app, server
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
-from modwatch.review.queue import lease_limit
+from modwatch.review.queue import leases
 from modwatch.review.queue.items import Lease
-from modwatch.review.queue.lease_limit import LeaseLimit
+from modwatch.review.queue.leases import LeaseLimit
 
 Fill = Callable[[int], None]
 MOST = ConsoleOptions().most_leases
@@ -73,7 +73,7 @@ def test_whoever_decides_as_they_go_meets_no_limit(
 def test_released_and_expired_ones_make_room(
     engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_limit, "_PAUSE", 0.0)
+    monkeypatch.setattr(leases, "_PAUSE", 0.0)
     fill(10)
     limit = LeaseLimit(engine, 3)
 
