@@ -1,15 +1,18 @@
 """Alerts from tables to receivers, with a real database and servers that fail in every way."""
 
 import datetime
+import itertools
 import json
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from killing import run
 from receivers import Webhook, closed_port, mail_server, webhook
+from sqlalchemy import func, select
 
 from conftest import Registry
 from installation import Installation, table_rows
@@ -21,11 +24,14 @@ from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.description import alert_tag
 from modwatch.pipeline import daily
+from modwatch.review.tables.incidents import incident, incident_event
+from modwatch.review.tables.outbox import outbox_message
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 FIRST = datetime.date(2026, 1, 5)
+STORED = (incident, incident_event, outbox_message)
 RULES = """
 keep_defaults = false
 [[rules]]
@@ -420,6 +426,43 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
     assert len(post.messages) == 1
     assert len(set(server.keys)) == 1
     assert len(server.keys) == (2 if answers == [None] else 1)
+
+
+def stored(at: Resources) -> tuple[int, int, int]:
+    """Count incidents, their events and the messages about them."""
+    counts = (select(func.count()).select_from(table) for table in STORED)
+    with at.database.connect() as connection:
+        first, second, third = (connection.execute(count).scalar_one() for count in counts)
+    return first, second, third
+
+
+def test_killed_anywhere_while_evaluating(home: Installation, server: Webhook) -> None:
+    """An incident is never without its message, and evaluating again stores neither twice."""
+    killed = home.but(**to(server))
+    with open_resources(killed.settings) as at:
+        put(at, 0, 0.3)
+        for dies_at in itertools.count(1):
+            ended = run(["run", "raise_alerts", str(day(0))], killed.env, dies_at=dies_at)
+            assert stored(at) in {(0, 0, 0), (1, 1, 1)}
+            if not ended.killed:
+                break
+        assert dies_at > 3
+        assert stored(at) == (1, 1, 1)
+        assert deliver(at.database, at.alert_channels) == 1
+    assert events(server) == [("opened", "2026-01-05")]
+
+
+def test_evaluations_at_once_store_an_incident_once(home: Installation, server: Webhook) -> None:
+    settings = home.but(**to(server)).settings
+
+    def evaluate(number: int) -> int:
+        with open_resources(settings) as mine:
+            return daily.raise_alerts(mine, day(0))
+
+    with open_resources(settings) as at, ThreadPoolExecutor(4) as pool:
+        put(at, 0, 0.3)
+        assert sorted(pool.map(evaluate, range(4))) == [0, 0, 0, 1]
+        assert stored(at) == (1, 1, 1)
 
 
 def test_logs_hold_no_secret(
