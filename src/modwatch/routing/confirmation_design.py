@@ -16,15 +16,15 @@ from modwatch.statistics.arguments import Floats
 #: Labels that a confirmation costs on average: a third person follows where two differ.
 _COST = 1.2
 
-#: Expected error rates of a first label, before labels tell how many are toxic.
+#: Expected error rates of a first label, before labels show how many are toxic.
 _FALSE_POSITIVE, _FALSE_NEGATIVE = 0.02, 0.1
 
 #: Least probability of every label, so that statistics of confirmed labels can be weighted.
 _LEAST = 0.01
 
 #: Shares of what the slice leaves of the budget: for toxic labels of the top, for its other labels,
-#: and for labels of the slice that agree with the model. Toxic labels tell the most: a second label
-#: of a toxic comment tells the false-negative rate, and only overturned ones the false positives.
+#: and for labels of the slice that agree with the model. Toxic labels are the most informative: a
+#: second label of a toxic comment shows false negatives, and only overturned ones false positives.
 _TOP_TOXIC, _TOP_OTHER, _SLICE_OTHER = 0.8, 0.1, 0.1
 
 
@@ -62,7 +62,7 @@ def confirmation_probabilities(
         threshold: in [0, 1]; the model flags y_prob > threshold.
         flagged: (r,) the decisions, where they are not y_prob > threshold.
         toxic_labels: share of toxic labels among recent ones of the top, and of the slice; by
-            default what `y_prob` says.
+            default that of `y_prob`.
 
     Raises:
         DesignError: arrays of different length, or a share out of range.

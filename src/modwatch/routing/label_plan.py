@@ -2,7 +2,7 @@
 
 The labels of a window show how much the slice varies, and how often labels are wrong. The window is
 labelled again in simulation: as if the slice had c times as many rows, each representing a c-th,
-but at least one comment; its true labels drawn from what the given labels tell; first labels wrong
+but at least one comment; its true labels drawn given the observed labels; first labels wrong
 at given error rates; a given share of them confirmed. The widths of the intervals at other sizes of
 the slice are interpolated by a power law (two-phase sampling: Neyman 1938; Cochran 1977, chapter
 12).
@@ -169,7 +169,7 @@ class _Window:
         return found
 
     def _rates(self) -> tuple[float, float]:
-        """Return the error rates that the labels of the window tell."""
+        """Return the error rates estimated from the labels of the window."""
         if self._labels is None:
             return 0.0, 0.0
         up, down = (float(drawn.mean()) for _, drawn in self._labels.rates())
@@ -267,7 +267,7 @@ def _cheapest(
     """Return the split with the fewest labels that gives the width."""
     splits = []
     for share, sizes in trials.items():
-        known = [(each.labels, each.widths[metric]) for each in sizes if metric in each.widths]
+        known = [(trial.labels, trial.widths[metric]) for trial in sizes if metric in trial.widths]
         labels = _labels_for(width, known) if known else None
         if labels is not None:
             splits.append(_split(width, share, labels, sizes))
@@ -282,7 +282,7 @@ def _narrowest(
     splits = []
     for share, sizes in trials.items():
         labels = _labels_within(budget, sizes)
-        known = [(each.labels, each.widths[metric]) for each in sizes if metric in each.widths]
+        known = [(trial.labels, trial.widths[metric]) for trial in sizes if metric in trial.widths]
         if known and labels is not None:
             splits.append(_split(_width_at(labels, known), share, labels, sizes))
     lacking = dict.fromkeys(("width", "labels", "confirmations", "confirmation_share", "total"))

@@ -209,11 +209,11 @@ def queue_items(
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for batch in lake.read("comments", day, columns=columns):
         # Not `is_in`, which makes a table of all routed comments for each batch.
-        sent_there = [each in design for each in batch.column("comment_id").to_pylist()]
+        sent_there = [comment_id in design for comment_id in batch.column("comment_id").to_pylist()]
         for row in batch.filter(pa.array(sent_there, pa.bool_())).to_pylist():
             sent, p = design[row["comment_id"]], prob[row["comment_id"]]
             known = {name: sent[name] for name in _DESIGN}
             item = NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
             yield item
-            for each in confirmations.get(item.comment_id, ()):
-                yield replace(item, kind="confirmation", **each)
+            for confirmation in confirmations.get(item.comment_id, ()):
+                yield replace(item, kind="confirmation", **confirmation)

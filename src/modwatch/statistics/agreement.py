@@ -252,12 +252,12 @@ def agreement_beyond_chance(
 
     >>> one, other = np.array([0, 0, 1, 1] * 20), np.array([0, 1, 0, 1] * 20)
     >>> group = np.zeros(80, np.int64)
-    >>> [round(agreement_beyond_chance(group, one, each), 1) for each in (one, 1 - one, other)]
+    >>> [round(agreement_beyond_chance(group, one, row), 1) for row in (one, 1 - one, other)]
     [8.9, -8.9, 0.0]
     """
     excess = variance = 0.0
-    for each in np.unique(stratum):
-        here = stratum == each
+    for number in np.unique(stratum):
+        here = stratum == number
         size, ones, twos = int(here.sum()), int(first[here].sum()), int(second[here].sum())
         excess += float((first * second)[here].sum()) - ones * twos / size
         if size > 1:

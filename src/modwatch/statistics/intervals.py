@@ -184,7 +184,9 @@ def convolved(confidence: Floats, deviation: Floats, generator: np.random.Genera
     1.5
     """
     size = _TIMES * max(confidence.size, deviation.size)
-    one, other = (generator.permutation(np.resize(each, size)) for each in (confidence, deviation))
+    one, other = (
+        generator.permutation(np.resize(values, size)) for values in (confidence, deviation)
+    )
     return np.asarray(one + other)
 
 

@@ -142,8 +142,8 @@ class TrueLabels:
     def with_shared_errors(self, *, false_positive: float, false_negative: float) -> "TrueLabels":
         """Return the true labels if these shares of the errors are shared by all annotators.
 
-        No label contradicts such an error, so labels do not show it. With a share s
-        of the false positives shared, and f the rate of those that are not, everybody calls a share
+        No label contradicts such an error, so labels do not show it. With a share s of the false
+        positives shared, and f the rate of those that are not, all annotators call a share
         s f/(1−s) of the comments that are not toxic toxic; likewise g. Shares are in [0, 1).
         """
         shares = []
@@ -243,7 +243,7 @@ class _Posterior:
         prevalence = self._centre.copy()
         # Not below the share of toxic labels: the search would take these for false positives, and
         # end where nearly all labels are wrong.
-        toxic, other = (float(np.dot(self._count, each)) for each in (self._toxic, self._other))
+        toxic, other = (float(np.dot(self._count, chance)) for chance in (self._toxic, self._other))
         prevalence[0] = max(prevalence[0], np.log((toxic + 1) / (other + 1)))
         prevalence[1] = 0.5
         return np.concatenate([prevalence, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])

@@ -88,9 +88,11 @@ def describe(columns: Sequence[Column], rows: int) -> str:
     t       time    1 of 1  1         2026-03-21-like
     """
     table = [("column", "kind", "filled", "distinct", "")]
-    for each, shown in zip(columns, shown_names([each.name for each in columns]), strict=True):
-        like = " or ".join(f"{form.example}-like" for form in each.formats)
-        table.append((shown, each.kind, f"{each.filled} of {rows}", f"{each.distinct}", like))
+    for column, shown in zip(
+        columns, shown_names([column.name for column in columns]), strict=True
+    ):
+        like = " or ".join(f"{form.example}-like" for form in column.formats)
+        table.append((shown, column.kind, f"{column.filled} of {rows}", f"{column.distinct}", like))
     widths = [max(len(row[column]) for row in table) for column in range(5)]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in table)
     return "\n".join(line.rstrip() for line in lines)
@@ -160,7 +162,7 @@ def describe_choice(
 ) -> str:
     """Return which column Modwatch reads as what, and which of `names` it leaves out, in lines.
 
-    Columns with few values may be a platform or a language, by which figures are told apart.
+    Columns with few values may be a platform or a language, by which figures are broken down.
 
     >>> found = [{"id": n, "t": f"remark {n}", "Kanal": "ab"[n % 2]} for n in range(20)]
     >>> columns = look(found, ["id", "t", "Kanal"])

@@ -24,8 +24,8 @@ class LabelColumns:
     """The columns of a labelled source, and what its labels mean."""
 
     text: str = "text"
-    #: A number in [0, 1] (the share of annotators who said toxic), true or false, a list of such
-    #: votes, or one of the words of `toxic_values` and any other.
+    #: A number in [0, 1] (the share of toxic votes), true or false, a list of such votes, or one of
+    #: the words of `toxic_values` and any other.
     label: str = "label"
     #: Rows with the same id are votes on one comment; None: each row is a comment.
     comment_id: str | None = None

@@ -65,9 +65,9 @@ class FileData:
         names = column_names(self.files[0], encoding=self.encoding)
         if file_format(self.files[0]) in ("csv", "tsv"):
             require_header(names, str(self.files[0]))
-        each = _ROWS if len(self.files) == 1 else _FILE_ROWS
+        most = _ROWS if len(self.files) == 1 else _FILE_ROWS
         records = chain.from_iterable(
-            islice(read_records(path, encoding=self.encoding), each) for path in self.files
+            islice(read_records(path, encoding=self.encoding), most) for path in self.files
         )
         rows = [dict(r.values) for r in islice(records, _ROWS) if r.problem is None]
         return Sample(where=self.path, names=names, rows=rows)
@@ -88,7 +88,7 @@ class FileData:
         return self
 
     def days(self, column: str, form: TimeFormat, assume: str | None) -> Counter[dt.date]:
-        """Return how many rows each day has; of one file a day, whose names tell, one each."""
+        """Return how many rows each day has; of one file a day, by its name, one each."""
         if "{dt}" in self.path:
             found = (_DATE.search(path.name) for path in self.files)
             return Counter(dt.date.fromisoformat(day[0]) for day in found if day)
@@ -155,7 +155,7 @@ class TableData:
 
     def _names(self) -> list[str]:
         with _opened(self.url) as engine:
-            return [str(each["name"]) for each in inspect(engine).get_columns(self.table)]
+            return [str(column["name"]) for column in inspect(engine).get_columns(self.table)]
 
     def _rows(self, statement: Callable[[Callable[[str], str], str], str]) -> list[dict[str, Any]]:
         with _opened(self.url) as engine, engine.connect() as connection:
@@ -228,7 +228,7 @@ def _is_data(path: Path) -> bool:
 
 @contextmanager
 def _opened(url: str) -> Iterator[Engine]:
-    """Open a database; its errors may quote rows or passwords, so only their class is told."""
+    """Open a database; messages give only the class of an error, which may quote rows."""
     SqlSource(url=url, query="SELECT :start, :end")  # refuses a URL or file that does not exist
     try:
         engine = create_engine(url, hide_parameters=True)

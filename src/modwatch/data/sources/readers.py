@@ -181,12 +181,12 @@ def _csv_rows(
 
 
 def _delimiter(head: Sequence[str]) -> str:
-    """Return the delimiter of the file with these first lines; the comma if nothing tells.
+    """Return the delimiter of the file with these first lines; the comma by default.
 
     >>> _delimiter(["id;text"]), _delimiter(["a;b,c", "1,2"]), _delimiter(["text", "a;b"])
     (';', ',', ',')
     """
-    return max(DELIMITERS, key=lambda each: _fit(head, each))
+    return max(DELIMITERS, key=lambda delimiter: _fit(head, delimiter))
 
 
 def _fit(head: Sequence[str], delimiter: str) -> tuple[float, int]:

@@ -68,8 +68,8 @@ def publish_result(checks: CheckStore, result: ValidationResult) -> None:
     """
     checks.save(result)
     days = checks.days()
-    results = [each for suite in get_args(Suite) for each in checks.history(suite, days)]
-    of_day = [each for each in results if each.day == result.day]
+    results = [result for suite in get_args(Suite) for result in checks.history(suite, days)]
+    of_day = [found for found in results if found.day == result.day]
     place = checks.save_page(result.day, render_page(of_day, history=results))
     checks.save_page(None, render_index(results))
     if result.rejected:
@@ -100,29 +100,29 @@ def render_page(
 def render_index(results: Iterable[ValidationResult]) -> str:
     """Return the list of all validated days, latest first, as HTML text, kept as `index.html`."""
     days: dict[date, list[ValidationResult]] = {}
-    for result in sorted(results, key=lambda each: (each.day, each.suite)):
+    for result in sorted(results, key=lambda found: (found.day, found.suite)):
         days.setdefault(result.day, []).append(result)
     lines = [_line(day, of_day) for day, of_day in sorted(days.items(), reverse=True)]
     return render_html("modwatch.data.validation", "index.html", lines=lines)
 
 
 def _line(day: date, results: Sequence[ValidationResult]) -> DayLine:
-    comments = [each for each in results if each.suite == "comments"]
-    rows = sum(each.rows for each in comments)
-    invalid = sum(each.rows - each.valid for each in comments)
+    comments = [result for result in results if result.suite == "comments"]
+    rows = sum(result.rows for result in comments)
+    invalid = sum(result.rows - result.valid for result in comments)
     return DayLine(
         day=day,
         status=_worst(results),
         rows=rows,
         quarantined=f"{invalid:,} ({percentage(invalid, rows)})",
-        failed=tuple(rule.name for each in results for rule in each.failed_of("day")),
+        failed=tuple(rule.name for result in results for rule in result.failed_of("day")),
         scored=len(comments) < len(results),
     )
 
 
 def _worst(results: Sequence[ValidationResult]) -> Status:
     order: tuple[Status, ...] = ("passed", "warned", "rejected")
-    return max((each.status for each in results), key=order.index)
+    return max((result.status for result in results), key=order.index)
 
 
 def _strip(today: ValidationResult, history: Iterable[ValidationResult]) -> Strip:

@@ -216,7 +216,7 @@ def category_names(column: pa.Array, feature: str) -> pa.Array:
 def _mix(column: pa.Array, feature: str) -> dict[str, int]:
     """Return the number of comments by category."""
     counts = pc.value_counts(category_names(column, feature))
-    return {each["values"]: each["counts"] for each in counts.to_pylist()}
+    return {row["values"]: row["counts"] for row in counts.to_pylist()}
 
 
 def _lengths(texts: pa.Array) -> dict[str, int]:

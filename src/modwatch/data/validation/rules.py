@@ -1,7 +1,7 @@
 """The validation rules of a day: two suites of Great Expectations, and the bounds they refer to.
 
 `suites/comments.json` and `suites/scores.json` hold the rules. The `meta` of an expectation names
-the rule, the batch that it is evaluated on, and what the validation page says about it.
+the rule, the batch that it is evaluated on, and how the validation page describes it.
 """
 
 import json

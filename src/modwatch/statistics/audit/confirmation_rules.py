@@ -23,7 +23,7 @@ _LEAST = 0.02
 
 #: Labels by side and value in the order in which they are confirmed, and the part of the budget
 #: that is left which they may take. A positive among the unflagged is a missed comment of the
-#: period many times over. Second labels of flagged positives tell the false-negative rate.
+#: period many times over. Second labels of flagged positives estimate the false-negative rate.
 _ORDER = (
     ("unflagged", 1, 0.65),
     ("flagged", 0, 0.65),
@@ -80,7 +80,7 @@ def planned_rules(
     if not share:
         return {}
     expected = {side: _expected(labels[side], score[side]) for side in labels}
-    budget = share * sum(sum(each) for each in labels.values())
+    budget = share * sum(sum(numbers) for numbers in labels.values())
     found = {side: [min(_LEAST, share)] * 2 for side in labels}
     for side, label, part in _ORDER:
         if side in labels:
@@ -89,8 +89,8 @@ def planned_rules(
             found[side][label] = min(1.0, max(found[side][label], affordable))
             budget = max(budget - found[side][label] * number * cost, 0.0)
     return {
-        side: ConfirmationRule(negative=round(each[0], 4), positive=round(each[1], 4))
-        for side, each in found.items()
+        side: ConfirmationRule(negative=round(shares[0], 4), positive=round(shares[1], 4))
+        for side, shares in found.items()
     }
 
 

@@ -270,7 +270,7 @@ class _StreamCounts:
         for column, values in part.traits.items():
             pairs = zip(values, stratum.tolist(), strict=True)
             self.traits.update(
-                (column, value, number) for each, number in pairs for value in {*each}
+                (column, value, number) for names, number in pairs for value in {*names}
             )
 
     def verify(self) -> None:

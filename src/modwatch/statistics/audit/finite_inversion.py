@@ -77,7 +77,7 @@ def hypergeometric_interval(
     seen, drawn, size = counts
     if ((drawn < 1) | (drawn > size) | (seen > drawn)).any():
         raise MetricInputError("There must be no more positives than labels, and some labels.")
-    one, where = np.unique([each.ravel() for each in counts], axis=1, return_inverse=True)
+    one, where = np.unique([count.ravel() for count in counts], axis=1, return_inverse=True)
     positive, given, of = one
     ends, some = np.empty((2, of.size)), of < _ENDLESS
     ends[:, some] = _exact(positive[some], given[some], of[some], tails)
@@ -179,7 +179,7 @@ class _Samples:
             counts.positives, counts.labels, self._size, (beyond, beyond)
         )
         self._fewest, self._most = (
-            np.tile(np.rint(each * self._size), (len(shapes), 1)) for each in limits
+            np.tile(np.rint(limit * self._size), (len(shapes), 1)) for limit in limits
         )
 
     def end(self, *, upper: bool) -> Floats:
@@ -202,7 +202,7 @@ class _Samples:
         likely, unlikely = np.where(rising, least, most), np.where(rising, most, least)
         every = np.arange(len(rising))
         inner, outer = (
-            self._whole(self._positives(each, every), upper=upper) for each in (likely, unlikely)
+            self._whole(self._positives(scale, every), upper=upper) for scale in (likely, unlikely)
         )
         for _ in range(_STEPS):
             rows = np.flatnonzero(outer > np.tile(self._largest(inner), self._assumptions))
@@ -240,7 +240,7 @@ def _shapes(counts: WeightedCounts) -> list[tuple[bool, Floats]]:
     heaviest = np.where(np.arange(counts.weight.size) == counts.weight.argmax(), 1.0, _LITTLE)
     heavy = np.broadcast_to(heaviest, seen.shape)
     of_positives = (seen, (seen + 1) / 2, np.ones_like(seen), heavy)
-    return [(False, each) for each in of_positives] + [(True, pattern(negatives)), (True, heavy)]
+    return [(False, rates) for rates in of_positives] + [(True, pattern(negatives)), (True, heavy)]
 
 
 class EstimateDistribution:
@@ -267,15 +267,15 @@ class EstimateDistribution:
         ]
         self._seen = np.sum(
             [
-                np.take_along_axis(each, counts.positives[:, cell, None], 1)[:, 0]
-                for cell, each in enumerate(steps)
+                np.take_along_axis(of_cell, counts.positives[:, cell, None], 1)[:, 0]
+                for cell, of_cell in enumerate(steps)
             ],
             axis=0,
         )
         # Sums above the observed estimates are of no interest.
         self._length = int(self._seen.max()) + 1
-        steps = [each[:, : int((each < self._length).sum(1).max())] for each in steps]
-        most = [each.shape[1] for each in steps]
+        steps = [of_cell[:, : int((of_cell < self._length).sum(1).max())] for of_cell in steps]
+        most = [of_cell.shape[1] for of_cell in steps]
         self._cell, self._first = np.repeat(np.arange(sizes.size), most), np.cumsum([0, *most])
         self._positives = np.concatenate([np.arange(number) for number in most])
         self._groups = _groups(most)
@@ -302,9 +302,9 @@ class EstimateDistribution:
             for group, places in zip(self._groups, self._places, strict=True)
         )
         length = self._length
-        for each in more[:-1]:
+        for other in more[:-1]:
             points = fft.next_fast_len(2 * length - 1, real=True)
-            both = fft.rfft(first, points) * fft.rfft(each, points)
+            both = fft.rfft(first, points) * fft.rfft(other, points)
             first = fft.irfft(both, points)[:, :length]
         left = most[:, None] - np.arange(length)
         within = left >= 0

@@ -3,7 +3,7 @@
 Audits are simulated from the plan alone. In each stratum, positives are as frequent as the mean
 recalibrated score; where that comes from labels, their number is uncertain and varies from audit to
 audit. With confirmations, a few audits are simulated with annotators whose error rates are
-`confirmations.FALSE_POSITIVE` and `FALSE_NEGATIVE` say: the intervals are as much wider as theirs.
+`confirmation_rules.FALSE_POSITIVE` and `FALSE_NEGATIVE`, and the intervals widened accordingly.
 The forecast is as good as these expectations, and no part of the evidence.
 """
 
@@ -97,9 +97,9 @@ def _with_errors(
     plan: AuditPlan, generator: np.random.Generator
 ) -> tuple[AuditEstimator, ImputedEstimator]:
     """Return the estimators of one audit's true labels, and of labels with errors."""
-    stratum = np.repeat(np.arange(len(plan.strata)), [each.labels for each in plan.strata])
-    score = np.array([each.score for each in plan.strata])[stratum]
-    side = np.array([SIDES.index(each.side) for each in plan.strata])[stratum]
+    stratum = np.repeat(np.arange(len(plan.strata)), [planned.labels for planned in plan.strata])
+    score = np.array([planned.score for planned in plan.strata])[stratum]
+    side = np.array([SIDES.index(planned.side) for planned in plan.strata])[stratum]
     true = generator.random(score.size) < score
     wrong = np.where(true, FALSE_NEGATIVE, FALSE_POSITIVE)
     labels = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
@@ -131,9 +131,9 @@ def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
         counts = None
         if strata:
             counts = StratumCounts.from_arrays(
-                population=[each.population for each in strata],
-                labels=[each.labels for each in strata],
-                score=[each.score for each in strata],
+                population=[stratum.population for stratum in strata],
+                labels=[stratum.labels for stratum in strata],
+                score=[stratum.score for stratum in strata],
                 positives=np.stack([label[..., stratum == n].sum(-1) for n in numbers], axis=-1),
             ).weighted()
         sides.append(counts)
@@ -152,7 +152,9 @@ def sufficient(audits: AuditEstimator, metric: str) -> NDArray[np.bool_]:
     That depends on the positives of both sides only, and not on their number beyond three.
     """
     sides = [side for side in (audits.flagged, audits.unflagged) if side is not None]
-    found = np.stack([np.minimum(each.positives.sum(-1), ENOUGH_POSITIVES) for each in sides], -1)
+    found = np.stack(
+        [np.minimum(counts.positives.sum(-1), ENOUGH_POSITIVES) for counts in sides], -1
+    )
     _, first, kind = np.unique(found, axis=0, return_index=True, return_inverse=True)
     reasons = [one_of(audits, number).counted(metric).reason for number in first.tolist()]
     return np.array([not reason for reason in reasons], dtype=np.bool_)[kind.ravel()]
@@ -178,8 +180,8 @@ def _forecast(audits: AuditEstimator, metric: str, number: int) -> Forecast:
         return made
     ends = audits.interval_estimate(metric)
     value, low, high = (
-        float(np.median(np.broadcast_to(each, given.shape)[given]))
-        for each in (ends.value, ends.low, ends.high)
+        float(np.median(np.broadcast_to(values, given.shape)[given]))
+        for values in (ends.value, ends.low, ends.high)
     )
     return replace(made, value=value, low=low, high=high)
 
@@ -189,11 +191,11 @@ def _simulated(
 ) -> WeightedCounts | None:
     """Return the labels of one side in many audits; None for a side without comments or labels."""
     strata = [plan.strata[number] for number in plan.of_side(side)]
-    labels = np.array([each.labels for each in strata], dtype=np.int64)
+    labels = np.array([stratum.labels for stratum in strata], dtype=np.int64)
     if not labels.any():
         return None
-    population = np.array([each.population for each in strata], dtype=np.int64)
-    score = np.array([each.score for each in strata])
+    population = np.array([stratum.population for stratum in strata], dtype=np.int64)
+    score = np.array([stratum.score for stratum in strata])
     if side == "unflagged" and plan.second_stage_labels:
         labels = labels + _later(population - labels, score, plan.second_stage_labels)
     rate = np.broadcast_to(score, (audits, score.size))
@@ -215,6 +217,6 @@ def _later(left: Ints, score: np.ndarray, labels: int) -> Ints:
     if some.any():
         try:
             more[some] = neyman(left[some], np.sqrt(score * (1 - score))[some], labels)
-        except DesignError:  # fewer labels than strata; `next_stage` will say so
+        except DesignError:  # fewer labels than strata; `next_stage` will report it
             return more
     return more

@@ -38,10 +38,10 @@ DRAWS = 60
 #: Draws whose interval is computed; those of the others lie between.
 _INTERVALS = 12
 
-#: Standard errors beyond chance (one-sided, 1 %) below which labels tell nothing.
+#: Standard errors beyond chance (one-sided, 1 %) below which labels carry no information.
 _BEYOND_CHANCE = 2.33
 
-#: Part of `RATE_BOUNDS` beyond which labels tell too little.
+#: Part of `RATE_BOUNDS` beyond which labels carry too little information.
 _NEAR_THE_BOUND = 0.85
 
 _STEPS = 60
@@ -74,11 +74,11 @@ class LabelErrors:
 
     @property
     def useless(self) -> bool:
-        """Whether labels tell too little: they agree no more than chance, or err near the bounds.
+        """Whether labels are useless: they agree no more than chance, or err near the bounds.
 
         Coins tossed would otherwise be taken for labels of comments that are nearly all toxic, half
-        of them missed by everybody; a side that was first labelled the wrong way round, for one
-        whose comments are all alike.
+        of them missed by all annotators; a side that was first labelled the wrong way round, for
+        one whose comments are all alike.
         """
         if self.contradicted:
             return True
@@ -97,7 +97,7 @@ class LabelErrors:
         return self.truth.false_positive[:, group], self.truth.false_negative[:, group]
 
     def shared(self, *, false_positive: float, false_negative: float) -> "LabelErrors":
-        """Return the same if these shares of the errors are made by everybody alike."""
+        """Return the same if all annotators share these shares of the errors."""
         shares = {"false_positive": false_positive, "false_negative": false_negative}
         return replace(self, truth=self.truth.with_shared_errors(**shares))
 
@@ -111,15 +111,15 @@ def label_errors(
     errors may be as frequent as `annotators.RATE_BOUNDS`.
     """
     given = blind_labels(labels)
-    rows = [each for each in drawn if key_of(each) in given]
+    rows = [comment for comment in drawn if key_of(comment) in given]
     if not plan.confirmations or not rows:
         return None
     by_row = [given[key_of(row)] for row in rows]
     unflagged = {*plan.of_side("unflagged")}
-    sides = np.array([each.stratum in unflagged for each in rows], dtype=np.int64)
+    sides = np.array([comment.stratum in unflagged for comment in rows], dtype=np.int64)
     truth = true_labels(
         GivenLabels(
-            prob=np.array([each.score for each in rows]),
+            prob=np.array([comment.score for comment in rows]),
             group=sides,
             given=np.array([len(labels) for labels in by_row]),
             toxic=np.array([sum(labels) for labels in by_row]),
@@ -127,15 +127,15 @@ def label_errors(
         seed=0,
     )
     of_pairs = [
-        (side, *each[:2]) for side, each in zip(sides, by_row, strict=True) if len(each) > 1
+        (side, *values[:2]) for side, values in zip(sides, by_row, strict=True) if len(values) > 1
     ]
     pairs = np.array(of_pairs, np.int64).reshape(-1, 3)
     by_side = [_beyond_chance(pairs[pairs[:, 0] == number]) for number in range(len(SIDES))]
     return LabelErrors(
-        keys=[key_of(each) for each in rows],
+        keys=[key_of(comment) for comment in rows],
         truth=truth,
         beyond_chance=_beyond_chance(pairs),
-        contradicted=any(each is not None and each < CONTRADICTED for each in by_side),
+        contradicted=any(value is not None and value < CONTRADICTED for value in by_side),
     )
 
 
@@ -189,7 +189,7 @@ class ImputedEstimator:
 
     @cached_property
     def _typical(self) -> AuditEstimator:
-        """The estimator of the expected positives: it tells whether there are enough of them."""
+        """The estimator of the expected positives: it decides whether there are enough of them."""
         flagged, unflagged = map(_expected, (self.draws.flagged, self.draws.unflagged))
         return replace(
             self.draws, flagged=flagged, unflagged=unflagged, extremes={}, options=self.options

@@ -30,8 +30,8 @@ def error_rates(
     errors: LabelErrors,
 ) -> Section:
     """Return the numbers of confirmations, and the error rates with their 95 % intervals."""
-    confirmed = [each for each in blind_labels(labels).values() if len(each) > 1]
-    by_key = {key_of(each): each for each in drawn}
+    confirmed = [given for given in blind_labels(labels).values() if len(given) > 1]
+    by_key = {key_of(comment): comment for comment in drawn}
     missing = sum(
         len(mine) < labels_demanded(plan, by_key[key], mine)
         for key, mine in in_order(labels).items()
@@ -49,8 +49,8 @@ def error_rates(
             }  # fmt: skip
     return {
         "confirmed": len(confirmed),
-        "overturned": sum(2 * each.count(each[0]) < len(each) for each in confirmed),
-        "third_labels": sum(len(each) > 2 for each in confirmed),
+        "overturned": sum(2 * given.count(given[0]) < len(given) for given in confirmed),
+        "third_labels": sum(len(given) > 2 for given in confirmed),
         "missing": missing,
         "enough": len(confirmed) >= MINIMUM_CONFIRMED,
         "rates": rates,

@@ -68,7 +68,7 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
         AuditError: a label of a comment that was not drawn, two labels by one person on a comment,
             two adjudications, or an adjudication by one of the labellers.
     """
-    wanted = {key_of(each) for each in drawn}
+    wanted = {key_of(comment) for comment in drawn}
     by_comment: dict[Key, list[AuditLabel]] = defaultdict(list)
     for label in labels:
         key = key_of(label)
@@ -83,8 +83,8 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
 def in_order(labels: Iterable[AuditLabel]) -> dict[Key, list[AuditLabel]]:
     """Return the labels of each comment, oldest first."""
     by_comment: dict[Key, list[AuditLabel]] = defaultdict(list)
-    for each in sorted(labels, key=lambda one: (one.decided_at, one.labeller)):
-        by_comment[key_of(each)].append(each)
+    for label in sorted(labels, key=lambda one: (one.decided_at, one.labeller)):
+        by_comment[key_of(label)].append(label)
     return dict(by_comment)
 
 
@@ -94,8 +94,8 @@ def blind_labels(labels: Iterable[AuditLabel]) -> dict[Key, list[int]]:
     An adjudicator knows the other labels: theirs only counts where it is the only one.
     """
     return {
-        key: [one.label for one in each if one.action != "adjudicate"] or [each[-1].label]
-        for key, each in in_order(labels).items()
+        key: [one.label for one in given if one.action != "adjudicate"] or [given[-1].label]
+        for key, given in in_order(labels).items()
     }
 
 
@@ -131,7 +131,7 @@ def unlabelled(
     passed_over, not_reached = set[Key](), set[Key]()
     earlier = set[Key]()
     for sample in samples:
-        stage = [key_of(each) for each in sample if key_of(each) not in earlier]
+        stage = [key_of(comment) for comment in sample if key_of(comment) not in earlier]
         last = max((place for place, key in enumerate(stage) if key in seen), default=-1)
         passed_over |= {*stage[: last + 1]} - seen
         not_reached |= {*stage[last + 1 :]}
@@ -168,22 +168,22 @@ def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]
     A label was corrected, undone or added; comments without a sealed label do not count.
     """
     before, after = {*sealed}, {*now}
-    known = {key_of(each) for each in before}
-    return known & {key_of(each) for each in before ^ after}
+    known = {key_of(label) for label in before}
+    return known & {key_of(label) for label in before ^ after}
 
 
 def _final(labels: Sequence[AuditLabel]) -> int | None:
     """Return the final label, or None for a tie."""
-    settled = [each for each in labels if each.action == "adjudicate"]
-    first = [each for each in labels if each.action != "adjudicate"]
+    settled = [label for label in labels if label.action == "adjudicate"]
+    first = [label for label in labels if label.action != "adjudicate"]
     people = set[str]()
-    for each in labels:
-        _reject(each.labeller in people, each, "is the second by the same person")
-        people.add(each.labeller)
+    for label in labels:
+        _reject(label.labeller in people, label, "is the second by the same person")
+        people.add(label.labeller)
     _reject(len(settled) > 1, labels[-1], "is adjudicated twice")
     if settled:
         return settled[0].label
-    excess = sum(1 if each.label else -1 for each in first)
+    excess = sum(1 if label.label else -1 for label in first)
     return None if not excess else int(excess > 0)
 
 

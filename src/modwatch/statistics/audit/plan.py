@@ -159,7 +159,7 @@ class AuditPlan:
 
     def edges(self, side: str) -> Strata:
         """Return the ranges of one side."""
-        inner = [each.lower for each in self.strata if each.side == side][1:]
+        inner = [stratum.lower for stratum in self.strata if stratum.side == side][1:]
         return Strata(method="planned", edges=tuple(edge for edge in inner if edge is not None))
 
     def calibration_of(self, side: str) -> Calibration:
@@ -168,7 +168,7 @@ class AuditPlan:
 
     def of_side(self, side: str) -> list[int]:
         """Return the indices of the strata of one side."""
-        return [number for number, each in enumerate(self.strata) if each.side == side]
+        return [number for number, stratum in enumerate(self.strata) if stratum.side == side]
 
     def to_json(self) -> str:
         """Return the canonical document: sorted keys, no whitespace, dates in ISO 8601."""
@@ -264,23 +264,28 @@ def _period_problems(plan: AuditPlan) -> Iterator[str]:
 
 def _strata_problems(plan: AuditPlan) -> Iterator[str]:
     """Yield problems of the strata."""
-    sides = [each.side for each in plan.strata]
+    sides = [stratum.side for stratum in plan.strata]
     if sides != sorted(sides) or not {*sides} <= {*SIDES}:  # flagged < unflagged
         yield "each stratum must be flagged or unflagged, the flagged ones first"
     for side in SIDES:
-        mine = [each for each in plan.strata if each.side == side]
+        mine = [stratum for stratum in plan.strata if stratum.side == side]
         if mine and not _is_contiguous(mine):
             yield f"the {side} strata are not contiguous ranges, open at both ends"
-    if any(not 0 <= each.score <= 1 for each in plan.strata):
+    if any(not 0 <= stratum.score <= 1 for stratum in plan.strata):
         yield "a mean score is outside [0, 1]"
-    if any(not 0 <= each.labels <= each.population or not each.population for each in plan.strata):
+    if any(
+        not 0 <= stratum.labels <= stratum.population or not stratum.population
+        for stratum in plan.strata
+    ):
         yield "a stratum is empty, or has more labels than comments"
     flagged = sum(day.flagged for day in plan.population)
     unflagged = sum(day.comments for day in plan.population) - flagged
-    sizes = [sum(each.population for each in plan.strata if each.side == side) for side in SIDES]
+    sizes = [
+        sum(stratum.population for stratum in plan.strata if stratum.side == side) for side in SIDES
+    ]
     if sizes != [flagged, unflagged]:
         yield "the strata do not add up to the comments of the period"
-    if not any(each.labels for each in plan.strata):
+    if not any(stratum.labels for stratum in plan.strata):
         yield "no comments would be drawn"
 
 
@@ -300,7 +305,7 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
     """Yield problems of the texts, the stages, the labels and the deadline."""
     texts = [plan.public_value, *(day.texts for day in plan.population)]
     texts += [*(plan.options or {}), *map(str, (plan.options or {}).values())]
-    texts += [each.source for each in plan.calibrations.values()]
+    texts += [calibration.source for calibration in plan.calibrations.values()]
     try:
         "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
     except UnicodeEncodeError:
@@ -315,7 +320,10 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
         yield "only labels of flagged and unflagged comments can be confirmed"
     if not {*plan.calibrations} <= {*SIDES}:
         yield "only flagged and unflagged scores can be recalibrated"
-    if any(not 0 <= each.positives <= each.labels for each in plan.calibrations.values()):
+    if any(
+        not 0 <= calibration.positives <= calibration.labels
+        for calibration in plan.calibrations.values()
+    ):
         yield "a recalibration has more positives than labels"
     if plan.deadline_days < 1:
         yield "the deadline must be at least 1 day"

@@ -24,7 +24,7 @@ _NEAREST = 2.0**-20
 
 #: Weight of the scores in the expected prevalence, in labels.
 _PRIOR_LABELS = 10.0
-#: Slope before there are labels: scores rank less sharply than they say, and miss some positives.
+#: Slope before there are labels: scores are less sharp than they claim, and miss some positives.
 #: Its standard deviation then, and its largest value.
 _SLOPE, _SLOPE_DEVIATION, _MOST_SLOPE = 0.7, 0.5, 3.0
 
@@ -45,7 +45,7 @@ class Calibration:
     """
 
     intercept: float = 0.0
-    #: ≥ 0; 0 for a score that says nothing.
+    #: ≥ 0; 0 for a score without information.
     slope: float = 1.0
     #: What it was estimated from.
     source: str = "scores"

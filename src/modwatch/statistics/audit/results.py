@@ -142,7 +142,7 @@ class _Estimation:
     def whole(self) -> _Part:
         """All comments."""
         strata = enumerate(self.evidence.plan.strata)
-        return _Part(population={n: each.population for n, each in strata}, drawn=self.drawn)
+        return _Part(population={n: stratum.population for n, stratum in strata}, drawn=self.drawn)
 
     def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
         """Return metrics that take the final labels for true."""
@@ -166,11 +166,11 @@ class _Estimation:
         )
         imputed = ImputedEstimator.from_draws(draws)
         estimates = [imputed.estimate(metric) for metric in metrics]
-        return [_without_value(each) for each in estimates] if errors.useless else estimates
+        return [_without_value(estimate) for estimate in estimates] if errors.useless else estimates
 
 
 def _without_value(estimate: AuditEstimate) -> AuditEstimate:
-    """Return the estimate of labels that tell too little."""
+    """Return the estimate without a value: the labels carry too little information."""
     return AuditEstimate.insufficient(
         _USELESS,
         n=estimate.n,
@@ -233,7 +233,7 @@ def estimator(
     for side in SIDES:
         mine = {n: population[n] for n in plan.of_side(side) if population.get(n)}
         sides.append(side_counts(plan, evidence.samples, drawn, final, mine))
-        if any(each.stratum in mine and key_of(each) in unknown for each in drawn):
+        if any(comment.stratum in mine and key_of(comment) in unknown for comment in drawn):
             none, every = (
                 side_counts(
                     plan, evidence.samples, drawn, {**final, **dict.fromkeys(unknown, label)}, mine
@@ -271,7 +271,7 @@ def _by_stratum(
 ) -> list[Document]:
     rows = []
     for number, stratum in enumerate(plan.strata):
-        mine = [key_of(each) for each in drawn if each.stratum == number]
+        mine = [key_of(comment) for comment in drawn if comment.stratum == number]
         labels = [final[key] for key in mine if key in final]
         rows.append(
             asdict(stratum)
@@ -296,7 +296,7 @@ def _by_domain(made: _Estimation) -> list[Document]:
         }
         if sum(population.values()) < LEAST_COMMENTS:
             continue
-        drawn = [each for each in made.drawn if value in each.traits.get(column, ())]
+        drawn = [comment for comment in made.drawn if value in comment.traits.get(column, ())]
         part = _Part(population=population, drawn=drawn)
         rows.append(
             {
@@ -312,11 +312,11 @@ def _by_domain(made: _Estimation) -> list[Document]:
 def _shared_errors(
     made: _Estimation, errors: LabelErrors, estimates: Sequence[AuditEstimate]
 ) -> list[Document]:
-    """Return the metrics if up to `SHARED` of the errors were made by everybody alike.
+    """Return the metrics if all annotators shared up to `SHARED` of the errors.
 
     The band holds the intervals for none and for as many, of false positives and false negatives.
     """
-    given = {each.metric: each for each in estimates if each.value is not None}
+    given = {estimate.metric: estimate for estimate in estimates if estimate.value is not None}
     metrics = [metric for metric in METRICS if metric in given and metric in _SHARED_METRICS]
     corners = [
         made.corrected(errors.shared(false_positive=up, false_negative=down), made.whole, metrics)
@@ -324,12 +324,12 @@ def _shared_errors(
     ]
     return [
         {
-            "metric": each[0].metric,
+            "metric": found[0].metric,
             "share": SHARED,
-            "low": min(0.0 if one.low is None else one.low for one in each),
-            "high": max(1.0 if one.high is None else one.high for one in each),
+            "low": min(0.0 if one.low is None else one.low for one in found),
+            "high": max(1.0 if one.high is None else one.high for one in found),
         }
-        for each in zip([given[metric] for metric in metrics], *corners, strict=True)
+        for found in zip([given[metric] for metric in metrics], *corners, strict=True)
     ]
 
 

@@ -100,7 +100,7 @@ def strata(
     value, where = np.unique(values, return_inverse=True)
     frequency = np.bincount(where, weights=number, minlength=value.size).astype(np.float64)
     chance = np.bincount(where, weights=number * chance, minlength=value.size).astype(np.float64)
-    value, chance, frequency = (each[frequency > 0] for each in (value, chance, frequency))
+    value, chance, frequency = (column[frequency > 0] for column in (value, chance, frequency))
     if not value.size:
         raise DesignError("There are no comments to stratify; choose a period with comments.")
     if method == "equal_width":

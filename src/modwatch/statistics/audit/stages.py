@@ -108,8 +108,10 @@ def side_counts(
     """
     earlier, stages = set[Key](), []
     for sample in samples:
-        new = {key_of(each) for each in sample} - earlier
-        stages.append(_labels_by_stratum([each for each in drawn if key_of(each) in new], final))
+        new = {key_of(comment) for comment in sample} - earlier
+        stages.append(
+            _labels_by_stratum([comment for comment in drawn if key_of(comment) in new], final)
+        )
         earlier |= new
     shares = (plan.first_stage_share, 1 - plan.first_stage_share)
     by_stages = defaultdict[tuple[int, ...], list[list[int]]](list)
@@ -133,9 +135,9 @@ def _labels_by_stratum(
     drawn: Iterable[DrawnComment], final: Mapping[Key, Label]
 ) -> defaultdict[int, list[Label]]:
     labels = defaultdict[int, list[Label]](list)
-    for each in drawn:
-        if key_of(each) in final:
-            labels[each.stratum].append(final[key_of(each)])
+    for comment in drawn:
+        if key_of(comment) in final:
+            labels[comment.stratum].append(final[key_of(comment)])
     return labels
 
 

@@ -39,7 +39,7 @@ class StratumCounts:
     ) -> "StratumCounts":
         """Return validated counts; MetricInputError names the problem otherwise."""
         given = {"population": population, "labels": labels, "positives": positives}
-        sizes, drawn, positive = (whole_numbers(*each) for each in given.items())
+        sizes, drawn, positive = (whole_numbers(*column) for column in given.items())
         expected = shares("score", score)
         if not expected.size:
             raise MetricInputError("There are no strata; an estimate needs at least one.")
@@ -88,7 +88,7 @@ class WeightedCounts:
     @classmethod
     def concatenated(cls, parts: Sequence["WeightedCounts"]) -> "WeightedCounts":
         """Return the cells of all parts, whose weights refer to the whole."""
-        names = [each.name for each in fields(cls)]
+        names = [field.name for field in fields(cls)]
         return cls(
             **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in names}
         )

@@ -25,7 +25,7 @@ COLUMNS = ("metric", "champion", "challenger", "difference", "low", "high", "ver
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredByModel:
-    """What a model says about n comments."""
+    """The scores and decisions of a model for n comments."""
 
     #: (n,) in [0, 1].
     prob: ArrayLike
@@ -63,7 +63,7 @@ def compare_models(
 
     Args:
         y_true: (n,) labels 0 or 1.
-        champion, challenger: what each says about the same comments.
+        champion, challenger: their scores and decisions for the same comments.
         review_fraction: the deployed α in (0, 1].
         strategy, toxic_share: the deployed review strategy.
         groups: identities that each comment mentions; None: no groups. Groups with fewer than 50
@@ -157,9 +157,9 @@ def _metrics(
 
 def _members(groups: Sequence[Collection[str]], of_class: NDArray[np.bool_]) -> list[Floats]:
     """Return for each group that is large enough which comments of the class mention it."""
-    names = sorted({name for each in groups for name in each})
-    found = [np.array([name in each for each in groups]) & of_class for name in names]
-    return [each.astype(np.float64) for each in found if each.sum() >= LEAST_OF_A_GROUP]
+    names = sorted({name for mentioned in groups for name in mentioned})
+    found = [np.array([name in mentioned for mentioned in groups]) & of_class for name in names]
+    return [inside.astype(np.float64) for inside in found if inside.sum() >= LEAST_OF_A_GROUP]
 
 
 def _gap(
@@ -173,8 +173,8 @@ def _gap(
 
     def gap(weight: Floats) -> float | None:
         overall = rate(weight * of_class)
-        found = [abs(rate(weight * each) - overall) for each in members]
-        known = [each for each in found if np.isfinite(each)]
+        found = [abs(rate(weight * member) - overall) for member in members]
+        known = [gap for gap in found if np.isfinite(gap)]
         return max(known) if known else None
 
     return gap

@@ -19,7 +19,7 @@ Interpolation = Literal["davis-goadrich", "step"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
-#: From here on every float is an integer, so a sum cannot tell integer weights from others.
+#: From here on every float is an integer, so a sum cannot distinguish integer weights from others.
 _COUNTABLE = 2.0**53
 
 #: Groups of equal score processed at once; small enough for a processor's cache.
@@ -67,12 +67,12 @@ def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> li
     # Integer weights count repeated rows, and no comment is reviewed by half; other weights are on
     # an arbitrary scale without whole comments to round to.
     places = [slots(alpha, total) if whole else alpha * total for alpha in alphas]
-    return [_review(lowered, mass, each) for each in places]
+    return [_review(lowered, mass, place) for place in places]
 
 
 def _review(lowered: Floats, mass: Floats, places: float) -> Review:
     """Return the review of `places` rows; `lowered` is minus the score, `mass` summed up."""
-    if not mass.size or places <= _EPSILON * mass[-1]:  # nothing, or less than sums can tell
+    if not mass.size or places <= _EPSILON * mass[-1]:  # nothing, or less than sums resolve
         return Review(boundary=math.inf, share=0.0)
     if places >= mass[-1]:
         return Review(boundary=-math.inf, share=0.0)

@@ -114,12 +114,12 @@ def adjusted_metrics(
     def scored(shares: Iterable[Floats], by: Floats, chosen: Codes) -> list[Scores]:
         orders = [np.argsort(-column, kind="stable") for column in by.T]
         return [
-            _scores(weight[:, None] * each, classes, by, chosen, reviewed, orders)
-            for each in shares
+            _scores(weight[:, None] * shares_of, classes, by, chosen, reviewed, orders)
+            for shares_of in shares
         ]
 
     found = dict(zip(given, scored(given.values(), prob, decision), strict=True))
-    of_majority = np.stack([label == each for each in classes], axis=1).astype(np.float64)
+    of_majority = np.stack([label == value for value in classes], axis=1).astype(np.float64)
     (found["oracle"],) = scored([given["adjusted"]], of_majority, label)
     table = pd.DataFrame(found, index=list(ADJUSTED_METRICS), dtype=np.float64)
     table["low"], table["high"] = _ends(*table[["adjusted", "low", "high"]].to_numpy().T)
@@ -251,12 +251,12 @@ def _scores(
 ) -> Scores:
     """Return every metric of weighted labels (I, K); the columns of `by` are the scored classes."""
     of_classes = []
-    for each, prob, order in zip(classes, by.T, orders, strict=True):
+    for value, prob, order in zip(classes, by.T, orders, strict=True):
         items = _Items(
             prob=prob[order],
-            positive=labels[order, each],
-            negative=np.delete(labels, each, axis=1).sum(axis=1)[order],
-            flagged=(decision == each)[order],
+            positive=labels[order, value],
+            negative=np.delete(labels, value, axis=1).sum(axis=1)[order],
+            flagged=(decision == value)[order],
             reviewed=reviewed[order],
         )
         of_classes.append(_of_class(items))

@@ -31,7 +31,7 @@ from modwatch.statistics.intervals import clopper_pearson
 
 Floats = NDArray[np.float32]
 
-#: Annotators an item from which on the share of minority labels tells more of items than of slips.
+#: Annotators an item from which on the share of minority labels reflects items more than slips.
 _MANY = 10
 
 #: Hyperparameters that are tried: factors, and ridge in labels.
@@ -152,10 +152,10 @@ def svd_flip_rates(
         )
     if (counts.sum(axis=0) > 0).sum() < 2:
         raise MetricInputError("all labels are the same; they show no slip")
-    each = counts.sum() / len(annotations.annotators)
-    if each < _LEAST:
+    mean = counts.sum() / len(annotations.annotators)
+    if mean < _LEAST:
         raise MetricInputError(
-            f"annotators gave {each:.1f} labels on average; a factorisation needs {_LEAST}. Flip "
+            f"annotators gave {mean:.1f} labels on average; a factorisation needs {_LEAST}. Flip "
             "rates need retests here"
         )
     place = _rank(annotations.items)
@@ -167,17 +167,17 @@ def svd_flip_rates(
         _Data(
             item=item,
             annotator=annotator,
-            hit=(label == each).astype(np.float32),
+            hit=(label == number).astype(np.float32),
             items=len(annotations.items),
             annotators=len(annotations.annotators),
         )
-        for each in classes
+        for number in classes
     ]
-    fitted = [each.rows(~held) for each in data]
+    fitted = [part.rows(~held) for part in data]
     grid = list(product(_FACTORS, _RIDGES))
     best, best_error, chosen = np.empty(0, bool), np.inf, grid[0]
     for done, (factors, ridge) in enumerate(grid):
-        fits = [_fit(each, factors, ridge, seed) for each in fitted]
+        fits = [_fit(part, factors, ridge, seed) for part in fitted]
         wrong = _predicted(fits, data) != label
         error = float(wrong[held].mean()) if held.any() else float(wrong.mean())
         if error < best_error:
@@ -270,7 +270,7 @@ def _predicted(fits: list[_Factors], data: list[_Data]) -> NDArray[np.int64]:
     """Return the predicted class (N,)."""
     if len(fits) == 1:
         return (fits[0].predict(data[0]) > 0.5).astype(np.int64)
-    scores = np.stack([fit.predict(each) for fit, each in zip(fits, data, strict=True)])
+    scores = np.stack([fit.predict(part) for fit, part in zip(fits, data, strict=True)])
     return np.asarray(scores.argmax(axis=0))
 
 

@@ -174,12 +174,10 @@ def annotator_flip_rates(annotations: Annotations) -> FlipRates:
     size = len(annotations.annotators)
     table = _table(retests.annotator, retests.differ, size, annotations.n_classes)
     table.insert(0, "annotator", annotations.annotators)
-    everybody = _table(
-        np.zeros(retests.item.size, np.intp), retests.differ, 1, annotations.n_classes
-    )
+    overall = _table(np.zeros(retests.item.size, np.intp), retests.differ, 1, annotations.n_classes)
     missing = table["retests"] == 0
     for column in _RATES:
-        table.loc[missing, column] = everybody[column].iloc[0]
+        table.loc[missing, column] = overall[column].iloc[0]
     reason = "annotators have many retests each, and their flip rates differ"
     return FlipRates(method="annotator", reason=reason, table=table, row=np.arange(size))
 
@@ -290,8 +288,10 @@ def _table(
     low, high = clopper_pearson(hits, size, (0.05, 0.05))
     bounds = {"": r, "_low": low, "_high": np.minimum(high, most)}
     rates = {
-        f"flip_rate{name}": np.where(known, flip_rate(np.nan_to_num(each), classes=classes), np.nan)
-        for name, each in bounds.items()
+        f"flip_rate{name}": np.where(
+            known, flip_rate(np.nan_to_num(rates), classes=classes), np.nan
+        )
+        for name, rates in bounds.items()
     }
     return pd.DataFrame({"retests": size.astype(np.int64), "self_disagreement": r, **rates})
 

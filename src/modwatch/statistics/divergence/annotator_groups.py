@@ -177,10 +177,10 @@ def shown_together(
     >>> gender = {person: "woman" if person < 15 else "man" for person in people}
     >>> age = {person: f"{gender[person]} × {'20s' if person % 15 < 12 else '30s'}"
     ...     for person in people}
-    >>> both = [Groups.from_annotations(annotations, each) for each in (gender, age)]
+    >>> both = [Groups.from_annotations(annotations, group) for group in (gender, age)]
     >>> both[1].names
     ('man × 20s', 'woman × 20s')
-    >>> [each.names for each in shown_together(both, annotations)]
+    >>> [groups.names for groups in shown_together(both, annotations)]
     [('man', 'woman'), ()]
     """
     check_minimum(minimum)
@@ -197,13 +197,13 @@ def _to_suppress(
     groupings: Sequence[Groups], present: NDArray[np.bool_], minimum: int
 ) -> tuple[int, int] | None:
     """Return the grouping, and its group to suppress; None if no figure describes few people."""
-    shown = [(n, group) for n, each in enumerate(groupings) for group in range(len(each.names))]
+    shown = [(n, group) for n, groups in enumerate(groupings) for group in range(len(groups.names))]
     if not shown:
         return None
-    codes = np.stack([each.code[present] for each in groupings])
+    codes = np.stack([groups.code[present] for groups in groupings])
     cells, people = np.unique(codes, axis=1, return_counts=True)
-    everybody = np.ones(len(people))
-    members = np.array([everybody, *(cells[n] == group for n, group in shown)], np.float64)
+    everyone = np.ones(len(people))
+    members = np.array([everyone, *(cells[n] == group for n, group in shown)], np.float64)
     basis = _independent(members)
     combination = _about_few(basis, people, minimum)
     if combination is None:
@@ -278,8 +278,8 @@ def _contracted(part: _Open) -> tuple[_Open, NDArray[np.intp], NDArray[np.int64]
         large = np.flatnonzero(size >= part.budget)
         if not large.size:
             return replace(part, basis=basis), kind, size
-        for each in large:
-            basis = _zero_in(basis, (kind == each).argmax())
+        for number in large:
+            basis = _zero_in(basis, (kind == number).argmax())
 
 
 def _kinds(basis: Floats) -> NDArray[np.intp]:

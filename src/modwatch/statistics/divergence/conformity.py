@@ -55,7 +55,7 @@ def conformity_delta(
         y_prob: (I,) probability of the last of two classes, or (I, K) of all, in the order of
             `annotations.items`.
         group: (A,) whether an annotator belongs to the group whose majority is taken and whose
-            annotations count. None: everybody.
+            annotations count. None: all annotators.
 
     Raises:
         MetricInputError: probabilities that are no distribution, of another number of items, or
@@ -145,7 +145,9 @@ def divergence_interval(
     own, size = signs[mine], int(mine.sum())
     if size < 2:
         return float("nan"), float("nan")
-    p, q = ((each.sum(axis=0) + SMOOTHING) / (each.sum() + 3 * SMOOTHING) for each in (signs, own))
+    p, q = (
+        (counts.sum(axis=0) + SMOOTHING) / (counts.sum() + 3 * SMOOTHING) for counts in (signs, own)
+    )
     d = (q - p) / np.sqrt(p)
     length, value = float(np.linalg.norm(d)), float(divergences(signs.sum(axis=0), own.sum(axis=0)))
     variance, axes = np.linalg.eigh(_covariance(signs, mine, p, q))

@@ -181,7 +181,7 @@ def _sums(annotations: Annotations, y_prob: ArrayLike, threshold: float) -> Floa
     """Return the sums (A, S) of each annotator."""
     hits, labels, decisions = _counts(annotations, y_prob, threshold)
     scored = slice(1, 2) if annotations.n_classes == 2 else slice(None)
-    of_classes = [each[:, scored] for each in (hits, decisions - hits, labels - hits)]
+    of_classes = [values[:, scored] for values in (hits, decisions - hits, labels - hits)]
     alone = [labels.sum(axis=1), hits.sum(axis=1), *_delta_sums(annotations, y_prob)]
     return np.concatenate([np.stack(alone, axis=1), *of_classes], axis=1)
 
@@ -277,9 +277,9 @@ def _statistics(sums: Floats, code: NDArray[np.intp], size: int) -> Floats:
     """Return the statistic of the test of each row in order."""
     own = np.stack([np.bincount(code, column, size) for column in sums.T], axis=1, dtype=float)
     total = sums.sum(axis=0)
-    differences = [each.value(own) - each.value(total - own) for each in METRICS.values()]
+    differences = [metric.value(own) - metric.value(total - own) for metric in METRICS.values()]
     divergence = divergences(total[_SIGNS], own[:, _SIGNS])
-    return np.concatenate([*(np.abs(each) for each in differences), divergence])
+    return np.concatenate([*(np.abs(values) for values in differences), divergence])
 
 
 def _permuted(

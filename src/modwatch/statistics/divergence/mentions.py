@@ -31,8 +31,8 @@ def subgroup_auc(
 ) -> float | None:
     """Return the AUROC in [0, 1] among the comments that mention the identity.
 
-    Low where the model cannot tell toxic comments about the group from others. None with one class
-    only.
+    Low where the model ranks harmless comments about the group among the toxic ones. None with one
+    class only.
 
     Args:
         y_true: (n,) labels 0 or 1.

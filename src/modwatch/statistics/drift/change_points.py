@@ -194,7 +194,7 @@ def follow_falls(
         reported_on: the day on which it was reported; the answers for earlier days stay the same.
 
     >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 7
-    >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5
+    >>> falls = follow_falls(value, [share - 0.05 for share in value], [0.98] * 9 + [0.75] * 5
     ...                      + [0.98] * 7)
     >>> "".join("." if fall is None else "x" for fall in falls)
     '.........xxxxxxxxx...'
@@ -216,7 +216,7 @@ class _Sums:
     def from_shares(cls, share: Floats, variance: Floats) -> "_Sums":
         weight = 1 / (variance + SPREAD**2)
         weighted = (weight, weight * _angle(share), weight * share)
-        sums = (np.concatenate([[0.0], np.cumsum(each)]) for each in weighted)
+        sums = (np.concatenate([[0.0], np.cumsum(values)]) for values in weighted)
         return cls(**dict(zip(("weight", "total", "share"), sums, strict=True)))
 
     def evidence(
@@ -251,7 +251,7 @@ class _Series:
         cls, value: ArrayLike, low: ArrayLike, high: ArrayLike, n: ArrayLike | None
     ) -> "_Series":
         columns = [
-            _shares(name, each) for name, each in zip(_NAMES, (value, low, high), strict=True)
+            _shares(name, values) for name, values in zip(_NAMES, (value, low, high), strict=True)
         ]
         if len({column.size for column in columns}) > 1:
             raise MetricInputError("value, low and high should have the same length")
@@ -314,7 +314,7 @@ class _Series:
         ends = _angle(np.clip(mean, 0, 1)) + NORMAL_QUANTILE / np.sqrt(weight) * np.array(
             [0.0, -1.0, 1.0]
         )
-        value, low, high = (float(each) for each in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
+        value, low, high = (float(end) for end in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
         return Level(value=value, low=low, high=high), (high - low) / (2 * NORMAL_QUANTILE)
 
     def falls(self, reported: int | None, reported_on: int) -> Iterator[Fall | None]:

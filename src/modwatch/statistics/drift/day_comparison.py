@@ -4,7 +4,7 @@ Data validation judges these findings before the day is published; the table `dr
 
 Two references: `fixed`, held-out comments of the model or the first days, shows slow change;
 `trailing`, the days just before, shows sudden change. Scores are compared only with days that the
-same model version scored: a new model moves all scores, which says nothing about the comments.
+same model version scored: a new model moves all scores, which does not concern the comments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -146,7 +146,7 @@ def share_change(part: int, whole: int, reference_part: int, reference_whole: in
     Interval: Newcombe (1998), method 10.
     """
     day, before = share(part, whole), share(reference_part, reference_whole)
-    sides = ((each.value, each.low, each.high) for each in (day, before))
+    sides = ((mean.value, mean.low, mean.high) for mean in (day, before))
     return _signed(*difference_interval(*sides))
 
 

@@ -48,8 +48,8 @@ def weighted_rows(order: ArrayLike, weights: ArrayLike) -> NDArray[np.int64]:
     """Return rows (m,) that, unweighted, are distributed as the weighted rows (n,).
 
     m is the effective sample size (Σw)²/Σw² of Kish (1965), rounded down: so many independent rows
-    tell as much as the weighted ones. Rows are drawn systematically along `order` (n,), without
-    randomness: the distribution function of that column is off by at most 1/m.
+    carry as much information as the weighted ones. Rows are drawn systematically along `order`
+    (n,), without randomness: the distribution function of that column is off by at most 1/m.
 
     >>> weighted_rows([0.1, 0.2, 0.9], [1, 1, 1]).tolist()
     [0, 1, 2]

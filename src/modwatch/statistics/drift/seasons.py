@@ -82,7 +82,7 @@ def _new_weekend(
     if day.weekday() < _SATURDAY or ratio > 1:
         return ""
     weeks = (day - datetime.timedelta(weeks=week) for week in range(1, WEEKS + 1))
-    seen = [past[each].rows for each in weeks if each in past]
+    seen = [past[week].rows for week in weeks if week in past]
     if len(seen) >= MINIMUM_DAYS:
         return ""
     usual = rows / ratio
@@ -93,10 +93,10 @@ def _new_weekend(
 
 
 def _year_before(day: datetime.date, ratio: float, past: Mapping[datetime.date, Volume]) -> str:
-    for each in year_before(day):
-        then = past[each].ratio if each in past else None
+    for earlier in year_before(day):
+        then = past[earlier].ratio if earlier in past else None
         if not then or (then < 1) != (ratio < 1) or not _FAILURE < then < 1 / _FAILURE:
             continue
         if DIFFERS <= ratio / then <= 1 / DIFFERS:
-            return f"{then:.2f} times the usual volume on {each}, too"
+            return f"{then:.2f} times the usual volume on {earlier}, too"
     return ""

@@ -244,8 +244,8 @@ def _labelled(
 ) -> Iterator[tuple[list[str], pd.DataFrame]]:
     """Yield the sums by each label of each column; a comment with several counts for each."""
     for column in columns:
-        each = sums.assign(**{column: cells[column].str.split(SEPARATOR)}).explode(column)
-        group = each[each[column] != NONE].groupby(column)[[*_SUMS]].sum()
+        rows = sums.assign(**{column: cells[column].str.split(SEPARATOR)}).explode(column)
+        group = rows[rows[column] != NONE].groupby(column)[[*_SUMS]].sum()
         yield [f"{column}={value}" for value in group.index], group
 
 

@@ -7,7 +7,7 @@ guarantee hold for the stream (weighted exchangeability, Tibshirani et al. 2019)
 calibrated apart (Mondrian), so that the guarantee holds in each.
 
 The guarantee is an average over samples of calibration and new comments: P(label in set) ≥
-`coverage`. It says nothing about a single comment, and assumes labels without errors. Rows of a
+`coverage`. It does not hold for a single comment, and assumes labels without errors. Rows of a
 sample of days count as toxic with the probability inferred from their labels, and with their
 weights.
 """
@@ -119,8 +119,8 @@ def _p_values(score: Floats, weight: Floats, new: Floats, new_weight: Floats | f
     order = np.argsort(score)
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
     found = [
-        (above[np.searchsorted(score[order], each, "left")] + new_weight) / (above[0] + new_weight)
-        for each in (new, 1 - new)
+        (above[np.searchsorted(score[order], value, "left")] + new_weight) / (above[0] + new_weight)
+        for value in (new, 1 - new)
     ]
     return np.stack(found, axis=1)
 

@@ -128,7 +128,7 @@ class Estimator:
     def set_coverage(self, contains: NDArray[np.bool_], *, metric: str) -> MetricEstimate:
         """Return the share of comments whose label is in its set.
 
-        `contains` (m, 2) says whether either label is in the set of a row.
+        `contains` (m, 2): whether either label is in the set of a row.
         """
         everything, missed = self._everything, 1.0 - contains
         if reason := self._too_few_for_sets():

@@ -187,7 +187,7 @@ def _group_rows(
                 f"got {inside.size} memberships for {day.stratum.size} comments; pass one each"
             )
     sides = [
-        _side(days, each, threshold=threshold) for each in (member, [~inside for inside in member])
+        _side(days, rows, threshold=threshold) for rows in (member, [~inside for inside in member])
     ]
     samples = [Sample([side]) for side in sides]
     part = np.repeat([0, 1], [sample.prob.size for sample in samples])
@@ -199,7 +199,7 @@ def _group_rows(
         for side, sample in enumerate(samples)
     ]
     toxic = pooled.label if labels is None else labels.mean
-    together, apart = (crossed_sets(pooled, toxic, each, seed=seed) for each in (None, part))
+    together, apart = (crossed_sets(pooled, toxic, stratum, seed=seed) for stratum in (None, part))
     found = []
     for number, (estimator, side) in enumerate(zip(estimators, sides, strict=True)):
         rows = part == number
@@ -220,7 +220,9 @@ def _side_estimates(
     apart: NDArray[np.bool_],
 ) -> dict[str, Estimate]:
     """Return the estimates of one side by metric, given the sets (m, 2) of its labelled rows."""
-    found: dict[str, Estimate] = {each.metric: each for each in estimator.of_the_model()}
+    found: dict[str, Estimate] = {
+        estimate.metric: estimate for estimate in estimator.of_the_model()
+    }
     found["calibration_error"] = _calibration(found["prevalence"], side)
     found["overturn_rate"] = estimator.overturn_rate()
     found["set_coverage"] = estimator.set_coverage(together, metric="set_coverage")
@@ -242,7 +244,9 @@ def _all_rows(
         "set_coverage": estimator.set_coverage(sets, metric="set_coverage"),
         "unsure_share": estimator.unsure_share(sets),
     }
-    return [_row((ALL, ALL), metric, each, None, sample.size) for metric, each in found.items()]
+    return [
+        _row((ALL, ALL), metric, estimate, None, sample.size) for metric, estimate in found.items()
+    ]
 
 
 def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

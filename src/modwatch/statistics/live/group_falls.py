@@ -73,7 +73,7 @@ def fallen_group(
 
     Returns:
         The group with the smallest p-value; None: the fall is spread over all of them, or labels
-        are too few to tell.
+        are too few.
     """
     known = {_key(row): row for row in _compared(before)}
     found = []
@@ -90,7 +90,7 @@ def fallen_group(
     ]
     if not named:
         return None
-    _, p_holm, row, past, excess = min(named, key=lambda each: (each[0], each[4]))
+    _, p_holm, row, past, excess = min(named, key=lambda finding: (finding[0], finding[4]))
     return FallenGroup(
         name=f"{row['attribute']}={row['group']}",
         n=int(row["n"]),
@@ -128,5 +128,5 @@ def _error(row: Mapping[str, Any]) -> float:
 
 
 def _path(before: float | None, after: float) -> str:
-    known = [each for each in (before, after) if each is not None]
-    return " → ".join(f"{100 * each:.1f} %" for each in known)
+    known = [value for value in (before, after) if value is not None]
+    return " → ".join(f"{100 * value:.1f} %" for value in known)

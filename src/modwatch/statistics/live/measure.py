@@ -131,7 +131,7 @@ def _conformal(
     groups: Sequence[Ints] | None,
 ) -> dict[str, Iterable[Floats]]:
     """Return the review scores by prediction sets; none without two groups."""
-    if groups is None or max((int(each.max(initial=0)) for each in groups), default=0) == 0:
+    if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
         return {}
     toxic = sample.label if labels is None else labels.mean
     return {CONFORMAL: set_review_scores(days, sample, toxic, groups)}

@@ -61,8 +61,8 @@ class ModelDays:
         """
         decisions = [None] * len(prob) if flagged is None else flagged
         days = [
-            replace(day, prob=each, flagged=decided)
-            for day, each, decided in zip(self.days, prob, decisions, strict=True)
+            replace(day, prob=scores, flagged=decided)
+            for day, scores, decided in zip(self.days, prob, decisions, strict=True)
         ]
         return ModelDays(days=days, threshold=threshold)
 
@@ -200,7 +200,7 @@ class _Pair:
         )
         team = estimator.area_effects(reviewed, ranks)
         effects = alone | {f"oc_{name}": effect for name, effect in team.items()}
-        return {each.metric: each for each in estimates}, effects
+        return {estimate.metric: estimate for estimate in estimates}, effects
 
 
 def _decisions(pair: _Pair) -> Iterator[dict[str, object]]:
@@ -209,7 +209,7 @@ def _decisions(pair: _Pair) -> Iterator[dict[str, object]]:
     size = old.prob.size
     yield _known("same_decision", float((old.flagged == new.flagged).mean()), size)
     if np.ptp(old.prob) and np.ptp(new.prob):
-        ranks = [pd.Series(each.prob).rank() for each in (old, new)]
+        ranks = [pd.Series(sample.prob).rank() for sample in (old, new)]
         correlation = float(np.corrcoef(ranks)[0, 1])
         yield _known("rank_correlation", correlation, size)
     of_champion = float(pair.reviewed[0].sum())

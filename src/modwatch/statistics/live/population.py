@@ -151,7 +151,7 @@ def pool_domains(domains: Sequence[Domain]) -> Domain:
 def pool_ranks(ranks: Sequence[Ranks], size: int) -> Ranks:
     """Return the ranks of `size` rows among the comments of several days."""
     return Ranks(
-        below=sum((each.below for each in ranks), np.zeros(size)),
-        tied=sum((each.tied for each in ranks), np.zeros(size)),
-        total=sum(each.total for each in ranks),
+        below=sum((rank.below for rank in ranks), np.zeros(size)),
+        tied=sum((rank.tied for rank in ranks), np.zeros(size)),
+        total=sum(rank.total for rank in ranks),
     )

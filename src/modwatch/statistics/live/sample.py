@@ -57,7 +57,7 @@ class Sample:
         self._errors = any(day.confirmations is not None for day in days)
         given = [day.given(row) for day, row in zip(days, rows, strict=True)]
         self._given, self._toxic = (
-            _join([each[part] for each in given]).astype(np.int64) for part in (0, 1)
+            _join([pair[part] for pair in given]).astype(np.int64) for part in (0, 1)
         )
         self._top = float(sum(int(day.population[0]) for day in days if len(day.population)))
         self._days = [

@@ -23,7 +23,7 @@ from modwatch.statistics.live.sample import Sample
 #: Gold answers of one kind that bound the share of shared errors.
 MINIMUM_GOLD = 30
 
-#: Beyond this, labels would tell nothing.
+#: Beyond this, labels would carry no information.
 _MOST = 0.9
 
 _FLOATS = (
@@ -128,8 +128,8 @@ def _row(
     # Shared errors may leave too few positives for an estimate: then it may be anything. No share
     # of shared errors is among them, but for rounding.
     every = [headline, *with_shared]
-    lows = [0.0 if each.low is None else each.low for each in every]
-    highs = [1.0 if each.high is None else each.high for each in every]
+    lows = [0.0 if estimate.low is None else estimate.low for estimate in every]
+    highs = [1.0 if estimate.high is None else estimate.high for estimate in every]
     known = headline.value is not None
     return {
         **{name: value for name, value in asdict(headline).items() if name in COLUMNS},

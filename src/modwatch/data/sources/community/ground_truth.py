@@ -159,8 +159,8 @@ def draw_latents(size: int, mixture: Mixture, rng: np.random.Generator) -> Laten
 
 def chosen(which: NDArray[np.bool_], those: Latents, others: Latents) -> Latents:
     """Return the ground truth of `those` comments where `which` (N,) is true, else of `others`."""
-    pairs = {each.name: (getattr(those, each.name), getattr(others, each.name))
-             for each in fields(Latents)}  # fmt: skip
+    pairs = {latent.name: (getattr(those, latent.name), getattr(others, latent.name))
+             for latent in fields(Latents)}  # fmt: skip
     return Latents(**{name: np.where(which, *pair) for name, pair in pairs.items()})
 
 

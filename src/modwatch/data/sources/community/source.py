@@ -234,7 +234,7 @@ class Community:
         drift = self._drift_on(day)
         new = (drift and drift.platform) or _USUAL_PLATFORM
         drifted = self._is_drifted(day, block, size)
-        return [new if each else _USUAL_PLATFORM for each in drifted.tolist()]
+        return [new if is_new else _USUAL_PLATFORM for is_new in drifted.tolist()]
 
     def _batch(self, day: dt.date, block: int, size: int) -> pa.RecordBatch:
         first = block * BATCH_ROWS

@@ -1,6 +1,6 @@
 """Corpora with the votes of single annotators.
 
-Unless a loader says otherwise, an item's label is the majority vote (null on a tie), and its
+Unless a loader documents otherwise, an item's label is the majority vote (null on a tie), and its
 `score` the share of votes for 1.
 """
 

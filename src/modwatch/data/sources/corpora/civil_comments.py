@@ -82,7 +82,7 @@ def load_ratings(path: Path, left_out: Counter[str]) -> Corpus:
     An item's id has the number of its row in the file. Its `score` is the share of toxic ratings,
     unsure ones included in the number of ratings, and its label is 1 if that is one half or more,
     as the publishers of the corpus count. Comments without ratings are left out as `no_rating`,
-    those without text or time as `malformed_record`. The file does not tell raters apart, so each
+    those without text or time as `malformed_record`. The file does not identify raters, so each
     rating has an annotator of its own; the label of an unsure one is null.
     """
     file = reading.find(path, "comments_with_ratings.parquet")

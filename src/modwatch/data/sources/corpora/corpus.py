@@ -108,7 +108,7 @@ class LabelledTexts:
 
     #: N texts, left out of the representation.
     texts: tuple[str, ...] = field(repr=False)
-    #: (N,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who said toxic.
+    #: (N,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who labelled it toxic.
     labels: NDArray[Any] = field(repr=False)
     #: Number of rows that were left out, by reason.
     left_out: Mapping[str, int]
