@@ -263,8 +263,8 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     from modwatch.review.log.labels import confirming_labels
     from modwatch.review.quality_control.comparisons import day_answers
     from modwatch.review.queue import current_labels
-    from modwatch.review.queue.confirmations import settle_days
     from modwatch.review.queue.intake import withdraw_expired
+    from modwatch.review.queue.statements import settle_days
 
     lake, database, window = resources.lake, resources.database, _window(resources, day)
     routed = [past for past in window if lake.count("routed", past)]

@@ -24,8 +24,7 @@ from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.description import alert_tag
 from modwatch.pipeline import daily
-from modwatch.review.tables.incidents import incident, incident_event
-from modwatch.review.tables.outbox import outbox_message
+from modwatch.review.tables import incident, incident_event, outbox_message
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -18,9 +18,9 @@ from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.amendments import correct, undo
-from modwatch.review.queue.confirmations import settle_days
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.statements import settle_days
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from review.labelling import cancel, held, label, label_all, label_next
 

@@ -88,7 +88,7 @@ GRACE_SECONDS = 10
 
 
 class _Server(uvicorn.Server):
-    """A server that heeds the signals that came before its own handlers were in place."""
+    """A server that handles the signals that came before its own handlers were in place."""
 
     came: Sequence[int] = ()
 

@@ -117,6 +117,12 @@ def second_label_sql(item: str) -> str:
     return _given(item, "kind = 'confirmation' AND earlier.round = 2", "'label'")
 
 
+def not_undone_sql(row: str) -> str:
+    """Return the SQL condition that the decision `row` was not undone."""
+    undo = f"SELECT FROM decision AS undo WHERE undo.refers_to = {row}.id"
+    return f"NOT EXISTS ({undo} AND undo.action = 'undo')"
+
+
 def undone() -> ColumnElement[bool]:
     """Return the condition that a decision was undone."""
     undo = decision.alias("undone")
@@ -193,10 +199,7 @@ def _given(item: str, kind: str, actions: str) -> str:
         WHERE earlier.dt = {item}.dt AND earlier.comment_id = {item}.comment_id
             AND earlier.{kind} AND earlier.status = 'decided' AND earlier.text = {item}.text
             AND earlier.parent_text IS NOT DISTINCT FROM {item}.parent_text
-            AND given.action IN ({actions}) AND NOT EXISTS (
-                SELECT FROM decision AS undo
-                WHERE undo.refers_to = given.id AND undo.action = 'undo'
-            )
+            AND given.action IN ({actions}) AND {not_undone_sql("given")}
         ORDER BY given.id DESC LIMIT 1
     )"""  # noqa: S608 - our own text
 
@@ -212,9 +215,7 @@ _CONFIRMING = text(
     JOIN decision AS given ON given.item_id = item.id AND given.action = 'label'
     JOIN moderator ON moderator.id = given.moderator_id
     WHERE item.dt = :day AND item.kind = 'confirmation' AND item.status = 'decided'
-        AND NOT EXISTS (
-            SELECT FROM decision AS undo WHERE undo.refers_to = given.id AND undo.action = 'undo'
-        )
+        AND {not_undone_sql("given")}
         AND {first_label_sql("item")} IS NOT NULL
         AND (item.round = 2 OR {second_label_sql("item")} IS NOT NULL)
         AND NOT EXISTS (
@@ -224,10 +225,7 @@ _CONFIRMING = text(
                 AND known.moderator_id = given.moderator_id
                 AND (known.action IN ('label', 'adjudicate')
                     OR known.action = 'correct' AND known.id < given.id)
-                AND NOT EXISTS (
-                    SELECT FROM decision AS undo
-                    WHERE undo.refers_to = known.id AND undo.action = 'undo'
-                )
+                AND {not_undone_sql("known")}
         )
     ORDER BY item.id, given.id DESC
     """  # noqa: S608 - our own text

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Text, literal_column, select, text
 
 from modwatch.review.digests import json_digest
 from modwatch.review.log.decision_log import commitment_sql, text_commitment_sql
+from modwatch.review.log.labels import not_undone_sql
 from modwatch.review.tables import FINAL_ACTIONS, gold_comment, moderator, policy_version
 
 #: Commitment to a row of `gold_comment`, in hexadecimal.
@@ -39,9 +40,8 @@ _ITEMS = text(
         SELECT item_id, bool_and(
             coalesce(text_commitment = {text_commitment_sql("item")}, false)) AS same_texts
         FROM decision JOIN review_item AS item ON item.id = decision.item_id
-        WHERE item.status = 'decided' AND action IN ({_FINAL}) AND NOT EXISTS (
-            SELECT FROM decision AS undo WHERE undo.refers_to = decision.id AND undo.action = 'undo'
-        )
+        WHERE item.status = 'decided' AND action IN ({_FINAL})
+            AND {not_undone_sql("decision")}
         GROUP BY item_id
     )
     SELECT item.id, item.status, last.outcome,

@@ -80,16 +80,6 @@ class Token:
     revoked_at: dt.datetime | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """What `end_access` has ended."""
-
-    #: Ids of API tokens.
-    tokens: list[int]
-    #: How many.
-    sessions: int
-
-
 def issue_token(
     engine: Engine,
     moderator_id: int,
@@ -170,11 +160,14 @@ def end_sessions(connection: Connection, moderator_id: int) -> None:
     _end(connection, moderator_id, _t.purpose == "session")
 
 
-def end_access(connection: Connection, moderator_id: int) -> Ended:
-    """End all sessions and API tokens of a person. Call `lock_person` first."""
+def end_access(connection: Connection, moderator_id: int) -> tuple[list[int], int]:
+    """End all API tokens and sessions of a person; return ids of tokens, and number of sessions.
+
+    Call `lock_person` first.
+    """
     rows = _end(connection, moderator_id, true())
     tokens = sorted(row.id for row in rows if row.purpose == "api")
-    return Ended(tokens=tokens, sessions=len(rows) - len(tokens))
+    return tokens, len(rows) - len(tokens)
 
 
 def store_token(

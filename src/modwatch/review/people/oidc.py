@@ -267,9 +267,9 @@ def withdraw(engine: Engine, subject: str) -> None:
         if moderator_id is None:
             return
         had_password = lock_person(connection, moderator_id)["password_hash"] is not None
-        ended = end_access(connection, moderator_id)
+        tokens, sessions = end_access(connection, moderator_id)
         forget_group(connection, moderator_id)
-        if not (had_password or ended.sessions or ended.tokens):  # nothing was left to end
+        if not (had_password or sessions or tokens):  # nothing was left to end
             return
         update_person(connection, moderator_id, password_hash=None)
         record_event(
@@ -277,7 +277,7 @@ def withdraw(engine: Engine, subject: str) -> None:
             "withdraw_role",
             actor_id=None,
             subject_id=moderator_id,
-            revoked_tokens=ended.tokens,
+            revoked_tokens=tokens,
             had_password=had_password,
         )
 

@@ -231,7 +231,7 @@ def _store(
         second_factor.end_second_step(connection, moderator_id)
         revoked: dict[str, list[int]] = {}
         if reset:
-            revoked["revoked_tokens"] = end_access(connection, moderator_id).tokens
+            revoked["revoked_tokens"], _ = end_access(connection, moderator_id)
         else:
             end_sessions(connection, moderator_id)
         record_event(

@@ -1,7 +1,7 @@
 """Agreement of moderators with each other, with gold labels, and with their own earlier labels.
 
 Every figure is an `Estimate`: a value with n and a 95 % interval, or insufficient with the reason.
-`comparisons` says which judgements count. First labels and confirmations are weighted by the
+`comparisons` selects the labels that count. First labels and confirmations are weighted by the
 inverse of the probability that the label was confirmed, so their agreement is that of all reviewed
 comments. The other figures are about the comments that were compared: unsure comments that several
 people label are harder than others.

@@ -13,11 +13,14 @@ from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.common.errors import QueueError
 from modwatch.data.lake.schemas import CHECK_ANSWERS
+from modwatch.review.log.labels import not_undone_sql
 from modwatch.review.tables import ROUTED_KINDS
 
-#: A label that was not undone.
-_LABELLED = """{0}.action = 'label' AND NOT EXISTS (
-    SELECT FROM decision undo WHERE undo.refers_to = {0}.id AND undo.action = 'undo')"""
+
+def _labelled(row: str) -> str:
+    """Return the SQL condition that a decision is a label that was not undone."""
+    return f"{row}.action = 'label' AND {not_undone_sql(row)}"
+
 
 #: The answers to gold items; of comments that are gold now and were when they were answered.
 _GOLD = f"""
@@ -25,7 +28,7 @@ _GOLD = f"""
     JOIN moderator m ON m.id = d.moderator_id
     JOIN gold_comment gold ON gold.comment_id = d.comment_id
         AND gold.retired_at IS NULL AND gold.added_at <= d.decided_at
-    WHERE d.kind = 'gold' AND {_LABELLED.format("d")}
+    WHERE d.kind = 'gold' AND {_labelled("d")}
 """
 
 #: The answers to retests, each with the person's first label of the comment in an item of `kinds`.
@@ -36,10 +39,10 @@ _RETESTS = f"""
         SELECT earlier.label, r.stratum, r.inclusion_probability
         FROM review_item r JOIN decision earlier ON earlier.item_id = r.id
         WHERE r.comment_id = d.comment_id AND r.kind = ANY (:kinds) AND earlier.id < d.id
-            AND earlier.moderator_id = d.moderator_id AND {_LABELLED.format("earlier")}
+            AND earlier.moderator_id = d.moderator_id AND {_labelled("earlier")}
         ORDER BY earlier.id LIMIT 1
     ) AS first
-    WHERE d.kind = 'retest' AND {_LABELLED.format("d")}
+    WHERE d.kind = 'retest' AND {_labelled("d")}
 """  # noqa: S608 - our own text
 
 _IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
@@ -57,11 +60,11 @@ _CONFIRMATIONS = f"""
         SELECT other.label, r.inclusion_probability
         FROM review_item r JOIN decision other ON other.item_id = r.id
         WHERE r.dt = d.dt AND r.comment_id = d.comment_id AND r.kind = 'review'
-            AND other.moderator_id <> d.moderator_id AND {_LABELLED.format("other")}
+            AND other.moderator_id <> d.moderator_id AND {_labelled("other")}
         ORDER BY other.id LIMIT 1
     ) AS first
     WHERE d.kind = 'confirmation' AND i.round = 2 AND i.first_label IS NOT NULL
-        AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
+        AND {_labelled("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
 #: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label
@@ -78,7 +81,7 @@ INDEPENDENT_LABELS = f"""
             i.dt, i.comment_id, i.round, i.id AS item_id, d.id, d.label, d.policy_code
         FROM review_item i JOIN decision d ON d.item_id = i.id
         WHERE i.dt BETWEEN :first AND :last AND i.status = 'decided'
-            AND {_LABELLED.format("d")}
+            AND {_labelled("d")}
             AND (i.kind = 'review' OR i.kind = 'confirmation' AND EXISTS (
                 SELECT FROM review_item second
                 WHERE second.dt = i.dt AND second.comment_id = i.comment_id
@@ -112,10 +115,10 @@ _LABELS_OF_COMMENTS = f"""
 
 _SEVERAL_LABELS = f"""
     SELECT one.item_id, one.label FROM decision one
-    WHERE one.decided_at < :end AND {_LABELLED.format("one")} AND one.item_id IN (
+    WHERE one.decided_at < :end AND {_labelled("one")} AND one.item_id IN (
         SELECT d.item_id FROM decision d JOIN review_item i ON i.id = d.item_id
         WHERE d.kind = 'review' AND i.labels_wanted > 1
-            AND {_LABELLED.format("d")} AND {_IN_PERIOD}
+            AND {_labelled("d")} AND {_IN_PERIOD}
     ) ORDER BY one.id
 """  # noqa: S608 - our own text
 

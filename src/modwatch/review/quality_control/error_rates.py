@@ -1,6 +1,6 @@
 """How often one label is wrong, by queue, by reason and by week.
 
-From first labels and their confirmations: `comparisons` says which count, and
+From first labels and their confirmations: `comparisons` selects those that count, and
 `modwatch.statistics.true_labels` estimates the rates from them. No figure is about a person.
 """
 

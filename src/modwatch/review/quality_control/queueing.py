@@ -17,8 +17,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Select,
     TextClause,
     and_,
+    distinct,
     exists,
     func,
     literal,
@@ -30,19 +32,17 @@ from sqlalchemy import (
 
 from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
-from modwatch.review.quality_control.activity import (
-    Person,
-    active_people,
-    time_until_work,
-    working_times,
-)
+from modwatch.review.people import REVIEWERS
 from modwatch.review.queue.lanes import GENERAL, Lanes, load_lanes, register_lanes
 from modwatch.review.tables import (
     OPEN_STATUSES,
     ROUTED_KINDS,
     decision,
+    decision_chain,
     gold_comment,
     lane,
+    moderator,
+    moderator_queue,
     review_item,
 )
 
@@ -58,6 +58,14 @@ LATEST_LABELS = 20_000
 
 #: The gold comments of a person and day are sampled from so many.
 GOLD_POOL = 2_000
+
+#: People who labelled within so many days are active; their pace is that of these days.
+RECENT_DAYS = 7
+
+#: Number of a person's latest decisions from which their times of day are taken.
+_TIMES = 200
+
+_ONE_DAY = dt.timedelta(days=1)
 
 _COPIED = (
     "comment_id", "text", "parent_text", "language", "platform", "queue", "stratum", "rank",
@@ -102,6 +110,21 @@ class Queued:
     people: int
     retests: int
     gold: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """A person who may review and labelled recently."""
+
+    id: int
+    #: Labels per day on which they labelled.
+    pace: float
+    #: Last position in their chain before which all decisions are old enough; 0 if none is.
+    last_old: int
+    #: Reasons that they opted out of.
+    opt_outs: tuple[str, ...]
+    #: None: all.
+    queues: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +176,7 @@ def queue_quality_control(
     with engine.begin() as connection:
         take_turn(connection, _LOCK)
         plan = _plan(connection, day, options)
-        people = active_people(connection, least_days)
+        people = _active_people(connection, least_days)
         rows = [row for person in people for row in _rows(connection, person, plan)]
         random.Random(f"{salt} {day}").shuffle(rows)  # noqa: S311 - ids must not reveal the person
         _insert(connection, day, rows)
@@ -203,7 +226,7 @@ def _rows(connection: Connection, person: Person, plan: _Plan) -> list[dict[str,
     gold = [row for row in gold if row["comment_id"] not in retested]
     if not retests and not gold:
         return []
-    times = working_times(connection, person.id)
+    times = _working_times(connection, person.id)
     return [
         {**row, **_place(person, kind, plan, time_until_work(plan.now, times, chance))}
         for kind, drawn in (("retest", retests), ("gold", gold))
@@ -343,4 +366,90 @@ def _seen(
         select(item.c.id)
         .join(row, theirs, isouter=True)
         .where(item.c.comment_id == comment_id, or_(measured, decided))
+    )
+
+
+def _active_people(connection: Connection, least_days: float) -> list[Person]:
+    """Return all active people by id; one scan of the last days of the log.
+
+    `last_old` refers to decisions that are at least `least_days` old.
+    """
+    recent = _recent(least_days).subquery()
+    queues = (
+        select(
+            moderator_queue.c.moderator_id, func.array_agg(moderator_queue.c.queue).label("queues")
+        )
+        .group_by(moderator_queue.c.moderator_id)
+        .subquery()
+    )
+    first_young = func.coalesce(recent.c.first_young, decision_chain.c.length + 1)
+    mine = moderator.c.id
+    rows = connection.execute(
+        select(mine, moderator.c.preferences, recent, queues.c.queues, first_young.label("young"))
+        .join(recent, recent.c.moderator_id == mine)
+        .join(decision_chain, decision_chain.c.moderator_id == mine)
+        .join(queues, queues.c.moderator_id == mine, isouter=True)
+        .where(
+            moderator.c.disabled_at.is_(None),
+            moderator.c.role.in_(sorted(REVIEWERS)),
+            recent.c.labels > 0,
+        )
+        .order_by(mine)
+    )
+    return [
+        Person(
+            id=row.id,
+            pace=row.labels / row.days,
+            last_old=row.young - 1,
+            opt_outs=tuple(row.preferences.get("opt_outs") or ()),
+            queues=None if row.queues is None else tuple(row.queues),
+        )
+        for row in rows
+    ]
+
+
+def _working_times(connection: Connection, moderator_id: int) -> list[dt.datetime]:
+    """Return the times of a person's latest 200 decisions."""
+    latest = (
+        select(decision.c.decided_at)
+        .where(decision.c.moderator_id == moderator_id)
+        .order_by(decision.c.position.desc())
+        .limit(_TIMES)
+    )
+    return list(connection.scalars(latest))
+
+
+def time_until_work(
+    now: dt.datetime, times: Sequence[dt.datetime], chance: random.Random
+) -> dt.timedelta:
+    """Return the time from `now` to a random time of day at which the person works, below 24 hours.
+
+    >>> noon = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+    >>> wait = time_until_work(noon, [noon - dt.timedelta(hours=30)], random.Random(1))
+    >>> abs(wait - dt.timedelta(hours=18)) <= dt.timedelta(minutes=10)
+    True
+    """
+    minutes = chance.uniform(-10, 10)
+    return (chance.choice(times) + dt.timedelta(minutes=minutes) - now) % _ONE_DAY
+
+
+def _recent(least_days: float) -> Select[Any]:
+    """Return the query of labels, days, and the first decision that is too recent, by person."""
+    ago = func.now() - decision.c.decided_at
+    work = and_(
+        ago < dt.timedelta(days=RECENT_DAYS),
+        decision.c.action == "label",
+        decision.c.kind.in_(ROUTED_KINDS),
+    )
+    days = func.count(distinct(func.date_trunc("day", decision.c.decided_at, "UTC")))
+    young = ago < dt.timedelta(days=least_days)
+    return (
+        select(
+            decision.c.moderator_id,
+            func.count().filter(work).label("labels"),
+            days.filter(work).label("days"),
+            func.min(decision.c.position).filter(young).label("first_young"),
+        )
+        .where(decision.c.decided_at > func.now() - dt.timedelta(days=max(least_days, RECENT_DAYS)))
+        .group_by(decision.c.moderator_id)
     )

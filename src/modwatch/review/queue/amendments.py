@@ -24,9 +24,9 @@ from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueE
 from modwatch.review.digests import digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision, in_force
-from modwatch.review.queue.confirmations import settle
 from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import LEASE_LENGTH, lease_of
+from modwatch.review.queue.statements import settle
 from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 
 #: How long a decision can be undone; later it can only be corrected.
@@ -84,7 +84,7 @@ def correct(
 ) -> Decision:
     """Replace the current label of a decided item, and return the correction.
 
-    Moderators correct their own labels, leads everybody's (`others_too`), in `queues` only (None:
+    Moderators correct their own labels, leads everyone's (`others_too`), in `queues` only (None:
     all). `more` may contain `policy_version`, `policy_code` and `note`. Raises `LeaseConflictError`
     if the item is not decided or has changed since `version`, `QueueError` if this person may not
     correct it.
@@ -266,7 +266,7 @@ def _leased_again(
 def _check_correctable(current: RowMapping, moderator_id: int, *, others_too: bool) -> None:
     """Raise `QueueError` unless this person may correct the decision `current`.
 
-    Everybody may correct their own label, of every kind: a rejection would reveal the kind.
+    Everyone may correct their own label, of every kind: a rejection would reveal the kind.
     """
     if current["moderator_id"] == moderator_id:
         return

@@ -44,7 +44,7 @@ class NewItem:
     #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 is confirmed.
     confirmation_probability_0: float | None = None
     confirmation_probability_1: float | None = None
-    #: How many people label it; None: as the queue's rules say.
+    #: How many people label it; None: by the queue's rules.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)
     language: str | None = None

@@ -30,7 +30,7 @@ class Lane(BaseModel):
     hours: Annotated[float, Field(gt=0, le=24 * 365)] = 24.0
     #: Weight among the reasons when the next item is chosen; 0: only when nothing else waits.
     turns: Annotated[float, Field(ge=0, le=1_000)] = 1.0
-    #: A queue for this reason, to which people are assigned; unset: as `queue_by` says.
+    #: A queue for this reason, to which people are assigned; unset: see `queue_by`.
     queue: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,49}$")] | None = None
 
 

@@ -2,7 +2,20 @@
 
 Everything else is SQLAlchemy Core. These two are SQL because each replaces a transaction of five
 statements, and because `benchmarks/review_queue.py` measures the same text with `pgbench`.
+
+Confirmations are open or blocked. An item of round 2 is open while the comment's first label is one
+of those that the item `confirms`; an item of round 3 while the labels of rounds 1 and 2 differ.
+Both are the labels before corrections: a correction opens and closes nothing, so that the
+probability of a confirmation is that of the first label as given: a lead may correct a label
+because a confirmation differs. An item that is leased stays open. `DECIDE` opens the items of a
+comment with the label that it records. `settle` does the same for whatever else changes, and finds
+what two simultaneous decisions left.
 """
+
+import datetime as dt
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Connection, Engine, text
 
 from modwatch.review.log.decision_log import (
     COVERED,
@@ -11,8 +24,12 @@ from modwatch.review.log.decision_log import (
     text_commitment_sql,
 )
 from modwatch.review.log.labels import first_label_sql, second_label_sql
-from modwatch.review.queue.confirmations import FREE
 from modwatch.review.queue.items import Item
+
+#: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
+#: because another statement may have started and claimed the item after this one started.
+_FREE = """(leased_until IS NULL OR leased_until <= now()
+            OR claimed_at > clock_timestamp() + interval '1 minute')"""
 
 #: Leased by the caller. Parameters: item_id, moderator_id, digest.
 HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
@@ -27,7 +44,7 @@ LEASE_COLUMNS = ", ".join(
 #: Neither decided nor skipped by the caller.
 _NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
 
-_FOR_ME = f"{_NEW_TO_ME} AND {FREE}"
+_FOR_ME = f"{_NEW_TO_ME} AND {_FREE}"
 
 _MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
@@ -181,7 +198,7 @@ _VALUES = {
 }
 
 #: Whether the recorded label opens another item of the comment, which is a confirmation; null: it
-#: changes nothing. See `confirmations`.
+#: changes nothing.
 _OPENS = f"""CASE
         WHEN twin.kind <> 'confirmation' OR recorded.outcome <> 'decided'
             OR twin.text <> held.text OR twin.parent_text IS DISTINCT FROM held.parent_text
@@ -254,7 +271,7 @@ WITH request AS MATERIALIZED (
         excluded = array_append(excluded, others.moderator_id),
         status = CASE
             WHEN opens AND status = 'blocked' THEN 'waiting'
-            WHEN NOT opens AND status = 'waiting' AND {FREE} THEN 'blocked'
+            WHEN NOT opens AND status = 'waiting' AND {_FREE} THEN 'blocked'
             ELSE status END,
         first_label = CASE
             WHEN opens AND round = 2 AND status IN ('blocked', 'waiting') THEN others.label
@@ -263,3 +280,65 @@ WITH request AS MATERIALIZED (
 )
 SELECT * FROM recorded
 """  # noqa: S608 - our own text
+
+
+def settle(
+    connection: Connection, day: dt.date, comment_ids: Collection[str] | None = None, but: int = 0
+) -> int:
+    """Open and block the confirmations of `day` by the labels there are; return how many changed.
+
+    Only of `comment_ids`, or of all if None, and not the item `but`. Whoever labelled or skipped
+    another item of the comment is excluded. Items that another transaction has locked are being
+    leased or decided, and are left as they are.
+    """
+    ids = None if comment_ids is None else list(comment_ids)
+    return connection.execute(_SETTLE, {"day": day, "comment_ids": ids, "but": but}).rowcount
+
+
+def settle_days(engine: Engine, days: Iterable[dt.date]) -> int:
+    """Do the same for all comments of `days`; return how many items changed."""
+    changed = 0
+    for day in days:
+        with engine.begin() as connection:
+            changed += settle(connection, day)
+    return changed
+
+
+_SETTLE = text(
+    f"""
+    WITH item AS MATERIALIZED (
+        SELECT * FROM review_item AS held
+        WHERE dt = :day AND kind = 'confirmation' AND status IN ('waiting', 'blocked')
+            AND (CAST(:comment_ids AS text[]) IS NULL OR comment_id = ANY (:comment_ids))
+            AND id <> :but
+        ORDER BY id FOR UPDATE SKIP LOCKED
+    ), standing AS MATERIALIZED (  -- never joined: the planner takes it for a single row
+        SELECT id, round, confirms, {first_label_sql("item")} AS first_label,
+            CASE round WHEN 3 THEN {second_label_sql("item")} END AS second_label,
+            ARRAY(
+                SELECT DISTINCT unnest(other.excluded) FROM review_item AS other
+                WHERE other.dt = item.dt AND other.comment_id = item.comment_id
+                    AND other.id <> item.id AND other.reserved_for IS NULL
+            ) AS acquainted
+        FROM item
+    ), settled AS MATERIALIZED (
+        SELECT *, CASE round
+            WHEN 2 THEN first_label = ANY (confirms)
+            ELSE first_label <> second_label
+        END IS TRUE AS opens
+        FROM standing
+    )
+    UPDATE review_item SET
+        status = CASE WHEN opens THEN 'waiting' ELSE 'blocked' END,
+        first_label = CASE WHEN opens AND settled.round = 2 THEN settled.first_label END,
+        excluded = CASE
+            WHEN opens AND NOT excluded @> acquainted THEN excluded || acquainted ELSE excluded
+        END
+    FROM settled WHERE review_item.id = settled.id AND (
+        (opens AND (status = 'blocked' OR NOT excluded @> acquainted
+            OR settled.round = 2
+                AND review_item.first_label IS DISTINCT FROM settled.first_label))
+        OR (NOT opens AND status = 'waiting' AND {_FREE})
+    )
+    """  # noqa: S608 - our own text
+)

@@ -5,7 +5,6 @@ A test compares the two. `metadata` knows all of them, whichever module is impor
 
 from modwatch.review.tables.accounts import (
     ROLES,
-    TOKEN_PURPOSES,
     access_token,
     event,
     event_chain,
@@ -17,35 +16,36 @@ from modwatch.review.tables.accounts import (
     second_factor,
 )
 from modwatch.review.tables.columns import TransactionId, metadata
-from modwatch.review.tables.decisions import (
-    ACTIONS,
-    FINAL_ACTIONS,
-    decision,
-    decision_chain,
-    gold_comment,
-    policy_version,
+from modwatch.review.tables.messages import (
+    incident,
+    incident_event,
+    outbox_cursor,
+    outbox_delivery,
+    outbox_message,
 )
-from modwatch.review.tables.incidents import incident, incident_event
-from modwatch.review.tables.items import (
+from modwatch.review.tables.queue import (
     ACTIONABLE_KINDS,
     CONFIRMATION_ROUNDS,
+    FINAL_ACTIONS,
     KINDS,
     NO_LEASE,
     OPEN_STATUSES,
     ROUTED_KINDS,
     STATUSES,
     bulk_close,
+    decision,
+    decision_chain,
+    gold_comment,
     is_open,
     lane,
+    policy_version,
     review_item,
     unleased,
     waiting,
 )
-from modwatch.review.tables.outbox import outbox_cursor, outbox_delivery, outbox_message
 
 __all__ = [
     "ACTIONABLE_KINDS",
-    "ACTIONS",
     "CONFIRMATION_ROUNDS",
     "FINAL_ACTIONS",
     "KINDS",
@@ -54,7 +54,6 @@ __all__ = [
     "ROLES",
     "ROUTED_KINDS",
     "STATUSES",
-    "TOKEN_PURPOSES",
     "TransactionId",
     "access_token",
     "bulk_close",
