@@ -347,8 +347,9 @@ def _mode(posterior: _Posterior) -> tuple[Floats, Floats]:
     return found.x, vectors / np.sqrt(np.maximum(values, 0.05))
 
 
-def _curvature(posterior: _Posterior, at: Floats, width: float = 0.02) -> Floats:
+def _curvature(posterior: _Posterior, at: Floats) -> Floats:
     """Return minus the second derivatives of the log-density, by differences."""
+    width = 0.02
     rows, columns = np.triu_indices(at.size)
     one, other = width * np.eye(at.size)[rows], width * np.eye(at.size)[columns]
     signs = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))

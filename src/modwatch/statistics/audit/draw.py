@@ -135,9 +135,7 @@ def texts_digest(rows: Iterable[tuple[str, str | None, str | None]]) -> str:
     found = bytearray()
     for row in rows:
         found += hashlib.sha256(json.dumps(row).encode()).digest()
-    digests = np.frombuffer(found, dtype=f"S{_DIGEST_BYTES}").copy()
-    digests.sort()
-    return hashlib.sha256(digests.tobytes()).hexdigest()
+    return _joined_digest([np.frombuffer(found, dtype=f"S{_DIGEST_BYTES}")])
 
 
 class ScoreHistogram:

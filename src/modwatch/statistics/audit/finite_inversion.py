@@ -13,8 +13,10 @@ Three parts, added by the method of variance estimates recovery (Zou & Donner 20
 
 import heapq
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft, special, stats
 
 from modwatch.common.errors import MetricInputError
@@ -280,7 +282,7 @@ class EstimateDistribution:
         self._positives = np.concatenate([np.arange(number) for number in most])
         self._groups = _groups(most)
         self._places = [
-            np.minimum(_sums([steps[cell] for cell in group]), self._length)
+            np.minimum(_combined(np.add, [steps[cell] for cell in group]), self._length)
             for group in self._groups
         ]
         self._log = special.gammaln(np.arange(int(sizes.max()) + 1) + 1.0)
@@ -315,7 +317,8 @@ class EstimateDistribution:
 
     def _sum(self, cells: list[int], places: Ints, chance: Floats) -> Floats:
         """Return the distribution (R, steps) of the part of some cells in the estimate."""
-        of_sum = _products([chance[:, self._first[c] : self._first[c + 1]] for c in cells])
+        parts = [chance[:, self._first[cell] : self._first[cell + 1]] for cell in cells]
+        of_sum = _combined(np.multiply, parts)
         rows, width = len(places), self._length + 1  # the last place is for sums beyond
         at = places + width * np.arange(rows)[:, None]
         counted = np.bincount(at.ravel(), of_sum.ravel(), minlength=rows * width)
@@ -352,17 +355,9 @@ def _groups(most: list[int]) -> list[list[int]]:
     return [group for _, group in waiting]
 
 
-def _sums(parts: list[Ints]) -> Ints:
-    """Return the sums (R, n₁ n₂ …) of every combination of the columns of (R, n₁), (R, n₂), …"""
+def _combined(join: np.ufunc, parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return `join` (R, n₁ n₂ …) of every combination of the columns of (R, n₁), (R, n₂), …"""
     total = parts[0]
     for part in parts[1:]:
-        total = (total[:, :, None] + part[:, None]).reshape(len(total), -1)
-    return total
-
-
-def _products(parts: list[Floats]) -> Floats:
-    """Return the products (R, n₁ n₂ …) of every combination of the columns."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = (total[:, :, None] * part[:, None]).reshape(len(total), -1)
+        total = join(total[:, :, None], part[:, None]).reshape(len(total), -1)
     return total

@@ -49,13 +49,13 @@ class Forecast:
     high: float | None = None
 
 
-def forecast(plan: AuditPlan, *, audits: int = _AUDITS) -> list[Forecast]:
-    """Return the forecast of `METRICS`, from `audits` simulated audits; always the same for a plan.
+def forecast(plan: AuditPlan) -> list[Forecast]:
+    """Return the forecast of `METRICS`, from simulated audits; always the same for a plan.
 
     A second stage is taken as allocated by what was expected, in one stage with the first.
     """
     generator = np.random.default_rng(0)
-    flagged, unflagged = (_simulated(plan, side, audits, generator) for side in SIDES)
+    flagged, unflagged = (_simulated(plan, side, generator) for side in SIDES)
     comments = [
         sum(plan.strata[number].population for number in plan.of_side(side)) for side in SIDES
     ]
@@ -67,7 +67,7 @@ def forecast(plan: AuditPlan, *, audits: int = _AUDITS) -> list[Forecast]:
         most_intervals=_INTERVALS,
     )
     wider = _wider(plan, generator) if plan.confirmations else dict.fromkeys(METRICS, 1.0)
-    return [_widened(_forecast(simulated, metric, audits), wider[metric]) for metric in METRICS]
+    return [_widened(_forecast(simulated, metric), wider[metric]) for metric in METRICS]
 
 
 def _widened(made: Forecast, times: float) -> Forecast:
@@ -173,9 +173,9 @@ def _single(counts: WeightedCounts | None, number: int) -> WeightedCounts | None
     return counts and replace(counts, positives=counts.positives[number])
 
 
-def _forecast(audits: AuditEstimator, metric: str, number: int) -> Forecast:
+def _forecast(audits: AuditEstimator, metric: str) -> Forecast:
     given = sufficient(audits, metric)
-    made = Forecast(metric=metric, insufficient=1 - float(given.sum()) / number)
+    made = Forecast(metric=metric, insufficient=1 - float(given.sum()) / _AUDITS)
     if not given.any():
         return made
     ends = audits.interval_estimate(metric)
@@ -186,9 +186,7 @@ def _forecast(audits: AuditEstimator, metric: str, number: int) -> Forecast:
     return replace(made, value=value, low=low, high=high)
 
 
-def _simulated(
-    plan: AuditPlan, side: str, audits: int, generator: np.random.Generator
-) -> WeightedCounts | None:
+def _simulated(plan: AuditPlan, side: str, generator: np.random.Generator) -> WeightedCounts | None:
     """Return the labels of one side in many audits; None for a side without comments or labels."""
     strata = [plan.strata[number] for number in plan.of_side(side)]
     labels = np.array([stratum.labels for stratum in strata], dtype=np.int64)
@@ -198,12 +196,12 @@ def _simulated(
     score = np.array([stratum.score for stratum in strata])
     if side == "unflagged" and plan.second_stage_labels:
         labels = labels + _later(population - labels, score, plan.second_stage_labels)
-    rate = np.broadcast_to(score, (audits, score.size))
+    rate = np.broadcast_to(score, (_AUDITS, score.size))
     calibration = plan.calibration_of(side)
     if calibration.labels:
         # As uncertain as the number of positives among those labels, one more added.
         known = calibration.positives + 1
-        rate = rate * generator.gamma(known, 1 / known, (audits, 1))
+        rate = rate * generator.gamma(known, 1 / known, (_AUDITS, 1))
     there = labels > 0
     positives = generator.binomial(labels[there], np.minimum(rate, 1)[:, there])
     return StratumCounts.from_arrays(

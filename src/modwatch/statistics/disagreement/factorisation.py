@@ -284,7 +284,7 @@ def _rates(
     """Return the share of mispredicted labels by strata of items."""
     spread = minority_share(annotations.counts())
     widest = 1 - 1 / annotations.n_classes
-    strata = finest_strata(spread[item], item, widest, MINIMUM_ITEMS) or 1
+    strata = finest_strata(spread[item], item, widest) or 1
     of_item = stratum_of(spread, strata, widest)
     size = np.bincount(of_item[item], minlength=strata).astype(np.float64)
     hits = np.bincount(of_item[item], wrong.astype(np.float64), strata)

@@ -99,7 +99,6 @@ def retest_flip_rates(
     *,
     by: ArrayLike | None = None,
     strata: int | None = None,
-    minimum: int = MINIMUM_ITEMS,
 ) -> FlipRates:
     """Return flip rates by strata of items, from labels that annotators gave again.
 
@@ -113,9 +112,8 @@ def retest_flip_rates(
     Args:
         annotations: with retests.
         by: (I,) any property of the items that their labels do not influence.
-        strata: number of strata. None: the most (50, or 10 of `by`) of which each has `minimum`
-            items with retests; one for all if their rates do not differ (χ² test, 1 %).
-        minimum: items with retests that a stratum requires, if there are several.
+        strata: number of strata. None: the most (50, or 10 of `by`) with `MINIMUM_ITEMS` items
+            with retests each; one for all if their rates do not differ (χ² test, 1 %).
 
     Raises:
         MetricInputError: too few retests, or a stratum whose labels differ as often as by chance.
@@ -132,12 +130,12 @@ def retest_flip_rates(
         place, usable = of_items[retests.item], np.ones(retests.item.size, bool)
         top, name, most = 1.0, "`by`", _QUANTILES
     differ, item, place = retests.differ[usable], retests.item[usable], place[usable]
-    if item.size < minimum:
+    if item.size < MINIMUM_ITEMS:
         raise MetricInputError(
-            f"there are {item.size} retests; at least {minimum} are required. Collect more, or use "
-            "svd_flip_rates"
+            f"there are {item.size} retests; at least {MINIMUM_ITEMS} are required. Collect more, "
+            "or use svd_flip_rates"
         )
-    chosen = strata or finest_strata(place, item, top, minimum, most) or 1
+    chosen = strata or finest_strata(place, item, top, most) or 1
     of_retest = stratum_of(place, chosen, top)
     if strata is None and not groups_differ(of_retest, differ):
         chosen, of_retest = 1, np.zeros_like(of_retest)
@@ -235,14 +233,12 @@ def with_strata(rates: pd.DataFrame, of_item: NDArray[np.intp], top: float) -> p
     return pd.concat([strata, rates], axis=1)
 
 
-def finest_strata(
-    place: Floats, item: NDArray[Any], top: float, minimum: int, most: int = _FINEST
-) -> int | None:
-    """Return the most strata of [0, top] of which each that is used has `minimum` items."""
+def finest_strata(place: Floats, item: NDArray[Any], top: float, most: int = _FINEST) -> int | None:
+    """Return the most strata of [0, top] with `MINIMUM_ITEMS` items in each that is used."""
     for strata in range(most, 0, -1):
         pairs = np.unique(stratum_of(place, strata, top) * np.int64(1 << 32) + item)
         sizes = np.bincount(pairs >> 32, minlength=strata)
-        if sizes.any() and sizes[sizes > 0].min() >= minimum:
+        if sizes.any() and sizes[sizes > 0].min() >= MINIMUM_ITEMS:
             return strata
     return None
 

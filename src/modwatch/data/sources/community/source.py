@@ -79,7 +79,7 @@ class Community:
     """
 
     seed: int = 0
-    #: Mean over a week; weekdays differ, see `metadata.WEEKLY`.
+    #: Mean over a week; weekdays differ, see `WEEKLY`.
     comments_per_day: float = 2000
     #: P(label = 1).
     prevalence: float = 0.09
@@ -269,7 +269,7 @@ def _block_size(block: int, size: int) -> int:
 
 def _midnight(day: dt.date) -> int:
     """Return microseconds from 1970 to the beginning of `day`, UTC."""
-    return (day - dt.date(1970, 1, 1)).days * 24 * 3600 * 1_000_000
+    return (day - dt.date(1970, 1, 1)).days * _DAY_MICROSECONDS
 
 
 #: Valid right-to-left text: "hello everyone, thank you for the garden".
