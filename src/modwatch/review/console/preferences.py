@@ -91,7 +91,7 @@ def _all_keys(keys: Mapping[str, str]) -> dict[str, str]:
 
 
 def preferences_of(stored: Mapping[str, Any]) -> Preferences:
-    """Return the stored preferences; invalid ones, such as of an older version, get their default.
+    """Return the stored preferences; invalid ones get their default.
 
     >>> preferences_of({"theme": "dark", "masking": "no longer valid"}).masking
     'none'

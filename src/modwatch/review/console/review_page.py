@@ -44,7 +44,7 @@ from modwatch.review.tables import review_item
 
 
 class RememberedLease(RequestSchema):
-    """A lease that a tab remembers; tabs of an earlier version send more, which is ignored."""
+    """A lease that a tab remembers; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -165,13 +165,15 @@ def _by_person(rows: _Rows, columns: tuple[str, str], minimum: int) -> tuple[Per
         PersonAgreement(
             moderator_id=person,
             pseudonym=name,
-            agreement=observed_agreement(*_columns(_of(rows, {name}), *columns), minimum=minimum),
+            agreement=observed_agreement(
+                *_columns(_rows_of(rows, {name}), *columns), minimum=minimum
+            ),
         )
         for person, name in sorted(names.items(), key=lambda named: named[1])
     )
 
 
-def _of(rows: _Rows, members: Collection[str]) -> _Rows:
+def _rows_of(rows: _Rows, members: Collection[str]) -> _Rows:
     return [row for row in rows if row["pseudonym"] in members]
 
 
@@ -188,7 +190,8 @@ def _by_group(
     hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
     return {
         name: _rounded(
-            observed_agreement(*_columns(_of(rows, group), *columns), minimum=minimum), least_people
+            observed_agreement(*_columns(_rows_of(rows, group), *columns), minimum=minimum),
+            least_people,
         )
         for name, group in members.items()
         if name not in hidden
