@@ -419,7 +419,7 @@ def test_two_labels_may_have_a_probability_each(tmp_path):
 def test_the_page_says_of_which_label_the_probability_is():
     table = long_table(items=30)
     words = table.assign(label=table["label"].map({0: "none", 1: "hateful"}))
-    assert "none is the positive one, of which the model gives the probability" in render_page(
+    assert "none is the positive one, for which the model gives the probability" in render_page(
         report_of(words)
     )
     assert "gives the probability" not in render_page(report_of(words, prob=False))

@@ -1,4 +1,4 @@
-"""The timeline's page: lines are levels told from noise; all else has its interval."""
+"""The timeline's page: lines are significant levels; all else has its interval."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -71,7 +71,7 @@ def test_noise_is_dots_with_intervals_and_no_line():
     counts = Elements(page).counts
     assert ("line", "level") not in counts
     assert counts["line", "interval"] == counts["circle", "dot"] == 20
-    assert "no fall told from noise" in page
+    assert "no significant fall" in page
     assert "polyline" not in page
     assert "<path" not in page
 

@@ -173,7 +173,11 @@ def benchmark_data(
         train, test = (
             _challenge(wikipedia) if wikipedia else (_training(folder), _balanced_test(folder))
         )
-        deployment = _civil_comments(civil_comments) if civil_comments else _rated(folder)
+        deployment = (
+            _by_share("Civil Comments", corpora.load("civil_comments", civil_comments))
+            if civil_comments
+            else _rated(folder)
+        )
     else:
         raise SourceError(f"--data must be published or synthetic, got {name!r}.")
     natural = None if name == "synthetic" or wikipedia else TEST_PART[1] / TEST_PART[0]
@@ -255,10 +259,6 @@ def _rated(folder: Path | None) -> Comments:
     path = published_file("civil_comments_cctk", "comments_with_ratings.parquet", root=folder)
     corpus = corpora.load("civil_comments_cctk", path)
     return _by_share("Civil Comments of July 2018, with every rating", corpus)
-
-
-def _civil_comments(path: Path) -> Comments:
-    return _by_share("Civil Comments", corpora.load("civil_comments", path))
 
 
 def _by_share(title: str, corpus: corpora.Corpus) -> Comments:

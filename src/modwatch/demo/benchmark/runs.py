@@ -206,7 +206,12 @@ def _carry_out(bench: Bench, job: Sequence[Run], wait: Wait, *, before: int, who
         checkpoints=folder,
         progress=report,
     )
-    ids = _tokenised(bench.data, model)
+    ids = {
+        domain: encode(
+            model.tokenizer, bench.data.tested(domain).texts, max_length=model.recipe.max_length
+        )
+        for domain in DOMAINS
+    }
     for number, run in enumerate(job, start=1):
         scored = replace(bench.recipe_of(run), max_length=model.recipe.max_length)
         members = model.members[: scored.networks]
@@ -214,15 +219,6 @@ def _carry_out(bench: Bench, job: Sequence[Run], wait: Wait, *, before: int, who
         wait.expect(wait.elapsed() * whole / (before + recipe.networks + number))
         wait.say(f"{name}: {run.method} is scored; {wait.left()}")
     shutil.rmtree(folder)
-
-
-def _tokenised(data: BenchmarkData, model: TrainedModel) -> dict[str, list[list[int]]]:
-    return {
-        domain: encode(
-            model.tokenizer, data.tested(domain).texts, max_length=model.recipe.max_length
-        )
-        for domain in DOMAINS
-    }
 
 
 def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[int]]]) -> None:

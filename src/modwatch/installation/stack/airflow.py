@@ -330,7 +330,10 @@ class AirflowClient:
 
     def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
         """Return the state of each task instance of a run, by task id and map index."""
-        return {_name(task): task["state"] or "none" for task in self.tasks(dag_id, run_id)}
+        return {
+            f"{task['task_id']}[{task['map_index']}]": task["state"] or "none"
+            for task in self.tasks(dag_id, run_id)
+        }
 
     def running_tasks(self, dag_id: str, runs: Sequence[DayRun]) -> list[str]:
         """Return the tasks that run now in those of `runs` that have not ended, by name."""
@@ -385,7 +388,3 @@ class AirflowClient:
 def _pause(took: float) -> None:
     """Wait until the next poll; the server took these seconds for the last one."""
     time.sleep(min(max(_SHORTEST_PAUSE, _PAUSE_FACTOR * took), _LONGEST_PAUSE))
-
-
-def _name(task: Mapping[str, Any]) -> str:
-    return f"{task['task_id']}[{task['map_index']}]"

@@ -1,4 +1,4 @@
-"""A page about annotations in plain words, from anybody's long table.
+"""A page about annotations in plain words, from a long table.
 
 table     read_annotations: a file with one row an annotation
 contents  annotation_report: all figures of a set of annotations

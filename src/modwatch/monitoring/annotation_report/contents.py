@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 class Clusters:
     """Annotators whose conformity is alike, and how groups are spread over them."""
 
-    #: Its `group_share` is NaN where it would tell of few people.
+    #: Its `group_share` is NaN where it could identify a few people.
     found: DemographicDivergence
     #: (k, 40) mean profile of each cluster, shares of δ on [−1, 1].
     profile: Floats = field(repr=False)
@@ -169,7 +169,7 @@ _MOST_GROUPINGS = 8
 
 
 def _key(name: str) -> str:
-    return "".join(each if each.isalnum() else "_" for each in name)
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
 def annotation_report(
@@ -275,7 +275,7 @@ def _groupings(
     minimum: int,
     seed: int,
 ) -> tuple[GroupingReport, ...]:
-    """Return the report of each grouping; together they tell of no few people."""
+    """Return the report of each grouping; together they identify no few people."""
     reasons, known = {}, {}
     for name, of in groups.items():
         try:
@@ -284,45 +284,33 @@ def _groupings(
             reasons[name] = str(exc)
     shown = shown_together([*known.values()], annotations, minimum=minimum)
     found = {}
-    for name, each in zip(known, shown, strict=True):
-        if each.names:
-            found[name] = _grouping(name, each, annotations, prob, threshold, minimum, seed)
-        else:
+    for name, shown_groups in zip(known, shown, strict=True):
+        if not shown_groups.names:
             reasons[name] = "few people would follow from it and another grouping"
+            continue
+        table, clusters = None, None
+        if prob is not None:
+            table = group_report(annotations, prob, shown_groups, threshold=threshold, seed=seed)
+            clusters = _clusters(annotations, prob, shown_groups, minimum, seed)
+        found[name] = GroupingReport(
+            name=name,
+            groups=shown_groups,
+            reason="",
+            annotators=tuple(shown_groups.sizes().tolist()),
+            without=shown_groups.without,
+            table=table,
+            kappa=kappa_table(annotations, shown_groups),
+            clusters=clusters,
+        )
     for name, reason in reasons.items():
         found[name] = GroupingReport(name=name, groups=None, reason=reason)
     return tuple(found[name] for name in groups)
 
 
-def _grouping(
-    name: str,
-    groups: Groups,
-    annotations: Annotations,
-    prob: Floats | None,
-    threshold: float,
-    minimum: int,
-    seed: int,
-) -> GroupingReport:
-    table, clusters = None, None
-    if prob is not None:
-        table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)
-        clusters = _clusters(annotations, prob, groups, minimum, seed)
-    return GroupingReport(
-        name=name,
-        groups=groups,
-        reason="",
-        annotators=tuple(groups.sizes().tolist()),
-        without=groups.without,
-        table=table,
-        kappa=kappa_table(annotations, groups),
-        clusters=clusters,
-    )
-
-
 def _clusters(
     annotations: Annotations, prob: Floats, groups: Groups, minimum: int, seed: int
 ) -> Clusters | None:
-    """Return the clusters of annotators; None if they would tell of few people."""
+    """Return the clusters of annotators; None if they could identify a few people."""
     profiles = annotator_profiles(conformity_delta(annotations, prob))
     try:
         found = demographic_divergence(profiles, groups.code[profiles.annotator], seed=seed)
@@ -334,7 +322,7 @@ def _clusters(
     if shares is None:
         return None
     profile = np.stack(
-        [profiles.share[found.cluster == each].mean(axis=0) for each in range(len(found.size))]
+        [profiles.share[found.cluster == number].mean(axis=0) for number in range(len(found.size))]
     )
     return Clusters(found=replace(found, group_share=shares), profile=profile)
 
@@ -346,23 +334,23 @@ def _shown_shares(
     annotations: Annotations,
     minimum: int,
 ) -> Floats | None:
-    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN where they tell of few.
+    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN where few.
 
-    A share tells of the people of the group in the cluster, and together with other shares, and
-    with the sizes of clusters and groups, of others. None if the sizes alone tell of few.
+    Few are the people that a share reveals: those of the group in the cluster and, together with
+    other shares and the sizes of clusters and groups, others. None if the sizes alone reveal few.
     """
     clusters = len(found.size)
     group, cluster = groups.code[people], found.cluster
     cell = np.where(group < 0, -1, group * clusters + cluster)
     of = annotations.of_annotators(np.isin(np.arange(len(groups.code)), people))
-    given = [_numbered(each, people, groups, minimum) for each in (group, cluster, cell)]
+    given = [_numbered(numbers, people, groups, minimum) for numbers in (group, cluster, cell)]
     shown = shown_together(given, of, minimum=minimum)
     if any(one.names != other.names for one, other in zip(given[:2], shown[:2], strict=True)):
         return None
     share = found.group_share.copy()
-    for each, number in np.argwhere(share > 0):
-        if str(number * clusters + each) not in shown[2].names:
-            share[each, number] = np.nan
+    for place, number in np.argwhere(share > 0):
+        if str(number * clusters + place) not in shown[2].names:
+            share[place, number] = np.nan
     alone = np.bincount(cluster[group < 0], minlength=clusters)
     share[(alone > 0) & (alone < minimum)] = np.nan  # these people are the rest of the cluster
     return share

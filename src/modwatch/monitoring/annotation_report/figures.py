@@ -109,11 +109,11 @@ def _clusters(grouping: GroupingReport, clusters: Clusters) -> Figure:
     middle = np.linspace(-1, 1, clusters.profile.shape[1] + 1)
     middle = (middle[:-1] + middle[1:]) / 2
     names = grouping.groups.names
-    for each, (left, right) in enumerate(panels):
-        left.bar(middle, clusters.profile[each], width=2 / len(middle), color=charts.BLUE)
+    for cluster, (left, right) in enumerate(panels):
+        left.bar(middle, clusters.profile[cluster], width=2 / len(middle), color=charts.BLUE)
         left.set_yscale("symlog", linthresh=0.01)
-        left.set_title(f"{clusters.found.size[each]} annotators", loc="left", fontsize=10)
-        share = clusters.found.group_share[each]
+        left.set_title(f"{clusters.found.size[cluster]} annotators", loc="left", fontsize=10)
+        share = clusters.found.group_share[cluster]
         hidden = np.isnan(share)
         right.barh(range(len(share)), np.where(hidden, 0, share), color=charts.ORANGE)
         labels = [charts.shortened(str(name), 22) for name in names[: len(share)]]

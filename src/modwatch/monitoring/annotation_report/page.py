@@ -87,14 +87,14 @@ def _facts(report: AnnotationReport) -> list[tuple[str, str]]:
 
 
 def _labels(report: AnnotationReport) -> str:
-    """Return the labels, and of which one probabilities are."""
+    """Return the labels, and the one that the probabilities are for."""
     shown = [style.shortened(str(name), 40) for name in report.classes[:_MOST_LABELS]]
     more = len(report.classes) - len(shown)
-    told = ", ".join(shown) + (f", and {more} more" if more else "")
+    text = ", ".join(shown) + (f", and {more} more" if more else "")
     if len(report.classes) == 2:
-        told += f"; {shown[-1]} is the positive one"
-        told += ", of which the model gives the probability" if report.has_model else ""
-    return told
+        text += f"; {shown[-1]} is the positive one"
+        text += ", for which the model gives the probability" if report.has_model else ""
+    return text
 
 
 def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
@@ -115,8 +115,8 @@ def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
     )
     pictures: tuple[tuple[str, str, str], ...] = ()
     if "flip_rates" in figures:
-        told = "Flip rate of each stratum of items, with 90 % bounds."
-        pictures = ((svg_uri(figures["flip_rates"]), told, told),)
+        caption = "Flip rate of each stratum of items, with 90 % bounds."
+        pictures = ((svg_uri(figures["flip_rates"]), caption, caption),)
     return Section(question=question, answers=answers, pictures=pictures, limits=limits)
 
 
@@ -132,7 +132,7 @@ def _model(report: AnnotationReport) -> Section:
             f"{row['majority']:.1%} of the majority labels.",
             f"Slips taken out, it agrees with {row['adjusted']:.1%} of people's opinions "
             f"({row['low']:.1%} to {row['high']:.1%}, for the uncertainty of the flip rates).",
-            f"Since people disagree, nobody can agree with more than {row['oracle']:.1%} of the "
+            f"Since people disagree, no one can agree with more than {row['oracle']:.1%} of the "
             f"opinions; the model reaches {row['normalised']:.1%} of that.",
         )
     else:
@@ -174,7 +174,7 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
         return Section(question=question, answers=(f"Not shown: {grouping.reason}.",))
     answers = [*_answers(grouping), *_suppressed(grouping), *filter(None, [grouping.note])]
     pictures = []
-    for kind, told in (
+    for kind, caption in (
         ("agreement", "Agreement of the model with each group, with 95 % intervals."),
         (
             "kappa",
@@ -184,12 +184,12 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
         (
             "clusters",
             "Annotators by how the model treats their labels, and the groups among them. Shares "
-            "that would tell of few people are not shown.",
+            "that could identify a few people are not shown.",
         ),
     ):
         figure = figures.get(f"{kind}_{grouping.name}")
         if figure is not None:
-            pictures.append((svg_uri(figure), f"{told} The values are in the tables.", told))
+            pictures.append((svg_uri(figure), f"{caption} The values are in the tables.", caption))
     return Section(
         question=question,
         answers=tuple(answers),
@@ -198,7 +198,7 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
         limits="A difference says that the model’s decisions are closer to the labels of some "
         "people than to those of others, on the items that each of them got. It does not say why, "
         "and nothing about any person of a group. Read small groups by the shrunk figure. Two such "
-        "pages of nearly the same people tell of the few who differ: publish one.",
+        "pages of nearly the same people reveal the few who differ: publish one.",
     )
 
 
@@ -217,7 +217,7 @@ def _answers(grouping: GroupingReport) -> list[str]:
         answers.append("One group is large enough, and there is no other to compare it with.")
     elif significant.empty:
         answers.append(
-            f"Among {number} groups, the model’s agreement differs from that with everybody else "
+            f"Among {number} groups, the model’s agreement differs from that with all others "
             "by no more than chance."
         )
     for row in significant.head(5).to_dict("records"):
@@ -227,7 +227,7 @@ def _answers(grouping: GroupingReport) -> list[str]:
             f"{row['value']:.1%} "
             f"({row['low']:.1%} to {row['high']:.1%}; {row['annotators']:.0f} annotators, "
             f"{row['annotations']:,.0f} labels), {100 * abs(row['difference']):.1f} points {more} "
-            f"than with everybody else (p = {_p(row['p_holm'])}, corrected for all comparisons)."
+            f"than with all others (p = {_p(row['p_holm'])}, corrected for all comparisons)."
         )
     if grouping.clusters is not None:
         found = grouping.clusters.found
@@ -250,24 +250,24 @@ def _agreement_within(kappa: pd.DataFrame) -> str:
             "label, so that nothing tells how far they agree."
         )
     ends = within.sort_values("kappa", kind="stable").iloc[[0, -1]].drop_duplicates()
-    told = (
+    values = (
         f"{_number(row['kappa'])} ({_number(row['low'])} to {_number(row['high'])}) in the group "
         f"{row['group']}"
         for row in ends.to_dict("records")
     )
-    return f"People of one group agree with each other by κ = {' to '.join(told)}."
+    return f"People of one group agree with each other by κ = {' to '.join(values)}."
 
 
 def _suppressed(grouping: GroupingReport) -> list[str]:
     assert grouping.groups is not None  # noqa: S101
     number = len(grouping.groups.suppressed)
-    told = []
+    notes = []
     if number:
         noun = "group is" if number == 1 else "groups are"
-        told.append(f"{number} {noun} not shown, since figures of so few could identify people.")
+        notes.append(f"{number} {noun} not shown, since figures of so few could identify people.")
     if grouping.without:
-        told.append(f"{grouping.without:,} annotators have no group and are left out here.")
-    return told
+        notes.append(f"{grouping.without:,} annotators have no group and are left out here.")
+    return notes
 
 
 def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:

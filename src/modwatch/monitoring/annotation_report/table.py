@@ -14,15 +14,9 @@ from modwatch.data.sources.readers import column_names, read_records
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import intersections
 
-#: Columns by meaning; the first three are required.
-COLUMNS = {
-    "item": "item",
-    "annotator": "annotator",
-    "label": "label",
-    "time": "time",
-    "prob": "prob",
-}
 _REQUIRED = ("item", "annotator", "label")
+#: Columns by meaning.
+COLUMNS = {name: name for name in (*_REQUIRED, "time", "prob")}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 #: By which probabilities of all labels may miss 1, such as 0.33 of each of three.
 _ROUNDED = 0.02
@@ -30,7 +24,7 @@ _ROUNDED = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationTable:
-    """Annotations, and what the file tells of their items and annotators."""
+    """Annotations, and what the file has about their items and annotators."""
 
     annotations: Annotations = field(repr=False)
     #: (I,) probability of each item, or (I, K) of each of more than two classes, in the order of
@@ -71,7 +65,7 @@ def read_annotations(
     present = column_names(path)
     if not present:
         raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
-    wanted = dict.fromkeys(name for each in groups for name in _attributes(each))
+    wanted = dict.fromkeys(name for grouping in groups for name in _attributes(grouping))
     _check_columns(path, present, names, wanted)
     needed = [*(names[part] for part in _REQUIRED), *wanted, *(columns or {}).values()]
     if missing := [name for name in dict.fromkeys(needed) if name not in present]:
@@ -93,7 +87,7 @@ def read_annotations(
     return AnnotationTable(
         annotations=annotations,
         y_prob=_of_model(path, frame, annotations, names["prob"]),
-        groups={each: _group(path, frame, names["annotator"], each) for each in groups},
+        groups={grouping: _group(path, frame, names["annotator"], grouping) for grouping in groups},
     )
 
 
@@ -185,10 +179,10 @@ def _of_model(
     """Return the probability of the last of two classes (I,), or of all (I, K)."""
     if annotations.n_classes == 2 and name in frame:
         return _probabilities(path, frame, annotations, name)
-    columns = [f"{name}_{each}" for each in annotations.classes]
-    lacking = [each for each in columns if each not in frame]
+    columns = [f"{name}_{label}" for label in annotations.classes]
+    lacking = [column for column in columns if column not in frame]
     if not lacking:
-        of_classes = [_probabilities(path, frame, annotations, each) for each in columns]
+        of_classes = [_probabilities(path, frame, annotations, column) for column in columns]
         return _whole(path, np.stack(of_classes, axis=1), name)
     if len(lacking) < len(columns):
         raise SourceError(

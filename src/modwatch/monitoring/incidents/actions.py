@@ -14,7 +14,6 @@ from sqlalchemy import (
     Date,
     Engine,
     Row,
-    Select,
     cast,
     func,
     insert,
@@ -116,7 +115,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Messages and actions in the order in which they were stored, whatever the clock said."""
+    """Messages and actions in the order in which they were stored."""
 
     #: The newest, the last one last.
     entries: Sequence[Entry]
@@ -224,7 +223,7 @@ def acceptances(database: Engine) -> Acceptances:
 
 
 def silenced(connection: Connection) -> dict[str, datetime.date]:
-    """Return the incidents of which nothing is sent today, UTC, with the last such day."""
+    """Return the silenced incidents, with the last day, UTC, on which nothing is sent."""
     mine = incident_event.c
     last = (
         select(incident.c.name, mine.until)
@@ -244,6 +243,10 @@ def open_incidents(database: Engine) -> list[OpenIncident]:
     A failed task that was not repaired is left out 30 days after the message.
     """
     mine = incident_event.c
+    recent = incident.c.created_at > func.now() - _FORGOTTEN_AFTER
+    active = select(incident).where(
+        incident.c.ended.is_(None), or_(incident.c.kind != "failure", recent)
+    )
     last_actions = (
         select(incident_event)
         .join(incident)
@@ -255,8 +258,7 @@ def open_incidents(database: Engine) -> list[OpenIncident]:
         silent = silenced(connection)
         done = {(row.incident_id, row.event): row for row in connection.execute(last_actions)}
         found = [
-            _open_incident(row, done, silent.get(row.name))
-            for row in connection.execute(_active_incidents())
+            _open_incident(row, done, silent.get(row.name)) for row in connection.execute(active)
         ]
     return sorted(
         found, key=lambda found: (-SEVERITIES.index(found.severity), found.since, found.name)
@@ -302,12 +304,6 @@ def _entry(row: Row[Any]) -> Entry:
         ]
         text = ", ".join(filter(None, parts)) + (f": {row.note}" if row.note else "")
     return Entry(at=row.created_at, incident=row.name, what=row.event, text=text)
-
-
-def _active_incidents() -> Select[Any]:
-    mine = incident.c
-    recent = mine.created_at > func.now() - _FORGOTTEN_AFTER
-    return select(incident).where(mine.ended.is_(None), or_(mine.kind != "failure", recent))
 
 
 def _open_incident(

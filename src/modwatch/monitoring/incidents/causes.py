@@ -1,4 +1,4 @@
-"""Incidents of rules that share a cause, and the changes of which receivers are notified.
+"""Incidents of rules that share a cause, and the changes to notify receivers of.
 
 Pure functions from values and what receivers know to what to notify them of. A *cause* is what the
 field `cause` of a rule names; a rule without one is a cause of its own for each of its subjects.
@@ -78,9 +78,9 @@ class Series:
         """
         incident = self.active_on(day)
         known = [
-            each
-            for each in self.values
-            if incident and incident.opened <= each.day <= day and self._is_shown(each)
+            value
+            for value in self.values
+            if incident and incident.opened <= value.day <= day and self._is_shown(value)
         ]
         value = known[-1] if known else self.on(day)
         return describe_finding(self.rule, self.subject, value)
@@ -95,8 +95,8 @@ class Series:
         """
         if self.rule.metric != "checks_rejected" or change.kind != "recovered":
             return []
-        days = (each for each in self.values if change.since <= each.day <= today)
-        return [each.day for each in days if exceeds(self.rule, self.rule.open, each)]
+        days = (value for value in self.values if change.since <= value.day <= today)
+        return [value.day for value in days if exceeds(self.rule, self.rule.open, value)]
 
     def news(self, notified_on: datetime.date, today: datetime.date) -> News | None:
         """Return what has happened in its active incident since the day of the last message."""
@@ -107,7 +107,7 @@ class Series:
 
     def active_on(self, day: datetime.date) -> Incident | None:
         """Return the incident that was active at the end of `day`."""
-        return next((each for each in self.incidents if each.is_active_on(day)), None)
+        return next((incident for incident in self.incidents if incident.is_active_on(day)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +120,14 @@ class Cause:
 
     def active_on(self, day: datetime.date) -> list[Series]:
         """Return the series with an incident at the end of `day`, most severe first."""
-        active = [each for each in self.series if each.active_on(day)]
-        return sorted(active, key=lambda each: -SEVERITIES.index(each.rule.severity))
+        active = [series for series in self.series if series.active_on(day)]
+        return sorted(active, key=lambda series: -SEVERITIES.index(series.rule.severity))
 
     def alert_on(self, day: datetime.date) -> ActiveAlert | None:
         """Return what was active at the end of `day`, for the day's page."""
-        incident = next((each for each in self.incidents if each.is_active_on(day)), None)
+        incident = next(
+            (incident for incident in self.incidents if incident.is_active_on(day)), None
+        )
         if incident is None:
             return None
         leading = self.active_on(day)[0]
@@ -225,22 +227,23 @@ def _all_changes(
     ]
     names = {cause.name for cause in causes}
     moved = {series.name: cause.name for cause in causes for series in cause.series}
-    return changes + [
-        _unwatched(known[name], today, moved.get(name))
-        for name in sorted(known.keys() - names)
-        if known[name].is_active
-    ]
+    for name in sorted(known.keys() - names):
+        if known[name].is_active:  # its rule was removed, moved, or has no data
+            alert = unwatched_alert(known[name], moved.get(name))
+            ended = known[name].ended_by("withdrawn", alert, today)
+            changes.append(IncidentChange(alert=alert, record=ended))
+    return changes
 
 
 def _by_cause(series: Iterable[Series]) -> list[Cause]:
     groups: dict[str, list[Series]] = {}
-    for each in series:
-        groups.setdefault(cause_name(each.rule, each.subject), []).append(each)
+    for one in series:
+        groups.setdefault(cause_name(one.rule, one.subject), []).append(one)
     return [
         Cause(
             name=name,
             series=group,
-            incidents=merged(incident for each in group for incident in each.incidents),
+            incidents=merged(incident for member in group for incident in member.incidents),
         )
         for name, group in groups.items()
     ]
@@ -258,9 +261,9 @@ def _unexplained(
 ) -> list[MetricValue]:
     """Return the values whose window has no day of an incident that explains them."""
     spans = [
-        (each.since, (each.recovered or datetime.date.max - window_days * _ONE_DAY))
+        (incident.since, (incident.recovered or datetime.date.max - window_days * _ONE_DAY))
         for other in explaining
-        for each in other.incidents
+        for incident in other.incidents
     ]
     return [
         value
@@ -274,8 +277,8 @@ def _changes(
 ) -> Iterator[IncidentChange]:
     """Yield a change for each transition of a cause since what receivers know."""
     notified = known.incident if known else None
-    led = [each for each in cause.series if known and each.rule.name == known.rule]
-    state = any(each.rule.watches_state for each in led)
+    led = [series for series in cause.series if known and series.rule.name == known.rule]
+    state = any(series.rule.watches_state for series in led)
     found = transitions(
         notified,
         cause.incidents,
@@ -294,7 +297,7 @@ def _changes(
         ends = known if change.kind in ("recovered", "withdrawn") else None
         alert = incident_alert(
             cause.name,
-            [(each.rule, each.subject, each.on(day)) for each in series],
+            [(one.rule, one.subject, one.on(day)) for one in series],
             replace(change, day=day),
             sequence,
             headline=(ends and ends.headline) or series[0].headline_on(day),
@@ -311,11 +314,13 @@ def _changes(
 def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator[IncidentChange]:
     """Yield a change if something has happened in an incident since its last message."""
     active = cause.active_on(today)
-    news = ((each, each.news(known.notified_on, today)) for each in active)
-    series, found = next(((each, found) for each, found in news if found), (None, None))
+    news = ((one, one.news(known.notified_on, today)) for one in active)
+    series, found = next(((one, found) for one, found in news if found), (None, None))
     if series is None or found is None:
         return
-    others = [(each.rule, each.subject, each.on(today)) for each in active if each is not series]
+    others = [
+        (other.rule, other.subject, other.on(today)) for other in active if other is not series
+    ]
     sequence = known.sequence + 1
     alert = incident_alert(
         cause.name,
@@ -324,7 +329,7 @@ def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator
             kind="escalated",
             since=known.since,
             day=today,
-            severity=most_severe([known.severity, *(each.rule.severity for each in active)]),
+            severity=most_severe([known.severity, *(one.rule.severity for one in active)]),
             news_since=found.since,
         ),
         sequence,
@@ -354,7 +359,7 @@ def _notified(
         severity=alert.facts["severity"],
         since=datetime.date.fromisoformat(alert.facts["since"]),
         opened=opened,
-        members={each.name: _member(each, day) for each in active},
+        members={series.name: _member(series, day) for series in active},
         rule=leading.rule.name,
         subject=leading.subject,
         notified_on=day,
@@ -375,9 +380,3 @@ def _member(series: Series, day: datetime.date) -> dict[str, Any]:
         "opened": incident.opened.isoformat(),
         "figure": value_facts(series.on(day)),
     }
-
-
-def _unwatched(known: IncidentRecord, today: datetime.date, moved: str | None) -> IncidentChange:
-    """Return the end of an incident whose rule was removed, moved, or has no data."""
-    alert = unwatched_alert(known, moved)
-    return IncidentChange(alert=alert, record=known.ended_by("withdrawn", alert, today))

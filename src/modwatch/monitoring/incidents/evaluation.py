@@ -5,7 +5,7 @@ The functions may be run again after a crash, and at the same time: no message i
 
 import datetime
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -32,7 +32,6 @@ from modwatch.monitoring.incidents.metrics import (
 )
 from modwatch.monitoring.incidents.rules import LEVEL_CHANGES, AlertRule
 from modwatch.monitoring.incidents.store import (
-    Evaluated,
     IncidentChange,
     IncidentRecord,
     Kind,
@@ -113,7 +112,7 @@ def evaluate(
         _write_alerts(lake, trailing(today, window_days), causes, daily)
         changes = [with_segment(lake, change, fallen_in) for change in changes]
         new = _save(connection, channels, "incident", changes, links)
-        save_evaluation(connection, "incident", _evaluated(causes, today))
+        save_evaluation(connection, "incident", today, _newest(causes, today))
     _log_evaluation(day, today, len(changes))
     return new
 
@@ -139,7 +138,7 @@ def evaluate_annotators(
         accepted = acceptances(database)
         causes, changes = evaluate_rules(weekly, values, known, today, accepted=accepted)
         new = _save(connection, channels, "annotator_incident", changes, links)
-        save_evaluation(connection, "annotator_incident", _evaluated(causes, today))
+        save_evaluation(connection, "annotator_incident", today, _newest(causes, today))
     _log_evaluation(day, today, len(changes))
     return new
 
@@ -182,12 +181,9 @@ def _linked(change: IncidentChange, links: Links) -> IncidentChange:
     )
 
 
-def _evaluated(causes: Sequence[Cause], today: datetime.date) -> Iterator[Evaluated]:
-    for cause in causes:
-        if alert := cause.alert_on(today):
-            yield Evaluated(
-                name=cause.name, day=today, headline=alert.headline, value=alert.description
-            )
+def _newest(causes: Sequence[Cause], today: datetime.date) -> dict[str, tuple[str, str]]:
+    active = ((cause.name, cause.alert_on(today)) for cause in causes)
+    return {name: (alert.headline, alert.description) for name, alert in active if alert}
 
 
 def _log_evaluation(day: datetime.date, today: datetime.date, new: int) -> None:

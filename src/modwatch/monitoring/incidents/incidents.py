@@ -2,7 +2,7 @@
 
 A series holds the values that one rule watches for one subject, one a day. `incidents` folds it
 into incidents, day by day; `merged` joins those of several rules with one cause; `transitions`
-compares them with the incident of which receivers were notified last, and returns what to notify
+compares them with the incident that receivers were notified of last, and returns what to notify
 them of now. All depend on their arguments alone, so that evaluating a day again changes nothing.
 
 A value that cannot be evaluated (insufficient, too few comments, no interval) is skipped: it opens
@@ -80,7 +80,7 @@ class MetricValue:
     effective_n: float | None = None
     #: ok | insufficient
     status: str = "ok"
-    #: Of a metric that follows the level of another: the change of which `value` is the size.
+    #: Of a metric that follows the level of another: the change whose size is `value`.
     change: LevelChange | None = None
 
     @property
@@ -122,7 +122,7 @@ class Incident:
 
 @dataclass(frozen=True, kw_only=True)
 class Transition:
-    """A change of an incident of which receivers are notified."""
+    """A change of an incident that receivers are notified of."""
 
     kind: Kind
     #: First day of the incident, as it was notified when it opened.
@@ -229,31 +229,31 @@ def _opened(rule: AlertRule, streak: Sequence[MetricValue]) -> Incident:
 def merged(of_rules: Iterable[Incident]) -> list[Incident]:
     """Return the incidents of rules with one cause as those of the cause, in order.
 
-    Incidents that overlap, or of which one opens on the day on which another ends, are one.
+    Incidents that overlap, or that open on the day on which another ends, are one.
 
     >>> days = [datetime.date(2026, 1, day) for day in range(1, 9)]
     >>> one = Incident(since=days[0], opened=days[1], recovered=days[4], severity="warning")
     >>> two = Incident(since=days[2], opened=days[3], recovered=days[6], severity="critical")
-    >>> [(each.since.day, each.recovered.day, each.severity) for each in merged([two, one])]
+    >>> [(one.since.day, one.recovered.day, one.severity) for one in merged([two, one])]
     [(1, 7, 'critical')]
     """
     found: list[Incident] = []
-    for each in sorted(of_rules, key=lambda incident: (incident.opened, incident.since)):
+    for incident in sorted(of_rules, key=lambda incident: (incident.opened, incident.since)):
         last = found[-1] if found else None
-        if last and (last.recovered is None or each.opened <= last.recovered):
-            found[-1] = _joined(last, each)
+        if last and (last.recovered is None or incident.opened <= last.recovered):
+            found[-1] = _joined(last, incident)
         else:
-            found.append(each)
+            found.append(incident)
     return found
 
 
 def _joined(first: Incident, second: Incident) -> Incident:
     """Return two incidents as one; an estimated day of the change is preferred to a crossing."""
-    dated = [each for each in (first, second) if each.is_dated] or [first, second]
-    ends = [each.recovered for each in (first, second) if each.recovered]
+    dated = [incident for incident in (first, second) if incident.is_dated] or [first, second]
+    ends = [incident.recovered for incident in (first, second) if incident.recovered]
     return replace(
         first,
-        since=min(each.since for each in dated),
+        since=min(incident.since for incident in dated),
         at_opening=dated[0].at_opening,
         recovered=max(ends) if len(ends) == 2 else None,
         severity=most_severe([first.severity, second.severity]),
@@ -276,7 +276,7 @@ def reconciled_incidents(
     found = incidents(rule, series, accepted=accepted)
     if notified is None or _same(notified, found) or _is_refuted(rule, series, notified):
         return found
-    later = [each for each in series if each.day > notified.opened]
+    later = [value for value in series if value.day > notified.opened]
     return incidents(rule, later, active=notified, accepted=accepted)
 
 
@@ -327,10 +327,10 @@ def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incide
 
     The days from a change to the day on which it was detected show no change: they say nothing.
     """
-    first = [each for each in series if notified.since <= each.day <= notified.opened]
+    first = [value for value in series if notified.since <= value.day <= notified.opened]
     if rule.watches_changes:
-        first = [each for each in first if each.day == notified.opened]
-    return any(exceeds(rule, rule.close, each) is False for each in first)
+        first = [value for value in first if value.day == notified.opened]
+    return any(exceeds(rule, rule.close, value) is False for value in first)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,7 +374,7 @@ def news(
     """
     if rule.severity == "info":
         return None
-    known = [each for each in values if each.day <= today]
+    known = [value for value in values if value.day <= today]
     if rule.watches_changes:
         return _fall(rule, known, notified_on + SETTLING, today)
     return _opening(rule, known, incident, notified_on + SETTLING) or _jump(
@@ -416,8 +416,8 @@ def _opening(
         return None  # there is nothing between the bounds
     before = [
         beyond
-        for each in values
-        if each.day < incident.since and (beyond := exceeds(rule, rule.close, each)) is not None
+        for value in values
+        if value.day < incident.since and (beyond := exceeds(rule, rule.close, value)) is not None
     ]
     if incident.opened <= after or not before or before[-1]:
         return None
@@ -429,11 +429,11 @@ def _jump(
 ) -> News | None:
     sign = {"above": 1.0, "below": -1.0}[rule.direction]
     known = [
-        (each.day, each, sorted((sign * each.low, sign * each.high)))
-        for each in values
-        if each.low is not None
-        and each.high is not None
-        and exceeds(rule, rule.open, each) is not None
+        (value.day, value, sorted((sign * value.low, sign * value.high)))
+        for value in values
+        if value.low is not None
+        and value.high is not None
+        and exceeds(rule, rule.open, value) is not None
     ]
     for (day, _, (_, far)), (later, value, (near, _)) in pairwise(known):
         lasts = known[-1][2][0] > far

@@ -22,7 +22,7 @@ def level_changes(
     """Return how far each metric of `LEVEL_CHANGES` has fallen, on each day with an estimate.
 
     A value is the present level − the level before, in [−1, 1], with its 95 % interval, and 0 on a
-    day without a fall in force. What is said of a day depends on it and earlier days alone.
+    day without a fall in force. The value of a day depends on it and earlier days alone.
 
     Args:
         values: daily estimates of any metrics, in any order; at most one a metric and day.
@@ -39,7 +39,7 @@ def level_changes(
     ('accuracy_change', -0.26, '2026-01-11')
     """
     by_metric: dict[str, list[MetricValue]] = {}
-    for value in sorted(values, key=lambda each: each.day):
+    for value in sorted(values, key=lambda value: value.day):
         if value.metric in LEVEL_CHANGES:
             by_metric.setdefault(value.metric, []).append(value)
     return [
@@ -59,7 +59,7 @@ def _of(
     starts = [(datetime.date.min, series[0].day), *sorted(accepted)]
     ends = [*(day for day, _ in starts[1:]), datetime.date.max]
     for (start, level_since), end in zip(starts, ends, strict=True):
-        known = [each for each in series if level_since <= each.day < end]
+        known = [value for value in series if level_since <= value.day < end]
         for value in _stretch(known, name, reported.get(name)):
             if value.day >= start:
                 yield value
@@ -72,7 +72,7 @@ def _stretch(
     if not known:
         return
     first = known[0].day
-    estimates = {each.day: each for each in known}
+    estimates = {value.day: value for value in known}
     days = between(first, known[-1].day)
     columns = zip(*(_estimate(estimates.get(day)) for day in days), strict=True)
     labels = [_labels(estimates.get(day)) for day in days]
@@ -127,7 +127,9 @@ def _value(
 
 def _change(found: ChangePoint, first: datetime.date) -> LevelChange:
     """Return a change with days in place of positions; position 0 is `first`."""
-    days = [first + datetime.timedelta(each) for each in (found.day, found.day_low, found.day_high)]
+    days = [
+        first + datetime.timedelta(place) for place in (found.day, found.day_low, found.day_high)
+    ]
     return LevelChange(
         day=days[0], day_low=days[1], day_high=days[2], before=found.before, after=found.after
     )

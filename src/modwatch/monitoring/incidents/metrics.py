@@ -78,18 +78,20 @@ def without_seasons(
     >>> volumes = [1000, 1000, 1000, 1000, 1000, 310, 60]
     >>> ratios = [MetricValue(day=day, metric="volume_ratio", value=n / 1000, n=n)
     ...           for day, n in zip(days, volumes)]
-    >>> [each.status for each in without_seasons(ratios)][-2:]
+    >>> [value.status for value in without_seasons(ratios)][-2:]
     ['insufficient', 'ok']
     """
     known = {
-        each.day: Volume(rows=each.n, ratio=each.value) for each in values if each.metric == _VOLUME
+        value.day: Volume(rows=value.n, ratio=value.value)
+        for value in values
+        if value.metric == _VOLUME
     }
     past = {**(earlier or {}), **known}
     return [
-        replace(each, status="insufficient")
-        if each.metric == _VOLUME and season(each.day, known[each.day], past)
-        else each
-        for each in values
+        replace(value, status="insufficient")
+        if value.metric == _VOLUME and season(value.day, known[value.day], past)
+        else value
+        for value in values
     ]
 
 
@@ -171,7 +173,7 @@ def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Me
         if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
             changes.append(value)
         yield value
-    yield from (flagged_share_excess(each, shares.get(each.day)) for each in changes)
+    yield from (flagged_share_excess(change, shares.get(change.day)) for change in changes)
 
 
 def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValue:

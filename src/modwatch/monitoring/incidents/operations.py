@@ -254,9 +254,14 @@ def alert_severe_escalations(database: Engine, channels: Channels, page: str) ->
         AlertError: some channel failed; its alerts stay pending.
     """
     alerts = [
-        (severe_escalation_alert(each.item_id, each.severe_due_at, each.overdue, page), each.dt)
-        for each in escalations(database)
-        if each.severe_due_at is not None
+        (
+            severe_escalation_alert(
+                escalation.item_id, escalation.severe_due_at, escalation.overdue, page
+            ),
+            escalation.dt,
+        )
+        for escalation in escalations(database)
+        if escalation.severe_due_at is not None
     ]
     new = sum(
         post(database, channels, outbox_message(alert, day, topic=_ESCALATION))

@@ -5,7 +5,7 @@ change the incidents of a kind, so that two evaluations send no message twice.
 """
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -70,7 +70,7 @@ class IncidentRecord:
         return Incident(since=self.since, opened=self.opened, severity=self.severity)
 
     def ended_by(self, outcome: Outcome, alert: Alert, day: datetime.date) -> "IncidentRecord":
-        """Return it as it is after a message of its end."""
+        """Return the record after a message of its end."""
         return replace(
             self,
             notified_on=day,
@@ -90,7 +90,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentChange:
-    """A change of an incident of which receivers are notified."""
+    """A change of an incident that receivers are notified of."""
 
     alert: Alert
     #: The incident after the change.
@@ -100,16 +100,6 @@ class IncidentChange:
     def event(self) -> str:
         """opened | failed | escalated | recovered | withdrawn | accepted."""
         return str(self.alert.facts["event"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluated:
-    """What an evaluation found of an active incident."""
-
-    name: str
-    day: datetime.date
-    headline: str
-    value: str
 
 
 _COLUMNS = tuple(name for name in IncidentRecord.__dataclass_fields__ if name != "id")
@@ -152,10 +142,21 @@ def save_changes(
     """Store changes and their messages; return how many messages are new."""
     records = [change.record for change in changes]
     # First, because an incident of the same name may have opened since.
-    if known := [_renamed(record) for record in records if record.id is not None]:
+    known = [
+        # Its parameters may not have the names of columns.
+        {"row": record.id, **{f"new_{name}": getattr(record, name) for name in _CHANGING}}
+        for record in records
+        if record.id is not None
+    ]
+    if known:
         connection.execute(_UPDATE, known)
     ids = {}
-    if new := [_row(record, kind) for record in records if record.id is None]:
+    new = [
+        {"kind": kind, **{name: getattr(record, name) for name in _COLUMNS}}
+        for record in records
+        if record.id is None
+    ]
+    if new:
         opened = insert(incident).returning(incident.c.name, incident.c.id)
         ids = {row.name: row.id for row in connection.execute(opened, new)}
     events = [
@@ -171,8 +172,13 @@ def save_changes(
     return store_messages(connection, channels, [_message(change, kind) for change in changes])
 
 
-def save_evaluation(connection: Connection, kind: Kind, found: Iterable[Evaluated]) -> None:
-    """Store what an evaluation found of the active incidents."""
+def save_evaluation(
+    connection: Connection,
+    kind: Kind,
+    day: datetime.date,
+    found: Mapping[str, tuple[str, str]],
+) -> None:
+    """Store the headline and the value that an evaluation found, by name of an active incident."""
     mine = incident.c
     changed = (
         update(incident)
@@ -184,20 +190,11 @@ def save_evaluation(connection: Connection, kind: Kind, found: Iterable[Evaluate
         )
     )
     rows = [
-        {"of": each.name, "on": each.day, "new_headline": each.headline, "new_value": each.value}
-        for each in found
+        {"of": name, "on": day, "new_headline": headline, "new_value": value}
+        for name, (headline, value) in found.items()
     ]
     if rows:
         connection.execute(changed, rows)
-
-
-def _row(record: IncidentRecord, kind: Kind) -> dict[str, Any]:
-    return {"kind": kind, **{name: getattr(record, name) for name in _COLUMNS}}
-
-
-def _renamed(record: IncidentRecord) -> dict[str, Any]:
-    """Return the parameters of `_UPDATE`, which may not have the names of columns."""
-    return {"row": record.id, **{f"new_{name}": getattr(record, name) for name in _CHANGING}}
 
 
 def _message(change: IncidentChange, kind: Kind) -> OutboxMessage:

@@ -80,8 +80,8 @@ def group_behind_fall(
 ) -> FallenGroup | None:
     """Return the group that a fall of accuracy is in, by the labels since then and before.
 
-    Of the days `since` … `until` and of the `REFERENCE_DAYS` before those count of which half of
-    the labels are in. It takes a second a group.
+    Of the days `since` … `until` and the `REFERENCE_DAYS` before, those count that have half of
+    their labels. It takes a second a group.
 
     Args:
         fall: by how much the accuracy of all comments has fallen, in (0, 1].
@@ -183,10 +183,10 @@ def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]
     if named.null_count < len(named):
         row = pc.list_parent_indices(named).to_numpy(zero_copy_only=False)
         name = pc.list_flatten(named).to_pandas()
-        for each in name.dropna().unique():
+        for identity in name.dropna().unique():
             inside = np.zeros(len(named), bool)
-            inside[row[(name == each).to_numpy()]] = True
-            yield str(each), inside
+            inside[row[(name == identity).to_numpy()]] = True
+            yield str(identity), inside
     elif terms:
         yield from identity_mentions(batch.column("text").to_pandas(), terms).items()
 

@@ -49,18 +49,20 @@ def day_findings(
 def _comment_findings(
     lake: Lake, day: datetime.date, references: Sequence[Reference]
 ) -> Iterator[Finding]:
-    """Yield drift, volume and shares; insufficient if rows landed of which none was published."""
+    """Yield drift, volume and shares; insufficient if rows landed and none was published."""
     stored, landed = read_profiles(lake, [day]).get(day), lake.count("landed", day)
     today = stored or Profile()
-    (trailing,) = (each.comments or () for each in references if each.name == "trailing")
+    (trailing,) = (
+        reference.comments or () for reference in references if reference.name == "trailing"
+    )
     findings = chain(compare(today, references), day_metrics(today, trailing))
     if stored is not None or not landed:
         yield from findings
         return
     reason = f"not published: {landed:,} rows landed, and they have not passed data validation"
-    for each in findings:
-        n = landed if each.metric == "volume_ratio" else 0
-        yield replace(each, value=None, low=None, high=None, direction=None, n=n, reason=reason)
+    for finding in findings:
+        n = landed if finding.metric == "volume_ratio" else 0
+        yield replace(finding, value=None, low=None, high=None, direction=None, n=n, reason=reason)
 
 
 def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:

@@ -38,17 +38,14 @@ def verify_decision_log(
         )
     for problem in done.report.problems:
         _log.error("Decision log: %s.", problem, extra={"event": "log_altered"})
+    age = (done.verified_at - done.last) / datetime.timedelta(hours=1) if done.last else None
     row = {
         "dt": day,
         "decisions": done.report.decisions,
         "problems": len(done.report.problems),
-        "witness_age_hours": None if done.last is None else _hours(done.verified_at - done.last),
+        "witness_age_hours": age,
         "witness_expected": place is not None,
     }
     batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)
     lake.replace("log_verifications", day, [batch])
     return len(done.report.problems)
-
-
-def _hours(duration: datetime.timedelta) -> float:
-    return duration / datetime.timedelta(hours=1)

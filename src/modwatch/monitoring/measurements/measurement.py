@@ -34,14 +34,14 @@ Codes = NDArray[np.int16]
 #: Labels of a window that a group requires to be calibrated apart.
 MINIMUM_LABELS = 100
 
-#: Values of an attribute that are told apart.
+#: Values of an attribute that are distinguished.
 _MOST_VALUES = 1_000
 
 
 def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     """Measure one day by itself.
 
-    A day has few confirmations: what the window before told of people's error rates counts too.
+    A day has few confirmations: what the window before showed about error rates counts too.
     """
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
@@ -92,8 +92,8 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
 def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
     """Return the answers to gold items, or none where the keys of these must be wrong.
 
-    Nobody errs more often than `RATE_BOUNDS`; where the answers say so for certain, it is the
-    gold items whose labels are wrong.
+    No moderator errs more often than `RATE_BOUNDS`; where the answers show a higher rate for
+    certain, the labels of the gold items are wrong.
     """
     answers = tables.gold_answers(lake, days)
     kinds = ((answers.other_wrong, answers.other), (answers.toxic_wrong, answers.toxic))

@@ -1,4 +1,4 @@
-"""What moderators' labels of some weeks tell of people: slips, opinions, groups."""
+"""What moderators' labels of some weeks show about people: slips, opinions, groups."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _ITEM = ["comment_dt", "comment_id"]
 
 #: What a page says of the groups of moderators.
 _DRAWN = (
-    f"{1 - KEPT:.0%} of the people count in a group that was drawn at random, so that nobody’s "
+    f"{1 - KEPT:.0%} of the people count in a group that was drawn at random, so that no one’s "
     f"group follows for certain from these figures. Differences are about {KEPT:.0%} of those "
     "between the groups that people chose."
 )
@@ -151,7 +151,7 @@ def opinion_report(
         minimum=minimum,
         sample_weight=labels.weight,
     )
-    rounded = [replace(each.rounded(minimum), note=_DRAWN) for each in report.groupings]
+    rounded = [replace(grouping.rounded(minimum), note=_DRAWN) for grouping in report.groupings]
     return replace(report, groupings=tuple(rounded))
 
 
@@ -170,7 +170,7 @@ def publish(
     """
     tables = report.tables()
     if agreement:
-        tables["gold_and_retests"] = pd.json_normalize([asdict(each) for each in agreement])
+        tables["gold_and_retests"] = pd.json_normalize([asdict(group) for group in agreement])
     return publish_report(
         name,
         day=day,
@@ -190,8 +190,8 @@ def _checks(agreement: Sequence[GroupAgreement]) -> list[Section]:
     if not agreement:
         return []
     rows = tuple(
-        (each.group, *_told(each.gold_accuracy), *_told(each.retest_consistency), f"{each.people}")
-        for each in agreement
+        (row.group, *_cells(row.gold_accuracy), *_cells(row.retest_consistency), f"{row.people}")
+        for row in agreement
     )
     table = Table(
         caption="Answers to gold comments and to comments shown again, with 95 % intervals",
@@ -213,7 +213,7 @@ def _checks(agreement: Sequence[GroupAgreement]) -> list[Section]:
     ]
 
 
-def _told(estimate: Estimate) -> tuple[str, str]:
+def _cells(estimate: Estimate) -> tuple[str, str]:
     """Return an estimate with its interval, and n; a dash where there is none."""
     if estimate.value is None:
         return "–", f"{estimate.n:,}"
@@ -248,7 +248,7 @@ def _differing(report: AnnotationReport) -> int:
 
 
 def _file(name: str) -> str:
-    return "".join(each if each.isalnum() or each in "_-" else "_" for each in name)
+    return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
 
 
 def store_comparison(lake: Lake, day: datetime.date, report: AnnotationReport) -> int:

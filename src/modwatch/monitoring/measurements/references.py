@@ -2,13 +2,13 @@
 
 A reference must not absorb what it is there to show. Days that a rule on the trailing days, or data
 validation, found different are in no trailing reference, so an incident lasts as long as its cause
-or until somebody accepts the new level.
+or until a person accepts the new level.
 """
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Literal, get_args
 
@@ -62,7 +62,7 @@ _COMPARING: dict[str, Part] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptedLevel:
-    """A change that somebody accepted: from its first day on, it is what days are compared with."""
+    """A change that a person accepted: from its first day on, it is what days are compared with."""
 
     part: Part
     #: The first day of the new level.
@@ -108,8 +108,8 @@ class ReferencePlan:
 
     def accepted_level(self, part: Part, day: datetime.date) -> AcceptedLevel | None:
         """Return the level of a part that was accepted last, up to the eve of `day`."""
-        known = [each for each in self.accepted if each.part == part and each.accepted < day]
-        return max(known, key=lambda each: each.accepted, default=None)
+        known = [level for level in self.accepted if level.part == part and level.accepted < day]
+        return max(known, key=lambda level: level.accepted, default=None)
 
 
 def references(
@@ -188,10 +188,6 @@ class _History:
     version: str | None
     #: What was read, since most of it is asked for several times.
     _profiles_read: dict[datetime.date, Profile | None] = field(default_factory=dict)
-    _results_read: dict[tuple[Suite, datetime.date], ValidationResult | None] = field(
-        default_factory=dict
-    )
-    _found_read: dict[tuple[datetime.date, datetime.date], "_Found"] = field(default_factory=dict)
 
     def trailing(self, part: Part) -> dict[datetime.date, Profile]:
         """Return the trailing reference of a part, oldest day first."""
@@ -224,7 +220,7 @@ class _History:
 
     @cached_property
     def held_out(self) -> Profile | None:
-        """The reference that the model brings, unless somebody chose other days."""
+        """The reference that the model brings, unless other days were chosen."""
         return model_reference(self.lake, self.day) if self._wants_held_out else None
 
     @property
@@ -253,11 +249,10 @@ class _History:
         first, last = self._look_back[0], self._look_back[-1]
         return self._found(max([first, *self._known[:1]]), last)
 
-    def _found(self, first: datetime.date, last: datetime.date) -> "_Found":
-        """Return what was found from `first` to `last`, and read it once."""
-        if (first, last) not in self._found_read:
-            self._found_read[first, last] = _Found.between(self.lake, self.plan, first, last)
-        return self._found_read[first, last]
+    @cached_property
+    def _found(self) -> "Callable[[datetime.date, datetime.date], _Found]":
+        """What was found from one day to another; read once."""
+        return cache(partial(_Found.between, self.lake, self.plan))
 
     def _usable(
         self, part: Part, found: "_Found", *, fixed: bool = False
@@ -297,11 +292,10 @@ class _History:
         failed = {rule.name for result in results if result for rule in result.failed_of("day")}
         return frozenset(part for name, part in _COMPARING.items() if name in failed)
 
-    def _result(self, suite: Suite, past: datetime.date) -> ValidationResult | None:
-        """Return the result of a suite on a past day, and read it once."""
-        if (suite, past) not in self._results_read:
-            self._results_read[suite, past] = self.checks.load(suite, past)
-        return self._results_read[suite, past]
+    @cached_property
+    def _result(self) -> Callable[[Suite, datetime.date], ValidationResult | None]:
+        """The result of a suite on a past day; read once."""
+        return cache(self.checks.load)
 
     def _profiles(
         self, chosen: Sequence[datetime.date], part: Part, *, same_model: bool = False
@@ -389,12 +383,12 @@ def _spans(
         values.setdefault(value.metric, []).append(value)
     for rule in rules:
         for series in watched(rule, values.get(rule.metric, [])).values():
-            for each in incidents(rule, series):
+            for incident in incidents(rule, series):
                 yield _Span(
                     part=_part_of(series[0].metric, series[0].feature),
                     reference=series[0].reference,
-                    since=each.since,
-                    until=each.recovered - _ONE_DAY if each.recovered else last,
+                    since=incident.since,
+                    until=incident.recovered - _ONE_DAY if incident.recovered else last,
                 )
 
 
@@ -419,7 +413,7 @@ def _replaced(lake: Lake, spans: Sequence[_Span]) -> dict[datetime.date, frozens
     if not until:
         return {}
     known = read_profiles(lake, days.between(min(until), max(until.values())))
-    versions = {past: each.model_version for past, each in known.items() if each.scored}
+    versions = {past: profile.model_version for past, profile in known.items() if profile.scored}
     return {
         since: frozenset(
             past

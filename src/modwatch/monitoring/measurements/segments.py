@@ -100,7 +100,7 @@ def explain_day(
 
 
 def _explained(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> list[Segment]:
-    """Return the segments of a day beside its reference."""
+    """Return the segments of a day, compared with its reference."""
     # Days before 0.5 have no identities: there is nothing to compare with until they are past.
     labels = [IDENTITY] if before[IDENTITY].notna().all() else []
     joined = _joined(cells, before.fillna({IDENTITY: NONE}), measure)
@@ -165,7 +165,7 @@ def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
     }
     bands = length_bands(pc.utf8_length(batch.column("text")).to_numpy())
     columns = {
-        name: np.array([printable(each) for each in values.dictionary.to_pylist()], object)[
+        name: np.array([printable(value) for value in values.dictionary.to_pylist()], object)[
             values.indices.to_numpy()
         ]
         for name, values in named.items()
@@ -183,7 +183,7 @@ def _identities(batch: pa.RecordBatch, terms: Terms) -> NDArray[np.object_]:
     found = np.full(batch.num_rows, "", object)
     for label in sorted(mentioned):
         found[mentioned[label]] += SEPARATOR + label
-    return np.array([each.removeprefix(SEPARATOR) or NONE for each in found], object)
+    return np.array([labels.removeprefix(SEPARATOR) or NONE for labels in found], object)
 
 
 def _largest_threads(lake: Lake, day: datetime.date) -> frozenset[int]:
@@ -198,7 +198,7 @@ def _largest_threads(lake: Lake, day: datetime.date) -> frozenset[int]:
 
 
 def _hashes(column: pa.Array) -> NDArray[np.uint64]:
-    """Return a hash (n,) of each text, none of which is null."""
+    """Return a hash (n,) of each text; none is null."""
     encoded = column.dictionary_encode()
     names = encoded.dictionary.to_numpy(zero_copy_only=False).astype(object)
     return np.asarray(pd.util.hash_array(names, categorize=False)[encoded.indices.to_numpy()])
@@ -218,7 +218,7 @@ class _Threads:
         missing = absent(column)
         ids = pc.if_else(missing, "", column)
         names = np.asarray(ids.to_numpy(zero_copy_only=False), object)
-        names[[each not in self.largest for each in _hashes(ids).tolist()]] = OTHERS
+        names[[thread not in self.largest for thread in _hashes(ids).tolist()]] = OTHERS
         names[missing.to_numpy(zero_copy_only=False)] = NONE
         trimmed = pc.utf8_trim_whitespace(ids)
         for text in ("text", "parent_text"):
@@ -229,7 +229,7 @@ class _Threads:
     def named(self, ids: "pd.Series[str]") -> "pd.Series[str]":
         """Return what messages may call each thread: its id, or a digest of what is none."""
         return ids.map(
-            lambda each: each if each in (OTHERS, NONE) else _thread_name(each, self.texts)
+            lambda thread: thread if thread in (OTHERS, NONE) else _thread_name(thread, self.texts)
         )
 
 
@@ -258,15 +258,15 @@ def _largest(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def _most_mentioned(sets: "pd.Series[str]", comments: "pd.Series[float]") -> frozenset[str]:
-    each = pd.DataFrame({"name": sets.str.split(SEPARATOR), "n": comments}).explode("name")
-    sizes = each[each["name"] != NONE].groupby("name")["n"].sum()
+    mentions = pd.DataFrame({"name": sets.str.split(SEPARATOR), "n": comments}).explode("name")
+    sizes = mentions[mentions["name"] != NONE].groupby("name")["n"].sum()
     order = sizes.sort_values(ascending=False, kind="stable")
     return frozenset(order.index[:KEPT_IDENTITIES])
 
 
 def _only(mentioned: str, kept: frozenset[str]) -> str:
     """Return those of the identities of a comment that are kept."""
-    return SEPARATOR.join(each for each in mentioned.split(SEPARATOR) if each in kept) or NONE
+    return SEPARATOR.join(name for name in mentioned.split(SEPARATOR) if name in kept) or NONE
 
 
 def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: str) -> pd.DataFrame:
@@ -283,7 +283,7 @@ def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: st
 
 
 def _joined(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return the cells of a day beside those of its reference; a cell that one lacks counts 0."""
+    """Return the cells of a day and of its reference; a cell that one lacks counts 0."""
     counts = COUNTS[measure]
     summed = [name for name in _SUMMED if name in counts]
     known = before[before[summed].notna().all(axis=1)]  # days before 0.5 have no scores

@@ -117,7 +117,7 @@ def _confirmations(
     columns = ["comment_id", "round", "label", "moderator"]
     given = lake.table("confirmations", day, columns=columns).to_pandas()
     given = given.merge(first, on="comment_id", suffixes=("", "_first"))
-    # The queue serves nobody a comment twice; two labels by one person are not independent.
+    # The queue serves no moderator a comment twice; two labels by one person are not independent.
     given = given[given["moderator"] != given["moderator_first"]].sort_values("round")
     given = given.drop_duplicates(["comment_id", "moderator"])
     rows = _positions(pa.Table.from_pandas(given[["comment_id"]]), scores)
@@ -138,9 +138,9 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
 
 
 def error_evidence(lake: Lake, day: datetime.date) -> KnownAnswers:
-    """Return what the window that ended with `day` told of people's error rates.
+    """Return what the window that ended with `day` shows about moderators' error rates.
 
-    Each rate is worth as many known answers as give its interval.
+    Each rate counts as many known answers as give its interval.
     """
     columns = ["metric", "value", "effective_n"]
     table = lake.table("window_measurements", day, columns=columns).to_pandas()

@@ -43,8 +43,8 @@ class _Day:
 def windows(lake: Lake, spans: Iterable[Sequence[datetime.date]]) -> Iterator[Window]:
     """Yield the window of every span of days; what a day holds is looked up once.
 
-    Of a span those days are measured together that the last one's model scored, and of which at
-    least `RIPE` of the labels are in, from the top as from the slice.
+    Measured together are the days of a span that the last one's model scored and that have at least
+    `RIPE` of their labels, from the top as from the slice.
     """
     known: dict[datetime.date, _Day] = {}
     for span in spans:

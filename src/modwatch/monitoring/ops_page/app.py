@@ -62,7 +62,7 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
     def show_timeline() -> HTMLResponse:
         try:
             return HTMLResponse(shown[1].text(), headers=_HEADERS)
-        except ModwatchError:  # the overview says what cannot be read
+        except ModwatchError:  # the overview names what cannot be read
             return HTMLResponse(shown[0].text(), headers=_HEADERS, status_code=503)
 
     @app.get("/mlflow")
@@ -139,7 +139,7 @@ def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
 
 
 class _NoAddressError(Exception):
-    """An address is that of no page; the message says what one looks like."""
+    """No page has this address; the message shows what one looks like."""
 
 
 def _day_named(text: str) -> datetime.date:

@@ -18,7 +18,7 @@ COMPARED = (
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "brier"),
 )
 
-#: Shares of comments of which nearly all have been reviewed.
+#: Shares of comments, nearly all of them reviewed.
 _NEARLY_ALL_SEEN = ("precision_flagged", "review_efficiency")
 
 #: Size from which an effect is noted, by metric; twice as much is a shift. Those of PSI are the

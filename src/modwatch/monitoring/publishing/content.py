@@ -83,7 +83,7 @@ class DayTables:
     what_if: pd.DataFrame | None = None
     #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
     label_errors: pd.DataFrame | None = None
-    #: The challenger beside the champion: `lake.schemas.CHALLENGER`.
+    #: The challenger compared with the champion: `lake.schemas.CHALLENGER`.
     challenger: pd.DataFrame | None = None
     #: Groups of comments: `lake.schemas.COMMENT_GROUPS`.
     comment_groups: pd.DataFrame | None = None
@@ -180,7 +180,7 @@ def read_shown(
 ) -> DayTables:
     """Return the tables of a measured day with what its page draws besides.
 
-    These are its scores beside its `references`, its calibration, and outcomes of other settings.
+    These are its scores next to its `references`, its calibration, and outcomes of other settings.
     """
     tables = read_tables(lake, day.day, window)
     curve = lake.table("reliability", day.day).to_pandas()

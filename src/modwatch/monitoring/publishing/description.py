@@ -191,7 +191,7 @@ def _quality(day: Day, estimates: DeployedEstimates) -> str:
 
 
 def _people(estimates: DeployedEstimates) -> str:
-    """Tell how many labels were confirmed and overturned, and how often people err."""
+    """Return how many labels were confirmed and overturned, and moderators' error rates."""
     rows = estimates.day if estimates.window is None else estimates.window
     names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
     if not all(name in rows for name in names):

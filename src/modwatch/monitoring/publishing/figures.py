@@ -384,13 +384,13 @@ def _panels(keys: set[str]) -> list[_Panel]:
     """Return one panel per metric; estimates from single days share that of the window, if any."""
     of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
     places = {group: place for place, group in enumerate(_ORDER)}
-    drawn, beside = [], set[str]()
+    drawn, used = [], set[str]()
     for key in sorted(keys, key=lambda key: (places.get(key.partition("/")[0], len(places)), key)):
         group, _, metric = key.partition("/")
-        if group == INTERVAL_GROUP or key in beside:
+        if group == INTERVAL_GROUP or key in used:
             continue
         day = of_the_day.get(metric) if group != DAY_GROUP else None
-        beside.add(day or key)
+        used.add(day or key)
         drawn.append((key, day))
     return drawn
 

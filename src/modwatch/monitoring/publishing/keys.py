@@ -27,7 +27,7 @@ from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
 
-#: MLflow draws one chart per key; nobody reads more.
+#: MLflow draws one chart per key; no one reads more.
 MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"

@@ -32,7 +32,7 @@ from modwatch.monitoring.publishing.days import (
 from modwatch.monitoring.publishing.keys import key_figures
 from modwatch.monitoring.publishing.view import days_url
 
-#: What was not done on a day of which these tables are empty; the first of them counts.
+#: What was not done on a day if these tables are empty; the first of them counts.
 _MISSING = {
     "landed": "no comments were ingested",
     "comments": "the comments were not validated",

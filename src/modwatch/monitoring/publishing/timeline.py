@@ -66,7 +66,7 @@ _CHARTS = {
 _GAPS = ("platform", "language", "identity")
 
 #: Groups with charts.
-_MOST_GROUPS = (MAX_KEYS - 3 * len(_GAPS)) // sum(len(each[2]) for each in _CHARTS.values())
+_MOST_GROUPS = (MAX_KEYS - 3 * len(_GAPS)) // sum(len(chart[2]) for chart in _CHARTS.values())
 
 
 def publish_days(

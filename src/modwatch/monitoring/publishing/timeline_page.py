@@ -60,7 +60,7 @@ class Dot:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A horizontal line with a label: a threshold, or a level told from noise."""
+    """A horizontal line with a label: a threshold, or a level that is not noise."""
 
     first: float
     last: float
@@ -254,7 +254,7 @@ def _finding(key: str, fall: Fall | None, axis: _Axis) -> str:
     if key not in _FOLLOWED:
         return ""
     if fall is None:
-        return "no fall told from noise"
+        return "no significant fall"
     day = (np.datetime64(axis.first) + fall.first.day).item()
     value, low, high = fall.change
     return f"fell on about {day} by {-value:.3f} ({-high:.3f} to {-low:.3f})"

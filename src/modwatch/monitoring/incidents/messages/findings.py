@@ -89,8 +89,8 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
     if any(f"{{{name}}}" in title and not names[name] for name in ("value", "before", "after")):
         title, unknown = _FROM_VALUE.subn("", title)
         title = title if unknown else ""
-    said = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], title)
-    return " ".join(said.split()) or name_in_words(rule.name, subject)
+    filled = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], title)
+    return " ".join(filled.split()) or name_in_words(rule.name, subject)
 
 
 def name_in_words(rule: str, subject: str) -> str:
@@ -110,7 +110,7 @@ def _about(feature: str, reference: str) -> str:
     """
     against = f"against {_REFERENCES[reference]}" if reference else ""
     parts = ", ".join(filter(None, (feature, against)))
-    return in_brackets(parts)
+    return f" ({parts})" if parts else ""
 
 
 def _feature_and_reference(subject: str) -> tuple[str, str]:
@@ -139,8 +139,8 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
         return _describe_change(value, value.change)
     if value.metric in _STATES and value.value is not None:
         bad, good = _STATES[value.metric]
-        said = bad.format(value=value.value) if value.value else good
-        return f"{said} (n = {value.n:,})"
+        state = bad.format(value=value.value) if value.value else good
+        return f"{state} (n = {value.n:,})"
     threshold = _threshold(rule)
     if value.metric == "volume_ratio" and value.value is not None:
         return f"{value.value:.4g} times the usual volume (n = {value.n:,}){threshold}"
@@ -209,12 +209,3 @@ def series_name(rule: str, subject: str) -> str:
     ('scores_shifted[prob,fixed]', 'queue_old')
     """
     return header_safe(f"{rule}[{subject}]" if subject else rule)
-
-
-def in_brackets(subject: str) -> str:
-    """Return a subject as it follows a name; empty if there is none.
-
-    >>> "psi" + in_brackets("prob"), "psi" + in_brackets("")
-    ('psi (prob)', 'psi')
-    """
-    return f" ({subject})" if subject else ""
