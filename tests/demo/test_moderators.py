@@ -124,7 +124,7 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources)
 
 def test_all_moderators_have_the_error_rates_that_are_asked_for(staffed: Resources) -> None:
     people = create_moderators(staffed.database, error_rates=(0.02, 0.2))
-    rates = {(each.false_positive_rate, each.false_negative_rate) for each in people}
+    rates = {(person.false_positive_rate, person.false_negative_rate) for person in people}
     assert rates == {(0.02, 0.2)}
 
 
@@ -177,7 +177,9 @@ def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     assert {row["kind"] for row in answers} == {"gold"}
     assert np.mean([row["label"] == row["known"] for row in answers]) > 0.8
     # What the one whom it is for skips nobody labels.
-    skipped = sum(one.label(each.comment_id, each.label) is None for one in people for each in gold)
+    skipped = sum(
+        one.label(comment.comment_id, comment.label) is None for one in people for comment in gold
+    )
     assert counts(staffed.database, TUESDAY).waiting <= skipped
 
 
@@ -215,8 +217,8 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     assert counts(staffed.database, MONDAY).waiting == others
     labels = audit_labels(staffed.database, "demo")
     assert {row["labeller"] for row in labels} <= {*AUDITORS}
-    said = [row for row in labels if row["action"] == "label"]
-    assert len({(row["comment_id"], row["labeller"]) for row in said}) == len(said)
+    given = [row for row in labels if row["action"] == "label"]
+    assert len({(row["comment_id"], row["labeller"]) for row in given}) == len(given)
     assert decided >= len(labels) >= 80
     assert label_audit(staffed, people) == 0
     assert open_audit(staffed, "demo").seal() == 80
@@ -235,13 +237,13 @@ def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(
     assert open_audit(staffed, "demo").progress().left == 0
     truth = dict(known_labels(staffed.lake))
     labels = audit_labels(staffed.database, "demo")
-    said = defaultdict(list)
+    given = defaultdict(list)
     for row in labels:
-        said[row["comment_id"]].append(row)
-    third = {comment for comment, rows in said.items() if len(rows) == 3}
+        given[row["comment_id"]].append(row)
+    third = {comment for comment, rows in given.items() if len(rows) == 3}
     assert third
     assert third == {
-        comment for comment, rows in said.items() if len(rows) > 1 and not truth[comment]
+        comment for comment, rows in given.items() if len(rows) > 1 and not truth[comment]
     }
     assert {row["action"] for row in labels} == {"label"}
     by_the_lead = [row for row in labels if row["labeller"] == "sim-audit-lead"]

@@ -103,9 +103,9 @@ def test_a_figure_of_agreement_stands_with_its_interval() -> None:
 
 def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None:
     """Put a day whose comments were flagged, and are against the rules, where there is a 1."""
-    labels = [int(each) for each in truth]
+    labels = [int(label) for label in truth]
     put_comments(at.lake, day, len(truth), label=labels)
-    scores = np.array([0.9 if each == "1" else 0.1 for each in flagged], np.float32)
+    scores = np.array([0.9 if flag == "1" else 0.1 for flag in flagged], np.float32)
     put_scores(at.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
 
 
@@ -289,7 +289,7 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
     assert [*cells] == [
         *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
     ]
-    found = {each["metric"].replace("_", " "): each for each in result["figures"]}
+    found = {figure["metric"].replace("_", " "): figure for figure in result["figures"]}
     truth = true_values(small, open_audit(small, "demo").plan)
     assert {name: row[1] for name, row in cells.items()} == {
         name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()

@@ -85,7 +85,7 @@ def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    mounted = [each["url_prefix"] for each in module.ModwatchPlugin.fastapi_apps]
+    mounted = [app["url_prefix"] for app in module.ModwatchPlugin.fastapi_apps]
     assert mounted == [AIRFLOW_PREFIX, OPS_PREFIX]
     assert not (home.home / "postgres").exists()
 

@@ -89,8 +89,8 @@ def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, 
         assert found.model_version == expected.model_version
         # The lake gives the rows of several shards in no certain order.
         by_id = [
-            dict(zip(each.comment_id.to_pylist(), each.prob.tolist(), strict=True))
-            for each in (expected, found)
+            dict(zip(scores.comment_id.to_pylist(), scores.prob.tolist(), strict=True))
+            for scores in (expected, found)
         ]
         assert by_id[0] == pytest.approx(by_id[1], abs=1e-5)
 
@@ -118,12 +118,12 @@ def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
             asking = [pool.submit(ask, number) for number in range(4)]
             while len(answers) < 8:
                 time.sleep(0.05)
-                assert not any(each.done() for each in asking)
+                assert not any(request.done() for request in asking)
             signalled = time.monotonic()
             server.send_signal(signal.SIGTERM)
             ended.set()
-            for each in asking:
-                each.result(timeout=60)
+            for request in asking:
+                request.result(timeout=60)
         assert server.wait(timeout=60) == -signal.SIGTERM
     assert {status for began, status in answers if began < signalled - _ARRIVAL} == {200}
     assert {status for _, status in answers} == {200, 0}

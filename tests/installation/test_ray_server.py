@@ -136,12 +136,12 @@ class Load:
     def more(self, rounds: int) -> None:
         """Wait until the texts were scored so many times more."""
         wanted = len(self.found) + rounds
-        until(lambda: len(self.found) >= wanted or any(each.done() for each in self._done))
+        until(lambda: len(self.found) >= wanted or any(request.done() for request in self._done))
 
     def finish(self) -> None:
         self._stop.set()
-        for each in self._done:
-            each.result(timeout=90)
+        for request in self._done:
+            request.result(timeout=90)
         self._pool.shutdown()
         self.faults.network.close()
 
@@ -183,7 +183,7 @@ def lose_a_replica(node: Group, load: Load) -> None:
 
     def replaced() -> bool:
         found = texts_by_replica(node.metrics_port)
-        return any(texts > 100 for each, texts in found.items() if each not in before)
+        return any(texts > 100 for name, texts in found.items() if name not in before)
 
     until(replaced)
 
@@ -213,8 +213,8 @@ def follow_the_alias(home: Installation, url: str) -> None:
         set_alias("2", tracking_uri=settings.mlflow_url)
         until(lambda: {version for _, version in answers[-30:]} == {"2"})
         stop.set()
-        for each in asking:
-            each.result(timeout=60)
+        for thread in asking:
+            thread.result(timeout=60)
     assert {status for status, _ in answers} == {200}
     assert {version for _, version in answers} == {"1", "2"}
 
@@ -241,8 +241,8 @@ def only_its_user_reads_its_folder(server: Group) -> Path:
     """Return the folder of Ray, to which comments are written when the memory is full."""
     places = [
         Path(connection.laddr)
-        for each in server.members()
-        for connection in each.net_connections("unix")
+        for process in server.members()
+        for connection in process.net_connections("unix")
         if str(connection.laddr).endswith("/plasma_store")
     ]
     folder = places[0].parents[3]  # FOLDER/ray/session_…/sockets/plasma_store
@@ -254,8 +254,8 @@ def only_its_user_reads_its_folder(server: Group) -> Path:
 def only_loopback(server: Group) -> None:
     listening = [
         connection.laddr
-        for each in server.members()
-        for connection in each.net_connections("tcp")
+        for process in server.members()
+        for connection in process.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     ]
     assert len(listening) > 5
@@ -269,14 +269,14 @@ def slow_clients_hold_up_nobody(client: httpx.Client, url: str) -> None:
     )
     address = ("127.0.0.1", httpx.URL(url).port or 0)
     slow = [socket.create_connection(address) for _ in range(40)]
-    for each in slow:
-        each.sendall(head.encode())
+    for request in slow:
+        request.sendall(head.encode())
     began = time.monotonic()
     for _ in range(20):
         assert post(client, "a comment").status_code == 200
     assert time.monotonic() - began < 10
-    for each in slow:
-        each.close()
+    for request in slow:
+        request.close()
 
 
 def requests_are_refused_with_a_time_to_wait(url: str) -> None:
@@ -301,7 +301,7 @@ def every_replica_is_measured(client: httpx.Client, port: int) -> None:
 
     def counted() -> bool:
         after = texts_by_replica(port)
-        more = [after[each] - before.get(each, 0) for each in after]
+        more = [after[name] - before.get(name, 0) for name in after]
         return len(more) == 2 and min(more) > 0 and sum(more) >= 120
 
     until(counted, 30)
@@ -343,8 +343,8 @@ def requests_are_answered_at_the_end(server: Group, url: str) -> None:
         signalled = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         ended.set()
-        for each in asking:
-            each.result(timeout=600)
+        for thread in asking:
+            thread.result(timeout=600)
     assert {status for began, status in answers if began < signalled} == {200}
     assert {status for _, status in answers} <= {200, 503, 0}
     assert 503 in {status for _, status in answers}

@@ -78,18 +78,18 @@ def test_figures_are_the_metrics_of_the_stored_scores(finished: Finished, method
         for seed in SEEDS:
             stored = scores(finished.folder, method, "focal", seed)
             label, prob, weight = (stored[f"{domain}_{n}"] for n in ("label", "prob", "weight"))
-            found = {name: each(label, prob, sample_weight=weight)
-                     for name, each in TABLE_METRICS.items()}  # fmt: skip
+            found = {name: metric(label, prob, sample_weight=weight)
+                     for name, metric in TABLE_METRICS.items()}  # fmt: skip
             found["advantage"] = advantage(label.astype(float), prob, weight)[2]
             score = metrics.review_scores(prob, "toxicity")
             found["oc_auroc"] = metrics.oc_auroc(label, prob, score, review_fraction=0.05)
             values.append(found)
         for row in finished.results["table"]:
             if (row["domain"], row["loss"], row["method"]) == (domain, "focal", method):
-                each = [found[row["metric"]] for found in values]
-                assert row["mean"] == pytest.approx(np.mean(each), abs=1e-12)
-                half = stats.t.ppf(0.975, 1) * np.std(each, ddof=1) / np.sqrt(2)
-                assert row["high"] == pytest.approx(min(np.mean(each) + half, 1), abs=1e-12)
+                means = [found[row["metric"]] for found in values]
+                assert row["mean"] == pytest.approx(np.mean(means), abs=1e-12)
+                half = stats.t.ppf(0.975, 1) * np.std(means, ddof=1) / np.sqrt(2)
+                assert row["high"] == pytest.approx(min(np.mean(means) + half, 1), abs=1e-12)
         key = {"domain": domain, "loss": "focal", "method": method, "alpha": 0.05}
         [difference] = [r for r in finished.results["finding"] if key.items() <= r.items()]
         expected = np.mean([found["advantage"] for found in values])
@@ -217,7 +217,7 @@ def test_a_damaged_run_is_trained_again(
     (tmp_path / "runs").mkdir()
     bench = Bench(data=data, recipe=tiny, folder=finished.folder, draws=DRAWS)
     path = bench.path(Run(method="deterministic", loss="focal", seed=0))
-    kept = {each.name: each.read_bytes() for each in (path, path.with_suffix(".npz"))}
+    kept = {file.name: file.read_bytes() for file in (path, path.with_suffix(".npz"))}
     for name, content in kept.items():
         (tmp_path / "runs" / name).write_bytes(content)
     broken = tmp_path / "runs" / path.with_suffix(suffix).name
@@ -228,8 +228,8 @@ def test_a_damaged_run_is_trained_again(
         middle = len(whole) // 2
         broken.write_bytes(whole[:middle] + (b"~" + whole[middle + 1 :]) * (damage == "changed"))
     _, lines = run_again(tmp_path)
-    said = [line for line in lines if "damaged; this run is trained again" in line]
-    assert len(said) == (0 if (suffix, damage) == (".json", "missing") else 1)
+    damaged = [line for line in lines if "damaged; this run is trained again" in line]
+    assert len(damaged) == (0 if (suffix, damage) == (".json", "missing") else 1)
     assert {p.name: p.read_bytes() for p in (tmp_path / "runs").iterdir()} == kept
 
 
@@ -266,10 +266,11 @@ def test_no_text_of_a_comment_anywhere(finished: Finished, data: BenchmarkData) 
 
 
 def test_progress_has_the_time_left(finished: Finished) -> None:
-    told = [line for line in finished.lines if line.endswith(" left")]
-    assert len(told) >= 20
+    remaining = [line for line in finished.lines if line.endswith(" left")]
+    assert len(remaining) >= 20
     assert re.fullmatch(
-        r"seed 0, cross_entropy, ensemble: deterministic is scored; about [\d.]+ \w+ left", told[0]
+        r"seed 0, cross_entropy, ensemble: deterministic is scored; about [\d.]+ \w+ left",
+        remaining[0],
     )
 
 

@@ -82,7 +82,7 @@ def test_equal_results_give_equal_pages(finished: Finished, page: str) -> None:
 
 
 def here(results: dict[str, Any], name: str) -> dict[str, Any]:
-    [aspect] = [each for each in results["aspects"] if each["name"] == name]
+    [aspect] = [entry for entry in results["aspects"] if entry["name"] == name]
     return dict(aspect)
 
 
@@ -146,7 +146,7 @@ def test_default_recipe_of_sngp_differs_from_the_paper(data: BenchmarkData) -> N
         networks=[{"steps": 1}],
         training={"held_out": 1, "comments": 2},
     )
-    found = {each.name: each for each in aspects(data, [result])}
+    found = {entry.name: entry for entry in aspects(data, [result])}
     assert found["Learning rate of the head"].here == "10 times that of the encoder"
     kernel = found["SNGP: kernel"]
     assert kernel.here == "1,024 random features of the Gaussian kernel and a linear kernel"
@@ -181,7 +181,7 @@ def test_published_figures_are_those_of_the_paper() -> None:
             for method in METHODS:
                 title = titles.get(method, method.replace("_", " ").upper())
                 lines = re.findall(rf"^{title} ((?:\d\.\d+ ?){{7}})$", table, re.MULTILINE)
-                figures = [float(each) for each in lines[place].split()]
+                figures = [float(number) for number in lines[place].split()]
                 assert list(paper.published(domain, loss, method).values()) == figures
 
 
@@ -193,8 +193,8 @@ ARGUMENTS = ["benchmark", "cotomod", "--data", "synthetic", "--train-examples", 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "folder"
     assert main([*ARGUMENTS, "--output", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert f"{folder / 'report.html'} has the report\n" in said
+    output = capsys.readouterr().out
+    assert f"{folder / 'report.html'} has the report\n" in output
     assert json.loads((folder / "results.json").read_bytes())["seeds"] == [3]
     assert main([*ARGUMENTS, "--output", str(folder)]) == 0
     assert "1 runs, 1 of them kept" in capsys.readouterr().out
@@ -219,9 +219,9 @@ def test_errors_of_the_command_are_one_sentence(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main([*ARGUMENTS, "--output", str(tmp_path), *arguments]) == 1
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1
 
 
 def test_help_does_not_import_torch() -> None:

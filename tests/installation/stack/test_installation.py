@@ -20,10 +20,10 @@ def prepared(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
     monkeypatch.setattr("modwatch.installation.stack.progress._EVERY", 0.3)
     monkeypatch.setattr(installation, "_USUAL_MIGRATION", 0.2)
     home = AirflowHome.create(folder / "home", url="http://127.0.0.1:8080", database_url="")
-    said: list[str] = []
-    installation._migrate(home, folder / "logs", said.append)
+    lines: list[str] = []
+    installation._migrate(home, folder / "logs", lines.append)
     assert home.is_migrated
-    return said
+    return lines
 
 
 def test_a_long_preparation_says_again_and_again_that_it_goes_on(

@@ -46,14 +46,14 @@ def test_leaving_the_context_stops_every_process_even_a_daemon(tmp_path: Path) -
 
 
 def test_the_end_says_how_much_is_left_and_is_measured(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     folder = StackFolder(home=tmp_path)
-    with folder.held(), Stack(logs=tmp_path, folder=folder, say=said.append) as stack:
+    with folder.held(), Stack(logs=tmp_path, folder=folder, say=lines.append) as stack:
         stack.start(Service(name="first", command=SLEEP))
         stack.start(Service(name="second", command=SLEEP))
         stack.wait_ready()
         assert 0 <= folder.usual("start of first, second", default=99) < 90
-    assert said[-2:] == [
+    assert lines[-2:] == [
         f"stopping second, 1 of 2; about {USUAL_STOP:.0f} s left",
         f"stopping first, 2 of 2; about {USUAL_STOP:.0f} s left",
     ]
@@ -73,12 +73,12 @@ def test_durations_that_cannot_be_read_are_measured_anew(tmp_path: Path) -> None
 
 def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path: Path) -> None:
     """It ignores SIGTERM: there is a line after ten seconds, and it is killed after fifteen."""
-    said: list[str] = []
+    lines: list[str] = []
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)"
-    with Stack(logs=tmp_path, say=said.append) as stack:
+    with Stack(logs=tmp_path, say=lines.append) as stack:
         stack.start(Service(name="deaf", command=[PYTHON, "-c", deaf]))
         time.sleep(3)
-    assert said[-1].startswith("deaf ends its work, in 15 s at most; about ")
+    assert lines[-1].startswith("deaf ends its work, in 15 s at most; about ")
     assert stack.processes() == []
 
 
@@ -181,8 +181,8 @@ def test_a_renamed_worker_in_a_session_of_its_own_is_stopped(tmp_path: Path) -> 
 
 
 def test_a_service_that_is_killed_starts_again_without_its_old_workers(tmp_path: Path) -> None:
-    said: list[str] = []
-    with Stack(logs=tmp_path, say=said.append) as stack:
+    lines: list[str] = []
+    with Stack(logs=tmp_path, say=lines.append) as stack:
         stack.start(renamed())
         worker = worker_of(tmp_path)
         time.sleep(6)  # from then on it counts as started
@@ -194,7 +194,7 @@ def test_a_service_that_is_killed_starts_again_without_its_old_workers(tmp_path:
         assert part.restarts == 1
         assert part.last_end.startswith("SIGKILL at ")
         stack.check()  # one death is no failure
-    assert any("renamed exited with SIGKILL" in line and "in 1 s" in line for line in said)
+    assert any("renamed exited with SIGKILL" in line and "in 1 s" in line for line in lines)
 
 
 def test_a_service_that_may_not_restart_stays_dead(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_session_whose_number_is_another_process_now_is_left_alone() -> None:
     try:
         session = session_of(psutil.Process(stranger.pid))
         assert session is not None
-        assert [each.pid for each in members([session], "")] == [stranger.pid]
+        assert [process.pid for process in members([session], "")] == [stranger.pid]
         reused = Session(sid=session.sid, started=(session.started or 0) - 100)
         assert members([reused], "") == []
     finally:

@@ -73,7 +73,7 @@ def test_a_planted_bias_is_named_with_its_interval_and_no_other_difference():
 def test_nobody_and_nothing_is_named():
     table = long_table(bias=-0.25)
     report = report_of(table)
-    texts = [render_page(report), *(each.to_csv() for each in report.tables().values())]
+    texts = [render_page(report), *(table.to_csv() for table in report.tables().values())]
     for text in texts:
         assert "worker-" not in text
         assert "i-1" not in text
@@ -89,8 +89,8 @@ def test_small_groups_are_counted_and_not_named():
     page = render_page(report)
     assert "rareland" not in page
     assert "not shown" in page
-    for each in report.tables().values():
-        assert "rareland" not in each.to_csv()
+    for table in report.tables().values():
+        assert "rareland" not in table.to_csv()
 
 
 def test_two_groupings_together_tell_of_no_few_people():
@@ -123,14 +123,14 @@ def fewest_told_of(clusters, groups):
     for number, (group, cluster) in enumerate(cells.T):
         if group >= 0 and not np.isnan(share[cluster, group]):
             rows.append(np.arange(len(people)) == number)
-    told = np.array(rows, float)
-    rank = np.linalg.matrix_rank(told)
+    equations = np.array(rows, float)
+    rank = np.linalg.matrix_rank(equations)
     small = [cell for cell in range(len(people)) if people[cell] < 5]
-    subsets = (each for size in (1, 2, 3, 4) for each in combinations(small, size))
+    subsets = (subset for size in (1, 2, 3, 4) for subset in combinations(small, size))
     derivable = [
-        people[list(each)].sum()
-        for each in subsets
-        if np.linalg.matrix_rank(np.delete(told, each, axis=1)) < rank
+        people[list(subset)].sum()
+        for subset in subsets
+        if np.linalg.matrix_rank(np.delete(equations, subset, axis=1)) < rank
     ]
     return min(derivable, default=np.inf)
 
@@ -155,10 +155,12 @@ def test_shares_of_groups_in_clusters_tell_of_no_few_people(seed):
         assert np.isnan(share[pair]) or not 0 < people_in[pair] < 5
     figure = report_figures(report)["clusters_country"]
     shown = [label.get_text() for axes in figure.axes[1::2] for label in axes.get_yticklabels()]
-    assert sum("not shown" in each for each in shown) == np.isnan(share).sum()
+    assert sum("not shown" in line for line in shown) == np.isnan(share).sum()
     found = clusters.found
-    told = f"demographic divergence {found.value:.3f}, {found.low:.3f} to {found.high:.3f}, p = "
-    assert told in render_page(report)
+    sentence = (
+        f"demographic divergence {found.value:.3f}, {found.low:.3f} to {found.high:.3f}, p = "
+    )
+    assert sentence in render_page(report)
 
 
 def test_without_a_model_people_are_compared_with_people():
@@ -182,8 +184,8 @@ def test_kappa_within_and_between_groups_has_intervals_on_the_page():
     ):
         row = kappa.loc[pair]
         assert row["low"] < row["kappa"] < row["high"]
-        told = f"{row['kappa']:.3f} {row['low']:.3f} {row['high']:.3f} {row['items']:.0f}"
-        assert f"{pair[0]} {with_whom} {told}" in page
+        line = f"{row['kappa']:.3f} {row['low']:.3f} {row['high']:.3f} {row['items']:.0f}"
+        assert f"{pair[0]} {with_whom} {line}" in page
     mild = kappa.loc[("mildland", "mildland")]
     assert (
         f"{mild['kappa']:.3f} ({mild['low']:.3f} to {mild['high']:.3f}) in the group mildland"
@@ -286,11 +288,11 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_shows_the_fits_of_a_factorisation_and_a_pipe_does_not(tmp_path, monkeypatch):
     path = str(written(long_table(items=60), tmp_path / "mine.csv"))
-    for stream, told in ((Terminal(), "9/9"), (io.StringIO(), "")):
+    for stream, ending in ((Terminal(), "9/9"), (io.StringIO(), "")):
         monkeypatch.setattr("sys.stderr", stream)
         assert main(["annotations", "report", path, "--output", str(tmp_path / "out")]) == 0
-        assert stream.getvalue().strip().endswith(told)
-        assert bool(stream.getvalue()) == bool(told)
+        assert stream.getvalue().strip().endswith(ending)
+        assert bool(stream.getvalue()) == bool(ending)
 
 
 def test_json_lines_and_other_names_of_columns(tmp_path):

@@ -53,4 +53,6 @@ def test_it_is_accessible_fits_and_loads_nothing(chromium: Browser, written):
             assert page.locator("td, th").get_by_text("<b>south</b>").count() > 0
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             found = Axe().run(page, options=RULES).response["violations"]
-            assert [(each["id"], [n["html"][:200] for n in each["nodes"]]) for each in found] == []
+            assert [
+                (problem["id"], [n["html"][:200] for n in problem["nodes"]]) for problem in found
+            ] == []

@@ -61,7 +61,7 @@ def fall(at: Resources, last: int = 22, low: float = 0.7) -> None:
     judge(at, last)
 
 
-def told(server: Webhook) -> list[str]:
+def sent(server: Webhook) -> list[str]:
     return [request.json["event"] for request in server.requests]
 
 
@@ -94,11 +94,11 @@ def test_an_incident_has_a_person_and_a_history(at: Resources, server: Webhook) 
         ("comment", "by tim: labels look right"),
     ]
     assert history(at.database, "scores").entries == []
-    assert told(server) == ["opened"]
+    assert sent(server) == ["opened"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"incident": "scores"}, "no incident 'scores' is active"),
         ({"person": " "}, "person must have 1 to 80"),
@@ -109,11 +109,11 @@ def test_an_incident_has_a_person_and_a_history(at: Resources, server: Webhook) 
     ],
 )
 def test_bad_input_is_refused_and_stores_nothing(
-    at: Resources, changes: dict[str, str], said: str
+    at: Resources, changes: dict[str, str], message: str
 ) -> None:
     fall(at)
     plain = {"incident": "quality", "action": "acknowledge", "person": "lea"}
-    with pytest.raises(IncidentError, match=said):
+    with pytest.raises(IncidentError, match=message):
         record(at.database, Action(**{**plain, **changes}))  # type: ignore[arg-type]
     assert [entry.what for entry in history(at.database).entries] == ["opened"]
 
@@ -136,7 +136,7 @@ def test_a_silenced_incident_is_told_of_when_the_silence_is_over(
     over = today - datetime.timedelta(days=1)
     record(at.database, Action(incident="quality", action="silence", person="lea", until=over))
     assert judge(at, 40) == (1, 1)
-    assert told(server) == ["opened", "recovered"]
+    assert sent(server) == ["opened", "recovered"]
     assert open_incidents(at.database) == []
 
 
@@ -145,7 +145,7 @@ def test_an_accepted_level_ends_the_incident_and_is_the_reference(
 ) -> None:
     fall(at)
     accepted(at, 22)
-    assert told(server) == ["opened", "accepted"]
+    assert sent(server) == ["opened", "accepted"]
     opened, ended = (request.json["links"] for request in server.requests)
     assert ended == opened
     assert {"Modwatch", "MLflow", "validation"} < set(ended)
@@ -165,11 +165,11 @@ def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(
     caplog.set_level(logging.DEBUG)
     fall(at)
     accepted(at, 22, note=SECRET)
-    said = server.requests[-1].json
-    assert said["title"] == (
+    payload = server.requests[-1].json
+    assert payload["title"] == (
         "[critical] Accepted as the new normal: The model's accuracy fell from 0.960 to 0.700"
     )
-    assert said["person"] == "lea"
+    assert payload["person"] == "lea"
     assert SECRET not in str([request.body for request in server.requests])
     assert SECRET not in caplog.text
     last = history(at.database).entries[-2:]
@@ -185,7 +185,7 @@ def test_a_level_from_the_future_or_without_a_reason_is_refused(at: Resources) -
         accepted(at, 22, note="")
     with pytest.raises(IncidentError, match="is later than"):
         level(at, "quality", note="why", day=day(22), level_since=day(23))
-    assert [each.name for each in open_incidents(at.database)] == ["quality"]
+    assert [incident.name for incident in open_incidents(at.database)] == ["quality"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_an_accepted_shift_of_scores_is_told_of_again_after_a_good_day(
     for number in range(2):
         put(at, number, 0.5)
     judge(at, 1)
-    assert told(server) == ["opened"]
+    assert sent(server) == ["opened"]
     level(at, "scores", note="new topic", day=day(1))
     for number in range(2, 6):
         put(at, number, 0.5)

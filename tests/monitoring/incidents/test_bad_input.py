@@ -114,8 +114,8 @@ def deliver_day(at: Resources, number: int, value: float) -> int:
 def heard(server: Webhook) -> list[tuple[str, int]]:
     """Return the event, and the number of the day, of every message."""
     return [
-        (each.json["event"], (datetime.date.fromisoformat(each.json["day"]) - FIRST).days)
-        for each in server.requests
+        (request.json["event"], (datetime.date.fromisoformat(request.json["day"]) - FIRST).days)
+        for request in server.requests
     ]
 
 
@@ -246,10 +246,10 @@ def test_actions_keep_their_place_after_the_clock_was_set_back(
     deliver_day(at, 2, BAD)
     assert acknowledged_by(at) is None
     acknowledge(at, "tim")
-    assert [each.what for each in history(at.database).entries] == [
+    assert [entry.what for entry in history(at.database).entries] == [
         *("opened", "acknowledge", "recovered", "opened", "acknowledge"),
     ]
-    assert [each.what for each in history(at.database, newest=2).entries] == [
+    assert [entry.what for entry in history(at.database, newest=2).entries] == [
         *("opened", "acknowledge"),
     ]
     (incident,) = open_incidents(at.database)
@@ -263,7 +263,7 @@ def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
         dag="score_comments", task="route", run="backfill", day=FIRST, error="E", log_url="http://a"
     )
     report_failure(lambda: at.database, (), failed, datetime.date(2020, 1, 1))
-    assert [each.name for each in open_incidents(at.database)] == [failed.key]
+    assert [incident.name for incident in open_incidents(at.database)] == [failed.key]
     shift(queue_url, incident_table, -29)
     assert len(open_incidents(at.database)) == 1
     shift(queue_url, incident_table, -2)
@@ -310,8 +310,8 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
                 deliver_day(at, number, value)
                 with pytest.raises(AlertError, match="webhook"):
                     deliver(at.database, without_pauses(at.alert_channels))
-                told = sum(when <= number for _, when in events)
-                assert len(post.messages) == told, "the other channel waits for nothing"
+                due = sum(when <= number for _, when in events)
+                assert len(post.messages) == due, "the other channel waits for nothing"
         assert server.requests == []
         with open_resources(both.settings) as at:
             assert deliver(at.database, at.alert_channels) == len(events)
@@ -354,16 +354,16 @@ def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
     incidents = open_incidents(at.database)
     listed = time.process_time() - began
     assert len(incidents) == MANY
-    assert {each.acknowledged_by for each in incidents} == {"lea"}
+    assert {incident.acknowledged_by for incident in incidents} == {"lea"}
     assert history(at.database).earlier == 2 * MANY - 50
-    told = time.process_time() - began - listed
+    read = time.process_time() - began - listed
     page = render_overview(read_overview(ops_data(at)))
-    shown = time.process_time() - began - listed - told
+    shown = time.process_time() - began - listed - read
     assert len(page) < 500_000
     assert page.count("Old") < 200
     assert f"{MANY - 30:,}" in page or str(MANY - 30) in page
     put(at, 0, BAD)
     assert daily.raise_alerts(at, day(0)) == MANY + 1, "one opened; the others have no rule"
-    evaluated = time.process_time() - began - listed - told - shown
-    assert max(listed, told, shown) < 2
+    evaluated = time.process_time() - began - listed - read - shown
+    assert max(listed, read, shown) < 2
     assert evaluated < 10

@@ -47,7 +47,7 @@ class Receiver:
 
     def evenings(self, numbers: Iterable[int], values: Sequence[MetricValue]) -> None:
         for number in numbers:
-            self.evening(number, [each for each in values if each.day <= day(number)])
+            self.evening(number, [value for value in values if value.day <= day(number)])
 
     @property
     def events(self) -> list[tuple[str, str, int]]:
@@ -143,7 +143,7 @@ def test_a_fall_that_grows_escalates_the_same_incident() -> None:
 
 def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
     receiver = Receiver()
-    both = [*estimates(FALLEN), *estimates([each + 0.02 for each in FALLEN], "oc_accuracy")]
+    both = [*estimates(FALLEN), *estimates([accuracy + 0.02 for accuracy in FALLEN], "oc_accuracy")]
     receiver.evenings(range(30), both)
     assert receiver.events == [("quality", "opened", 20)]
     assert "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].alert.text
@@ -293,10 +293,10 @@ def drift(
 
 def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> None:
     values = [
-        each
+        part
         for number in range(8)
         for bad in [number >= 3]
-        for each in (
+        for part in (
             drift("psi", "prob", 0.4 if bad else 0.01, number),
             drift("psi", "prob", 0.4 if bad else 0.01, number, "fixed"),
             drift("flagged_share_change", "flagged", 0.1 if bad else 0.0, number),

@@ -120,12 +120,12 @@ def judge(at: Resources, number: int) -> tuple[int, int]:
 
 def test_one_incident_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
     values = [0.1, 0.3, 0.31, 0.2, 0.05, 0.12]
-    told = []
+    posted = []
     for number, value in enumerate(values):
         put(at, number, value)
-        told.append(judge(at, number))
+        posted.append(judge(at, number))
         assert judge(at, number) == (0, 0)  # cleared and run again
-    assert told == [(0, 0), (1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
+    assert posted == [(0, 0), (1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
     assert events(server) == [("opened", "2026-01-06"), ("recovered", "2026-01-09")]
     assert server.keys == [
         "shifted[prob,fixed]/2026-01-06/1-opened",
@@ -139,20 +139,20 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     put(at, 0, 0.31)
     judge(at, 0)
     [request] = server.requests
-    said = request.json
-    assert said["title"] == (
+    payload = request.json
+    assert payload["title"] == (
         "[warning] Shifted (prob, against the fixed reference), since 5 January 2026"
     )
-    assert said["text"].splitlines() == [
+    assert payload["text"].splitlines() == [
         "The population stability index (scores, against the fixed reference) is 0.31 "
         "(95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
         "Opened on 5 January 2026; it began on 5 January 2026.",
         "Look at: Look at the scores.",
     ]
-    assert said["figure"]["value"] == 0.31
-    assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in said["links"]["MLflow"]
-    assert set(said["links"]) == {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
-    assert said["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
+    assert payload["figure"]["value"] == 0.31
+    assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in payload["links"]["MLflow"]
+    assert set(payload["links"]) == {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
+    assert payload["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
@@ -171,10 +171,10 @@ def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
     put(at, 1, 0.5)
     at.lake.replace("segments", day(1), [rows])
     judge(at, 1)
-    told = server.requests[0].json
-    assert told["text"].endswith(f"Most of it: {segment['sentence']}.")
-    assert told["segment"]["name"] == "platform=forum"
-    assert [each.segment for each in active_on(at, day(1))] == [segment["sentence"]]
+    payload = server.requests[0].json
+    assert payload["text"].endswith(f"Most of it: {segment['sentence']}.")
+    assert payload["segment"]["name"] == "platform=forum"
+    assert [alert.segment for alert in active_on(at, day(1))] == [segment["sentence"]]
     put(at, 2, 0.05)
     at.lake.replace("segments", day(2), [])
     judge(at, 2)
@@ -286,7 +286,7 @@ def measure(at: Resources, number: int, accuracy: float) -> None:
         "high": min(accuracy + 0.04, 1.0), "n": 200, "status": "ok",
     }  # fmt: skip
     blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
-    needed = {each.name: blank.get(each.type) for each in MEASUREMENTS if not each.nullable}
+    needed = {field.name: blank.get(field.type) for field in MEASUREMENTS if not field.nullable}
     rows = pa.RecordBatch.from_pylist([{**needed, **row}], schema=MEASUREMENTS)
     at.lake.replace("measurements", day(number), [rows])
 

@@ -95,12 +95,12 @@ def put_annotators(
     at.lake.replace("annotator_groups", day, [batch])
 
 
-def told(at: Resources, server: Webhook) -> list[tuple[str, str, str]]:
+def sent(at: Resources, server: Webhook) -> list[tuple[str, str, str]]:
     """Deliver what is pending; return event, rule and subject of each alert that arrived."""
     before = len(server.requests)
     daily.deliver_alerts(at, SUNDAY)
     arrived = [request.json for request in server.requests[before:]]
-    return [(each["event"], each["rule"], each["subject"]) for each in arrived]
+    return [(facts["event"], facts["rule"], facts["subject"]) for facts in arrived]
 
 
 def test_every_rule_on_groups_is_tried_here() -> None:
@@ -128,11 +128,11 @@ def test_a_group_of_comments_opens_one_incident_a_rule(
     for day in days[:2]:
         put_comments(at, metric, difference, day=day)
         daily.raise_alerts(at, day)
-    assert told(at, server) == [("opened", rule, "platform forum")]
+    assert sent(at, server) == [("opened", rule, "platform forum")]
     for day in days[2:]:
         put_comments(at, metric, 0.0, day=day)
         daily.raise_alerts(at, day)
-    assert told(at, server) == [("recovered", rule, "platform forum")]
+    assert sent(at, server) == [("recovered", rule, "platform forum")]
 
 
 @pytest.mark.parametrize("rule", DAILY)
@@ -147,7 +147,7 @@ def test_a_group_of_comments_that_differs_by_chance_or_little_opens_none(
         else:
             put_comments(at, metric, difference / 2, day=day)
         daily.raise_alerts(at, day)
-    assert told(at, server) == []
+    assert sent(at, server) == []
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
@@ -158,7 +158,7 @@ def test_a_group_of_moderators_opens_one_incident_a_rule(
     put_annotators(at, metric, {"north": difference, "south": 0.01, "west": 0.0})
     assert opinions.raise_alerts(at, SUNDAY) == 1
     assert opinions.raise_alerts(at, SUNDAY) == 0
-    assert told(at, server) == [("opened", rule, "moderators north")]
+    assert sent(at, server) == [("opened", rule, "moderators north")]
     [request] = server.requests
     assert request.json["figure"]["value"] == difference
     assert "tags.day%20%3D%20%272026-01-04%27" in request.json["links"]["MLflow"]
@@ -167,7 +167,7 @@ def test_a_group_of_moderators_opens_one_incident_a_rule(
     assert opinions.raise_alerts(at, week) == 0
     put_annotators(at, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
     assert opinions.raise_alerts(at, NEXT) == 1
-    assert told(at, server) == [("recovered", rule, "moderators north")]
+    assert sent(at, server) == [("recovered", rule, "moderators north")]
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
@@ -184,7 +184,7 @@ def test_a_difference_of_moderators_must_be_significant_and_large(
 def test_two_groups_of_moderators_are_one_incident(at: Resources, server: Webhook) -> None:
     put_annotators(at, "agreement", {"north": -0.2, "south": 0.2})
     opinions.raise_alerts(at, SUNDAY)
-    assert told(at, server) == [("opened", "annotator_agreement_low", "moderators north")]
+    assert sent(at, server) == [("opened", "annotator_agreement_low", "moderators north")]
 
 
 def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
@@ -197,10 +197,10 @@ def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
     for _ in range(2):
         daily.raise_alerts(at, long_ago)
         opinions.raise_alerts(at, SUNDAY)
-    assert sorted(told(at, server))[:2] == [
+    assert sorted(sent(at, server))[:2] == [
         ("opened", "annotator_agreement_high", "moderators south"),
         ("opened", "annotator_agreement_high", "moderators west"),
     ]
     assert {request.json["event"] for request in server.requests} == {"opened"}
     daily.raise_alerts(at, long_ago + datetime.timedelta(days=1))
-    assert told(at, server) == []
+    assert sent(at, server) == []

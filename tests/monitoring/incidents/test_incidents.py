@@ -164,17 +164,17 @@ def test_each_feature_has_a_series_of_its_own() -> None:
 # What is told, and what late labels do to it
 
 
-def told_of(values: Sequence[float | None], told: Incident | None) -> list[Transition]:
+def changes_since(values: Sequence[float | None], notified: Incident | None) -> list[Transition]:
     days = series(values)
-    found = reconciled_incidents(rule(), days, told)
-    return transitions(told, found, today=day(len(values) - 1))
+    found = reconciled_incidents(rule(), days, notified)
+    return transitions(notified, found, today=day(len(values) - 1))
 
 
 TOLD = Incident(since=day(1), opened=day(1))
 
 
 @pytest.mark.parametrize(
-    ("values", "told", "expected"),
+    ("values", "notified", "expected"),
     [
         ([1, 11], None, [("opened", 1)]),
         ([1, 11, 8], TOLD, []),  # still standing: no second message
@@ -191,10 +191,10 @@ TOLD = Incident(since=day(1), opened=day(1))
     ],
 )
 def test_what_is_told(
-    values: list[float | None], told: Incident | None, expected: list[tuple[str, int]]
+    values: list[float | None], notified: Incident | None, expected: list[tuple[str, int]]
 ) -> None:
-    said = told_of(values, told)
-    assert [(each.kind, (each.day - FIRST).days) for each in said] == expected
+    changes = changes_since(values, notified)
+    assert [(transition.kind, (transition.day - FIRST).days) for transition in changes] == expected
 
 
 def test_work_that_was_done_since_is_no_error_of_the_incident() -> None:
@@ -204,23 +204,23 @@ def test_work_that_was_done_since_is_no_error_of_the_incident() -> None:
 
 def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
     old = Incident(since=day(-90), opened=day(-89))
-    assert told_of([8, 8], old) == []
-    (end,) = told_of([8, 4], old)
+    assert changes_since([8, 8], old) == []
+    (end,) = changes_since([8, 4], old)
     assert (end.kind, end.since, end.day) == ("recovered", day(-90), day(1))
-    assert told_of([None, None], old) == []
+    assert changes_since([None, None], old) == []
 
 
 def test_a_rising_severity_is_notified_once_for_the_same_incident() -> None:
-    told = Incident(since=day(1), opened=day(1), severity="warning")
+    notified = Incident(since=day(1), opened=day(1), severity="warning")
     worse = Incident(since=day(1), opened=day(1), severity="critical")
-    (escalated,) = transitions(told, [worse], today=day(4))
+    (escalated,) = transitions(notified, [worse], today=day(4))
     assert (escalated.kind, escalated.since, escalated.severity) == (
         "escalated",
         day(1),
         "critical",
     )
     assert transitions(worse, [worse], today=day(4)) == []
-    assert transitions(worse, [told], today=day(4)) == []  # better is no news
+    assert transitions(worse, [notified], today=day(4)) == []  # better is no news
 
 
 SPANS = st.builds(
@@ -240,11 +240,11 @@ SPANS = st.builds(
 def test_merged_incidents_are_active_when_one_of_them_is(spanning: list[Incident]) -> None:
     joined = merged(spanning)
     for number in range(50):
-        active = [each for each in spanning if each.is_active_on(day(number))]
-        now = [each for each in joined if each.is_active_on(day(number))]
+        active = [incident for incident in spanning if incident.is_active_on(day(number))]
+        now = [incident for incident in joined if incident.is_active_on(day(number))]
         assert len(now) <= 1
         assert bool(active) <= bool(now)  # two that meet have no day between them
-    ends = [(each.opened, each.recovered or date.max) for each in joined]
+    ends = [(incident.opened, incident.recovered or date.max) for incident in joined]
     assert all(first[1] < second[0] for first, second in itertools.pairwise(ends))
 
 
@@ -299,18 +299,20 @@ class Receiver:
 
     def __init__(self, watching: AlertRule) -> None:
         self.rule = watching
-        self.told: Incident | None = None
+        self.notified: Incident | None = None
         self.heard: list[str] = []
 
     def judge(self, values: Sequence[float | None]) -> list[Transition]:
         days = series(values)
-        found = reconciled_incidents(self.rule, days, self.told)
-        said = transitions(self.told, found, today=day(len(values)))
-        for each in said:
-            self.heard.append(each.kind)
-            opened = each.kind == "opened"
-            self.told = Incident(since=each.since, opened=each.day) if opened else None
-        return said
+        found = reconciled_incidents(self.rule, days, self.notified)
+        changes = transitions(self.notified, found, today=day(len(values)))
+        for transition in changes:
+            self.heard.append(transition.kind)
+            opened = transition.kind == "opened"
+            self.notified = (
+                Incident(since=transition.since, opened=transition.day) if opened else None
+            )
+        return changes
 
 
 @given(VALUES, CONDITIONS)
@@ -343,7 +345,7 @@ def test_whatever_becomes_of_history_nothing_opens_twice(
         assert not any(opened[1::2])
         found = incidents(receiver.rule, series(values))
         if found and found[-1].recovered is None:
-            assert receiver.told is not None
+            assert receiver.notified is not None
 
 
 @given(st.lists(VALUES, min_size=2, max_size=6), CONDITIONS)

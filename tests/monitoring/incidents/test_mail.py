@@ -164,8 +164,8 @@ def test_a_password_is_not_sent_in_the_clear() -> None:
 
 def test_a_wrong_password_is_refused_without_being_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    said = {"AUTH": ["535 hunter2 is wrong"] * 9}
-    with mail_server(says=said) as server, pytest.raises(AlertError, match="535") as caught:
+    replies = {"AUTH": ["535 hunter2 is wrong"] * 9}
+    with mail_server(says=replies) as server, pytest.raises(AlertError, match="535") as caught:
         channel(server.port, user="mod", query="?starttls=off").send(ALERT)
     assert "hunter2" not in f"{caught.value!r} {caplog.text} {channel(1, user='mod')!r}"
     assert caught.value.__cause__ is None

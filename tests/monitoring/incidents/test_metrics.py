@@ -59,8 +59,8 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
             day=day,
         )
     found = [
-        (each.day, each.metric, each.value)
-        for each in metric_values(at.lake, at.checks, MONDAY, TUESDAY)
+        (value.day, value.metric, value.value)
+        for value in metric_values(at.lake, at.checks, MONDAY, TUESDAY)
     ]
     assert sorted(found) == [
         (MONDAY, "accuracy", 0.9),
@@ -112,7 +112,7 @@ def test_what_is_flagged_beyond_three_times_the_reference(
         estimate("flagged_share", share, feature="flagged"),
     )
     values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
-    [found] = [each for each in values if each.metric == "flagged_share_excess"]
+    [found] = [value for value in values if value.metric == "flagged_share_excess"]
     assert found.subject == "flagged,fixed"
     assert (found.value, found.low) == (pytest.approx(excess[0]), pytest.approx(excess[1]))
     assert (found.status == "insufficient") == (share is None)
@@ -156,7 +156,9 @@ def test_validation_results_are_metric_values(
 ) -> None:
     for suite, status in zip(("comments", "scores"), statuses, strict=False):
         at.checks.save(verdict(status, suite))
-    found = {each.metric: each.value for each in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
+    found = {
+        value.metric: value.value for value in metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    }
     assert found == expected
 
 

@@ -69,9 +69,9 @@ def test_a_fault_that_began_at_noon_is_one_fault(first: float) -> None:
 def scores(psi: list[float], flagged: list[float]) -> list[MetricValue]:
     """Return PSI against the fixed reference, and changes of the flagged share."""
     return [
-        each
+        part
         for number, (size, change) in enumerate(zip(psi, flagged, strict=True))
-        for each in (
+        for part in (
             drift("psi", "prob", size, number, "fixed"),
             drift("flagged_share_change", "flagged", change, number),
         )
@@ -103,7 +103,7 @@ def test_another_platform_that_is_flagged_more_is_notified_once() -> None:
 def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
     receiver = Receiver()
     slow = [0.0] * 3 + [0.01 * number for number in range(1, 18)]
-    receiver.evenings(range(20), scores([4 * each for each in slow], slow))
+    receiver.evenings(range(20), scores([4 * share for share in slow], slow))
     assert [event for _, event, _ in receiver.events] == ["opened"]
     sudden = Receiver()
     sudden.evenings(range(10), scores([0.01] * 3 + [0.4] * 7, [0.0] * 5 + [0.1] * 5))
@@ -134,5 +134,5 @@ def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:
     assert news(rule, values, at, notified_on=long_ago, today=day(2)) is not None
     info = rule.model_copy(update={"severity": "info"})
     assert news(info, values, at, notified_on=long_ago, today=day(2)) is None
-    plain = [MetricValue(day=each.day, metric="psi", value=each.value, n=900) for each in values]
+    plain = [MetricValue(day=value.day, metric="psi", value=value.value, n=900) for value in values]
     assert news(rule, plain, at, notified_on=long_ago, today=day(2)) is None

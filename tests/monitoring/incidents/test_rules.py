@@ -90,7 +90,7 @@ def test_ours_can_be_left_out(load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('name = "mine"', 'name = "My rule"', "rule 'My rule': name"),
         ('name = "mine"', "", "rule number 1: name: Field required"),
@@ -117,10 +117,10 @@ def test_ours_can_be_left_out(load) -> None:
         ("close = {", "close = ", "invalid TOML"),
     ],
 )
-def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, said: str) -> None:
+def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load(RULE.replace(old, new, 1))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -23,7 +23,7 @@ def day(number: int) -> datetime.date:
 def ratios(volumes: list[int], start: int = 0) -> Iterator[MetricValue]:
     """Yield each day over the same weekdays if there are three, or over the days before."""
     for number, volume in enumerate(volumes):
-        same = [volumes[each] for each in range(number - 35, number, 7) if each >= 0]
+        same = [volumes[place] for place in range(number - 35, number, 7) if place >= 0]
         past = same if len(same) >= 3 else volumes[max(0, number - 14) : number]
         known = len(past) >= 3 and median(past) > 0
         yield MetricValue(
@@ -39,13 +39,13 @@ def ratios(volumes: list[int], start: int = 0) -> Iterator[MetricValue]:
 def opened(volumes: list[int], start: int = 0) -> list[int]:
     """Return the positions of the days on which the rule opens an incident."""
     found = incidents(LOW, without_seasons([*ratios(volumes, start)]))
-    return [(each.opened - day(start)).days for each in found]
+    return [(incident.opened - day(start)).days for incident in found]
 
 
 def drawn(rng: np.random.Generator, weekend: float, start: int, days: int = 42) -> list[int]:
     """Return volumes of 1,000 a weekday, with a log-normal spread of 15 %."""
     mean = [1000 * (weekend if (start + number) % 7 >= 5 else 1.0) for number in range(days)]
-    return [int(each) for each in mean * np.exp(rng.normal(0, 0.15, days))]
+    return [int(volume) for volume in mean * np.exp(rng.normal(0, 0.15, days))]
 
 
 @pytest.mark.simulation
@@ -70,10 +70,10 @@ def test_a_lost_platform_is_told_on_the_next_working_day(weekend: float, lost: i
     late = 0
     for _ in range(20):
         volumes = drawn(rng, weekend, 0, lost + 4)
-        volumes[lost:] = [each // 5 for each in volumes[lost:]]
-        told = [each for each in opened(volumes) if each >= lost]
-        working = next(each for each in range(lost, lost + 3) if each % 7 < 5)
-        late += not told or told[0] > working
+        volumes[lost:] = [volume // 5 for volume in volumes[lost:]]
+        alarms = [number for number in opened(volumes) if number >= lost]
+        working = next(number for number in range(lost, lost + 3) if number % 7 < 5)
+        late += not alarms or alarms[0] > working
     assert late <= 1
 
 

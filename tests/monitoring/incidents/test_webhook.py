@@ -118,9 +118,9 @@ def test_no_secret_in_messages_and_logs(
     caplog.set_level(logging.DEBUG)
     with webhook(*[answer] * 3) as server, pytest.raises(AlertError) as caught:
         channel(server.url).send(ALERT)
-    told = f"{caught.value!r} {caught.value.__cause__!r} {caplog.text}"
-    assert "hunter2" not in told + repr(channel(server.url))
-    assert SECRET not in told + repr(channel(server.url))
+    logged = f"{caught.value!r} {caught.value.__cause__!r} {caplog.text}"
+    assert "hunter2" not in logged + repr(channel(server.url))
+    assert SECRET not in logged + repr(channel(server.url))
     assert caught.value.__cause__ is None
 
 

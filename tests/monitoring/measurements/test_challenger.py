@@ -135,7 +135,7 @@ def test_the_comparison_is_made_once_and_published(install_routed, monkeypatch):
     text = run.data.tags["mlflow.note.content"]
     assert "Challenger 9 in shadow (1 day)" in text
     assert "challenger less champion: Accuracy " in text
-    files = [each.path for each in client.list_artifacts(run.info.run_id, "figures")]
+    files = [artifact.path for artifact in client.list_artifacts(run.info.run_id, "figures")]
     assert "figures/challenger.png" in files
     shadow = home.run("compare_challenger", "publish")
     assert shadow == [1, 0]

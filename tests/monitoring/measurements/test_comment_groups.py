@@ -201,7 +201,7 @@ def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
         [client.get_experiment_by_name("modwatch").experiment_id],
         filter_string=f"tags.day = '{MONDAY}'",
     )
-    paths = {each.path for each in client.list_artifacts(day.info.run_id, "figures")}
+    paths = {artifact.path for artifact in client.list_artifacts(day.info.run_id, "figures")}
     assert "figures/comment_groups.png" in paths
     assert "groups of comments" in day.data.tags["mlflow.note.content"]
     experiment = client.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id
@@ -256,8 +256,8 @@ def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monke
         table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
     ]
     assert (asked["comments"], asked["fall"]) == (size, 0.3)
-    assert [list(each["group"]) for each in platforms] == [["p0", "p1"]] * 2
-    assert [each["n"].sum() for each in platforms] == sizes
+    assert [list(rows["group"]) for rows in platforms] == [["p0", "p1"]] * 2
+    assert [rows["n"].sum() for rows in platforms] == sizes
 
 
 def test_a_hostile_name_behind_a_fall_is_told_on_one_line(monkeypatch):
@@ -272,6 +272,6 @@ def test_a_hostile_name_behind_a_fall_is_told_on_one_line(monkeypatch):
     monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
     monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))
     monkeypatch.setattr(comment_groups, "fallen_group", lambda *_, **__: found)
-    told = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
-    assert told.name == "platform=a?Critical: call this number xxxxxxxxxxx"
-    assert "\n" not in told.sentence()
+    group = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
+    assert group.name == "platform=a?Critical: call this number xxxxxxxxxxx"
+    assert "\n" not in group.sentence()

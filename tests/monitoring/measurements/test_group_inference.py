@@ -43,10 +43,12 @@ def published(labels: LabelledComments, counted: list[str]) -> dict[tuple[str, s
     return table.set_index(["group", "metric"])["value"].to_dict()
 
 
-def consistent(labels: LabelledComments, told: dict[tuple[str, str], float]) -> NDArray[np.bool_]:
+def consistent(
+    labels: LabelledComments, figures: dict[tuple[str, str], float]
+) -> NDArray[np.bool_]:
     """Return which of `SETS` give the figures that were published of the group a, and of b."""
     of, decision = labels.annotations, labels.y_prob > labels.threshold
-    said, decided = of.label == 1, decision[of.item]
+    toxic, decided = of.label == 1, decision[of.item]
 
     def count(rows: NDArray[np.bool_], who: NDArray[np.int32] = of.annotator) -> NDArray[np.int64]:
         return np.bincount(who[rows], minlength=PEOPLE)
@@ -54,8 +56,8 @@ def consistent(labels: LabelledComments, told: dict[tuple[str, str], float]) -> 
     deltas = conformity_delta(of, labels.y_prob)
     everywhere = np.ones(deltas.delta.size, bool)
     ratios = {
-        "agreement": (count(said == decided), count(said == said)),
-        "f1": (2 * count(said & decided), count(said) + count(decided)),
+        "agreement": (count(toxic == decided), count(toxic == toxic)),
+        "f1": (2 * count(toxic & decided), count(toxic) + count(decided)),
         "mean_delta": (
             np.bincount(deltas.annotator, deltas.delta, PEOPLE),
             count(everywhere, deltas.annotator),
@@ -66,7 +68,7 @@ def consistent(labels: LabelledComments, told: dict[tuple[str, str], float]) -> 
         for metric, (above, below) in ratios.items():
             for group, sets in (("a", SETS), ("b", 1 - SETS)):
                 value = (sets @ np.float32(above)) / (sets @ np.float32(below))
-                found &= np.abs(value - told[group, metric]) < 0.00051
+                found &= np.abs(value - figures[group, metric]) < 0.00051
     return found
 
 
@@ -78,12 +80,12 @@ def drawn(seed: int) -> list[str]:
 
 def number_of(group: list[str]) -> int:
     """Return the row of `SETS` with the people of the group a."""
-    return sum(1 << person for person, each in enumerate(group) if each == "a")
+    return sum(1 << person for person, name in enumerate(group) if name == "a")
 
 
 def likelihood(counted: list[str], sets: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the probability that people count in `counted` if those of each set chose a."""
-    here = np.array([each == "a" for each in counted])
+    here = np.array([name == "a" for name in counted])
     share = sets.mean(axis=1, keepdims=True)
     drawn_so = (1 - KEPT) * np.where(here, share, 1 - share)
     return np.asarray((KEPT * (sets == here) + drawn_so).prod(axis=1), np.float64)
@@ -94,8 +96,8 @@ def test_who_counts_in_a_group_follows_from_two_reports(seed: int) -> None:
     """Otherwise the draws would be for nothing, and rounding would do."""
     counted = drawn(seed)
     one, other = (
-        consistent(each, published(each, counted))
-        for each in (labels_of(2 * seed), labels_of(2 * seed + 1))
+        consistent(labels, published(labels, counted))
+        for labels in (labels_of(2 * seed), labels_of(2 * seed + 1))
     )
     assert 1 <= one.sum() < 2_000
     assert np.flatnonzero(one & other).tolist() == [number_of(counted)]

@@ -59,7 +59,7 @@ def runs_in(home):
 
 def files_of(client, run, folder):
     """Return the names of a run's files in a folder."""
-    return {Path(each.path).name for each in client.list_artifacts(run.info.run_id, folder)}
+    return {Path(artifact.path).name for artifact in client.list_artifacts(run.info.run_id, folder)}
 
 
 def table_of(client, run, name):
@@ -107,7 +107,7 @@ def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
     assert run.data.metrics["disagreement/annotations"] == number
     assert len(run.data.metrics) <= 60
     client = MlflowClient(reviewed.settings.mlflow_url)
-    paths = {each.path for each in client.list_artifacts(run.info.run_id)}
+    paths = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert "report.html" in paths
     assert files_of(client, run, "tables") == {"metrics.csv"}
     metrics = table_of(client, run, "metrics").set_index("metric")
@@ -166,9 +166,10 @@ def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(groupe
     assert (strata["flip_rate_low"] <= strata["flip_rate_high"]).all()
     page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text("utf-8")
     assert page.count("<img") + page.count("<svg") >= 3
-    told = [f"{kappa.loc[1, name]:.3f}" for name in ("kappa", "low", "high")]
+    cells = [f"{kappa.loc[1, name]:.3f}" for name in ("kappa", "low", "high")]
     assert re.search(
-        r"north</th>\s*<td>south</td>\s*" + r"\s*".join(f"<td>{each}</td>" for each in told), page
+        r"north</th>\s*<td>south</td>\s*" + r"\s*".join(f"<td>{figure}</td>" for figure in cells),
+        page,
     ), "κ between the groups has its interval on the page"
     # The small group, and another one from which it would follow.
     assert not re.search(r"\b(east|west)\b", page)
@@ -184,11 +185,11 @@ def test_what_was_published_raises_one_alert_and_names_no_small_group(grouped):
         assert opinions.raise_alerts(at, MONDAY) == 1
         assert opinions.raise_alerts(at, MONDAY) == 0
         with at.database.connect() as connection:
-            (told,) = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
-    assert (told["facts"]["rule"], told["facts"]["subject"]) == (
+            (payload,) = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
+    assert (payload["facts"]["rule"], payload["facts"]["subject"]) == (
         "annotator_agreement_low", "moderators south"
     )  # fmt: skip
-    assert told["facts"]["figure"]["n"] == 10
+    assert payload["facts"]["figure"]["n"] == 10
 
 
 def test_few_labels_are_not_reported(install):
@@ -243,7 +244,7 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
     labels = monitoring.LabelledComments(
         annotations=annotations, y_prob=prob, weight=np.ones(items), threshold=0.5
     )
-    told = []
+    reports = []
     for members in (13, 14):
         groups = {person: "a" if person < members else "b" for person in range(27)}
         report = monitoring.opinion_report(labels, groups, minimum=10)
@@ -259,10 +260,10 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
         assert "33% of the people count in a group that was drawn at random" in page
         assert "10 annotators have no group" in page
         figures = report_figures(report)
-        ticks = [each.get_text() for each in figures["kappa_group"].axes[0].get_yticklabels()]
+        ticks = [label.get_text() for label in figures["kappa_group"].axes[0].get_yticklabels()]
         assert ticks == ["a (10)", "b (10)"]
-        told.append((sorted(figures), re.findall(r"(\d+) annotators", page)))
-    assert told[0] == told[1]
+        reports.append((sorted(figures), re.findall(r"(\d+) annotators", page)))
+    assert reports[0] == reports[1]
 
 
 def test_gold_and_retests_by_group_are_a_section_and_a_table(tmp_path):

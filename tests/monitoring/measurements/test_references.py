@@ -103,7 +103,11 @@ def found_incidents(lake: Lake, name: str) -> list[Incident]:
         for row in batch.to_pylist()
     )
     values = [MetricValue(day=row["dt"], **{n: row[n] for n in names}) for row in rows]
-    return [each for series in watched(rule, values).values() for each in incidents(rule, series)]
+    return [
+        incident
+        for series in watched(rule, values).values()
+        for incident in incidents(rule, series)
+    ]
 
 
 def dates_of(lake: Lake, chosen: Sequence[Profile] | None) -> list[datetime.date]:
@@ -113,7 +117,7 @@ def dates_of(lake: Lake, chosen: Sequence[Profile] | None) -> list[datetime.date
         for row in batch.to_pylist():
             if row["feature"] == "rows" and row["category"] == "comments":
                 sizes[row["count"]] = row["dt"]
-    return [sizes[each.comments] for each in chosen or ()]
+    return [sizes[profile.comments] for profile in chosen or ()]
 
 
 def put(lake: Lake, numbers: Iterable[int], version: str = "3") -> None:
@@ -130,7 +134,7 @@ def put_held_out(lake: Lake, today: datetime.date, *, mean: float = 0.1, size: i
 
 
 def by_name(found: Sequence[Reference]) -> dict[str, Reference]:
-    return {each.name: each for each in found}
+    return {reference.name: reference for reference in found}
 
 
 def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(
@@ -140,7 +144,7 @@ def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(
     put_held_out(lake, day(0))
     fixed = by_name(references(lake, checks, day(0), plan=PLAN))["fixed"]
     assert fixed.scores is not None
-    assert [each.scored for each in fixed.scores] == [900]
+    assert [profile.scored for profile in fixed.scores] == [900]
     rows = {(f.metric, f.feature): f for f in compare(profile(0), [fixed])}
     assert rows["psi", "prob"].status == "ok"
     assert rows["psi", "prob"].reference_n == 900
@@ -294,7 +298,7 @@ def test_a_model_change_in_an_incident_starts_a_reference_of_its_own(
     changed = fault(0, 60, mean=0.3, version="4")
     run(lake, checks, ((day(n), changed(n)) for n in range(20, 25)))
     trailing = by_name(references(lake, checks, day(25), plan=PLAN))["trailing"]
-    assert [each.model_version for each in trailing.scores or ()][-5:] == ["4"] * 5
+    assert [profile.model_version for profile in trailing.scores or ()][-5:] == ["4"] * 5
     (found,) = found_incidents(lake, "scores_jumped")
     assert found.recovered == day(21), "the first day with a reference of the new model"
 
@@ -328,7 +332,7 @@ def weekly(number: int) -> Profile:
 def test_a_weekly_pattern_is_no_incident_after_three_weeks(lake: Lake, checks: CheckStore) -> None:
     run(lake, checks, ((day(n), weekly(n)) for n in range(36)))
     for name in ("volume_low", "volume_high", "scores_jumped", "flagged_more", "flagged_less"):
-        late = [each for each in found_incidents(lake, name) if each.opened >= day(21)]
+        late = [incident for incident in found_incidents(lake, name) if incident.opened >= day(21)]
         assert not late, name
     # A Saturday as on other days is one.
     run(lake, checks, [(day(40), profile(40, mean=0.1, size=1_200))])

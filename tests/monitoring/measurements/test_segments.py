@@ -137,9 +137,9 @@ def test_a_segment_whose_scores_rise_and_whose_flags_do_not(lake: Lake, checks: 
         rng = np.random.default_rng(day.toordinal())
         prob = rng.beta(1, 9, SIZE)
         if day == TODAY:
-            prob[[each == "de" for each in LANGUAGE]] += 0.15
+            prob[[language == "de" for language in LANGUAGE]] += 0.15
         put_scores(lake, day, np.minimum(prob, 0.49).astype(np.float32))
-        flags, means = (explain(lake, checks, day, each) for each in ("flagged", "prob"))
+        flags, means = (explain(lake, checks, day, measure) for measure in ("flagged", "prob"))
         assert flags == []
         assert (day == TODAY) == any(row["leading"] for row in means)
     first = means[0]
@@ -259,7 +259,7 @@ def test_no_text_gets_into_the_tables(lake: Lake, checks: CheckStore) -> None:
 def test_the_identity_that_is_flagged_more_leads(lake: Lake, checks: CheckStore) -> None:
     """Mentions are named by the source; half of those of women also mention men."""
     groups = [[["women"], ["men", "women"], None, None][n % 4] for n in range(SIZE)]
-    about_women = np.array([bool(each) and "women" in each for each in groups])
+    about_women = np.array([bool(names) and "women" in names for names in groups])
     for day in DAYS[:-1]:
         put(lake, day, groups=groups)
         assert not any(row["leading"] for row in explain(lake, checks, day))
@@ -290,7 +290,7 @@ def test_the_most_frequent_identities_are_kept(lake: Lake) -> None:
     cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY))
     named = set(cells["identity"]) - {"(none)"}
     assert len(named) == KEPT_IDENTITIES
-    assert all(each.endswith(", <b>?") for each in named)
+    assert all(name.endswith(", <b>?") for name in named)
     assert cells["comments"].sum() == SIZE
 
 

@@ -60,9 +60,9 @@ def test_the_worst_open_incidents_are_counted_from_the_oldest() -> None:
 @pytest.mark.parametrize(("severity", "mark"), [("critical", "bad"), ("warning", "warn")])
 def test_a_normal_day_is_not_green_while_an_incident_is_open(severity: str, mark: str) -> None:
     title, heading, below = parts(page([incident(severity)], now=LATER))
-    said = f"1 {severity} incident is open, since 2026-10-20"
-    assert title == f"Modwatch: {said}"
-    assert heading == f'<span class="{mark}">{said}</span>'
+    sentence = f"1 {severity} incident is open, since 2026-10-20"
+    assert title == f"Modwatch: {sentence}"
+    assert heading == f'<span class="{mark}">{sentence}</span>'
     assert 'The newest day is 2026-10-20: <span class="">normal</span>' in below
     assert '<span class="warn">36 days old</span>' in below
 
@@ -85,11 +85,11 @@ def test_nothing_is_green_while_incidents_are_not_known() -> None:
 
 
 def test_an_incident_is_shown_as_it_is_now_and_as_it_was_told_at_first() -> None:
-    told = replace(incident("critical"), first_headline="fell to 0.777", headline="fell to 0.859")
-    shown = page([replace(told, newest_value="0.859 (0.824 to 0.890)", evaluated=DAY)], now=NEXT)
+    fallen = replace(incident("critical"), first_headline="fell to 0.777", headline="fell to 0.859")
+    shown = page([replace(fallen, newest_value="0.859 (0.824 to 0.890)", evaluated=DAY)], now=NEXT)
     assert "fell to 0.859<br><small>At first: fell to 0.777</small>" in shown
     assert "<p>2026-10-20: 0.859 (0.824 to 0.890).</p>" in shown
-    same = page([replace(told, first_headline="fell to 0.859")], now=NEXT)
+    same = page([replace(fallen, first_headline="fell to 0.859")], now=NEXT)
     assert "At first" not in same
 
 

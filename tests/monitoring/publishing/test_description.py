@@ -114,9 +114,9 @@ def active(rule, severity):
 
 
 def test_the_tag_says_what_each_alert_says_the_worst_first():
-    said = [("warning", "Late"), ("warning", "Few: 0.1 times"), ("info", "Odd")]
+    headlines = [("warning", "Late"), ("warning", "Few: 0.1 times"), ("info", "Odd")]
     found = [
-        dataclasses.replace(active("rule", severity), headline=text) for severity, text in said
+        dataclasses.replace(active("rule", severity), headline=text) for severity, text in headlines
     ]
     assert alert_tag(found) == "warning: Late; Few: 0.1 times; info: Odd"
 

@@ -46,7 +46,7 @@ def test_the_largest_groups_of_all_days_have_keys():
         for metric in ("mean_uncertainty", "accuracy")
     ]
     points = group_points(pd.DataFrame(many))
-    keys = {key for each in points.values() for key in each}
+    keys = {key for row in points.values() for key in row}
     assert len(keys) == 7 * 7 <= MAX_KEYS - 9
     assert "uncertainty/platform_g29" in keys
     assert "uncertainty/platform_g0" not in keys

@@ -201,8 +201,8 @@ def test_an_incident_changes_the_result_and_stands_on_its_page(install_routed: I
     _, run = day_run(home.settings.mlflow_url)
     assert run.data.tags["alerts"] == "warning: Comments have waited in the queue for 50 hours"
     assert run.data.metrics["day/alerts"] == 1
-    said = f"**warning**: Comments have waited in the queue for 50 hours, since {MONDAY}"
-    assert said in run.data.tags["mlflow.note.content"]
+    sentence = f"**warning**: Comments have waited in the queue for 50 hours, since {MONDAY}"
+    assert sentence in run.data.tags["mlflow.note.content"]
 
 
 def test_what_a_crash_left_unfinished_is_made_good(install_routed: Install) -> None:

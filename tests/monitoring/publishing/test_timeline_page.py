@@ -102,12 +102,12 @@ def test_a_fall_has_the_day_that_its_alert_says():
         )
         for day, v, a, b, n in zip(days, value, low, high, labels, strict=True)
     ]
-    said = f"fell on about {fallen.change.day} by"
-    assert said in timeline_page(published, ())
+    sentence = f"fell on about {fallen.change.day} by"
+    assert sentence in timeline_page(published, ())
     uncounted = [
         replace(day, figures={KEY: replace(day.figures[KEY], labels=None)}) for day in published
     ]
-    assert said not in timeline_page(uncounted, ())
+    assert sentence not in timeline_page(uncounted, ())
 
 
 def test_what_is_counted_is_columns_without_intervals():

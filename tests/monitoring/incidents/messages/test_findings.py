@@ -20,11 +20,11 @@ def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
     for rule in RULES.values():
         change = fall if rule.watches_changes else None
         value = MetricValue(day=DAY, metric=rule.metric, value=0.7123456, n=2000, change=change)
-        said = describe_finding(rule, "prob,trailing", value)
+        text = describe_finding(rule, "prob,trailing", value)
         assert rule.title
-        assert rule.metric not in said
-        assert rule.name not in said
-        assert "{" not in said
+        assert rule.metric not in text
+        assert rule.name not in text
+        assert "{" not in text
 
 
 def test_words_fit_what_is_known() -> None:
@@ -42,16 +42,16 @@ def test_words_fit_what_is_known() -> None:
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if not rule.watches_changes])
 def test_a_value_is_told_in_plain_words(rule: AlertRule) -> None:
     value = MetricValue(day=DAY, metric=rule.metric, feature=rule.feature, value=1.0, n=1129)
-    said = describe_value(rule, value)
-    assert "_" not in said
-    assert "(prob" not in said
+    text = describe_value(rule, value)
+    assert "_" not in text
+    assert "(prob" not in text
     is_state = rule.metric.startswith(("checks_", "score_checks_", "log_"))
     has_bound = not is_state and rule.open.compare != "insufficient"
-    assert ("threshold" in said) == has_bound
+    assert ("threshold" in text) == has_bound
 
 
 @pytest.mark.parametrize(
-    ("rule", "value", "said"),
+    ("rule", "value", "text"),
     [
         ("checks_rejected", 1.0, "Data validation rejected the day (n = 500)"),
         ("checks_rejected", 0.0, "Data validation did not reject the day (n = 500)"),
@@ -71,7 +71,7 @@ def test_a_value_is_told_in_plain_words(rule: AlertRule) -> None:
         ),
     ],
 )
-def test_values_as_receivers_read_them(rule: str, value: float, said: str) -> None:
+def test_values_as_receivers_read_them(rule: str, value: float, text: str) -> None:
     known = RULES[rule]
     found = MetricValue(
         day=DAY,
@@ -81,11 +81,11 @@ def test_values_as_receivers_read_them(rule: str, value: float, said: str) -> No
         value=value,
         n=500,
     )
-    assert describe_value(known, found) == said
+    assert describe_value(known, found) == text
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "text"),
     [
         ("accuracy_fell_far", "The model's accuracy fell"),
         ("volume_low", "Few comments"),
@@ -94,10 +94,10 @@ def test_values_as_receivers_read_them(rule: str, value: float, said: str) -> No
         ("labels_missing", "No comment of the day is labelled"),
     ],
 )
-def test_a_headline_without_its_value_says_what_happened(rule: str, said: str) -> None:
+def test_a_headline_without_its_value_says_what_happened(rule: str, text: str) -> None:
     unchanged = MetricValue(day=DAY, metric=RULES[rule].metric, value=None, n=9)
-    assert describe_finding(RULES[rule], "", None) == said
-    assert describe_finding(RULES[rule], "", unchanged) == said
+    assert describe_finding(RULES[rule], "", None) == text
+    assert describe_finding(RULES[rule], "", unchanged) == text
 
 
 def test_a_title_that_is_nothing_without_its_value_falls_back_to_the_name() -> None:
