@@ -143,7 +143,6 @@ def _days_before(community: Community) -> LabelledTexts:
 
 
 def _every_tenth(training: LabelledTexts) -> LabelledTexts:
-    """Return a tenth of the training comments."""
     return training.without(np.arange(len(training.texts)) % 10 != 0, "for_training")
 
 

@@ -320,7 +320,6 @@ def _current(states: Mapping[str, str]) -> str:
 
 
 def _are_running(tasks: Iterable[str]) -> str:
-    """Return which tasks are running, in words."""
     names = sorted(tasks)
     return f"{', '.join(names) or 'no task'} {'are' if len(names) > 1 else 'is'} running"
 

@@ -152,7 +152,6 @@ class MemoryGauge:
 
 
 def _family(pid: int | None) -> list[psutil.Process]:
-    """Return a process and its descendants."""
     if pid is None:
         return []
     try:

@@ -66,7 +66,6 @@ def _days(resources: Resources, data: DemoData) -> str:
 
 
 def _day(resources: Resources, day: datetime.date) -> list[str]:
-    """Return the cells of one day."""
     measured = resources.lake.table("measurements", day).to_pandas()
     truth = _measured(resources, [_truth(resources, day)])
     return [day.isoformat(), *_counts(resources, [day]), *_cells(measured, truth, resources)]
@@ -93,7 +92,6 @@ def _counts(resources: Resources, days: Sequence[datetime.date]) -> list[str]:
 
 
 def _cells(measured: pd.DataFrame, truth: pd.DataFrame, resources: Resources) -> list[str]:
-    """Return the cells of the metrics."""
     return [_cell(measured, truth, resources, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
 
 
@@ -281,7 +279,6 @@ def _models(resources: Resources, data: DemoData) -> str:
 
 
 def _model_name(resources: Resources) -> str:
-    """Return which model the champion is."""
     name, url = resources.settings.model_name, resources.settings.mlflow_url
     tags = version_tags(name, resources.champion_version(), url)
     encoder = tags.get("encoder", SCRATCH)

@@ -306,7 +306,6 @@ def _source_settings(
 
 
 def _entries(source: Mapping[str, str], first: datetime.date, options: InitOptions) -> list[Entry]:
-    """Return all settings with their descriptions."""
     home = (options.home or Path("modwatch-home")).expanduser().absolute()
     values = {
         "MODWATCH_HOME": str(home),

@@ -22,13 +22,15 @@ SCORING, MEASURING = "score_comments", "monitor_collaboration"
 class MountedOpsPage(MountedApplication):
     """The page inside Airflow's server, which checks who is logged in."""
 
-    def _create(self, at: "Resources", _exits: ExitStack) -> "FastAPI":
+    def _create(self, resources: "Resources", _exits: ExitStack) -> "FastAPI":
         from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
         from airflow.api_fastapi.core_api.security import requires_access_view
 
         from modwatch.monitoring.ops_page.app import create_ops_app
 
-        return create_ops_app(ops_data(at), requires_access_view(AccessView.WEBSITE), find_run)
+        return create_ops_app(
+            ops_data(resources), requires_access_view(AccessView.WEBSITE), find_run
+        )
 
     def _prepare(self) -> None:
         """Read the page once: imports, the lake, the database."""

@@ -210,15 +210,15 @@ class ModelReplica:
             SettingsError: a setting is invalid, or there is no token.
         """
         _listen_on_node()
-        at = self._exit.enter_context(open_resources())
-        if self._options.require_token and at.settings.scorer_token is None:
+        resources = self._exit.enter_context(open_resources())
+        if self._options.require_token and resources.settings.scorer_token is None:
             raise SettingsError(
                 "MODWATCH_SCORER_TOKEN is not set on this node; set it on all nodes, or "
                 "require_token to false where only this machine can reach the proxies"
             )
         telemetry = RayTelemetry()
         self._exit.callback(telemetry.close)
-        served = open_server(at, telemetry)
+        served = open_server(resources, telemetry)
         await served.model.refresh()
         self._model, self._telemetry = served.model, telemetry
         self._admission = Admission(served.app)

@@ -32,7 +32,7 @@ def small_data() -> BenchmarkData:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A benchmark that has run: its folder, what it returned, and what it said."""
+    """A benchmark that has run: its folder, what it returned, and its messages."""
 
     folder: Path
     results: dict[str, Any]

@@ -137,7 +137,7 @@ def test_another_run_has_other_differences(
 
 
 def test_default_recipe_of_sngp_differs_from_the_paper(data: BenchmarkData) -> None:
-    """What `modwatch benchmark cotomod --encoder` trains, told from the recipe of a run."""
+    """What `modwatch benchmark cotomod --encoder` trains, from the recipe of a run."""
     result = Result(
         run=Run(method="sngp", loss="focal", seed=0),
         figures={},

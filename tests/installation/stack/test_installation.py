@@ -12,7 +12,7 @@ from modwatch.installation.stack.installation import require_free_ports
 
 
 def prepared(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
-    """Return what is said while a program with this script prepares the database."""
+    """Return the messages while a program with this script prepares the database."""
     program = folder / "airflow"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o700)

@@ -1,4 +1,4 @@
-"""What people do about incidents, in a real database, and what receivers are told of it."""
+"""What people do about incidents, in a real database, and what receivers are notified of."""
 
 import datetime
 import logging
@@ -55,7 +55,7 @@ def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> I
 
 
 def fall(at: Resources, last: int = 22, low: float = 0.7) -> None:
-    """Measure days of which those from the 20th on are low; the incident is told."""
+    """Measure days, low from the 20th on, and notify receivers of the incident."""
     for number in range(last + 1):
         measure(at, number, 0.96 if number < 20 else low)
     judge(at, last)

@@ -178,7 +178,7 @@ def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
     put(at, 2, 0.05)
     at.lake.replace("segments", day(2), [])
     judge(at, 2)
-    assert "Most of it" not in server.requests[1].json["text"], "nothing is said of the recovery"
+    assert "Most of it" not in server.requests[1].json["text"], "the recovery names no segment"
     put(at, 3, 0.5)
     at.lake.replace("segments", day(3), [])
     judge(at, 3)

@@ -161,7 +161,7 @@ def test_each_feature_has_a_series_of_its_own() -> None:
     assert list(watched(rule(feature="prob", reference="fixed"), seen)) == ["prob,fixed"]
 
 
-# What is told, and what late labels do to it
+# What receivers are notified of, and what late labels change
 
 
 def changes_since(values: Sequence[float | None], notified: Incident | None) -> list[Transition]:

@@ -173,7 +173,7 @@ def test_a_wrong_password_is_refused_without_being_told(caplog: pytest.LogCaptur
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that only who is told trusts, with its key."""
+    """A certificate for 127.0.0.1 that no system trusts, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

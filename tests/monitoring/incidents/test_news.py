@@ -1,4 +1,4 @@
-"""What happens in an incident that receivers know of: told once, if it is something else."""
+"""What happens in an incident that receivers know of: one message, if it is something else."""
 
 import datetime
 

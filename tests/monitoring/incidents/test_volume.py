@@ -1,4 +1,4 @@
-"""Weekends in the first three weeks: no false alarm, and a platform that is lost is told."""
+"""Weekends in the first three weeks: no false alarm, and an alert when a platform is lost."""
 
 import datetime
 from collections.abc import Iterator

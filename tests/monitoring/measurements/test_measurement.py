@@ -77,7 +77,7 @@ def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
 
 
 def answer(at, gold):
-    """Let ann label all that waits, gold as told; return how many gold items she met."""
+    """Let ann label all that waits, gold items as in `gold`; return how many of these she met."""
     truth, person = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
     met = 0
     while (held := lease(at.database, person.id)) is not None:

@@ -232,7 +232,7 @@ def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
 
 
 def test_one_person_more_changes_no_number_of_people_of_a_group():
-    """What a page, a table or a picture tells of 27 people is told of 28, too."""
+    """A page, a table or a picture of 27 people shows the same of 28."""
     rng = np.random.default_rng(0)
     people, items = 40, 40
     label = (rng.random((items, people)) < 0.4).astype(int)

@@ -327,7 +327,6 @@ def _spoken(grouping: str) -> str:
 
 
 def _short(group: object) -> str:
-    """Return the name of a group as it fits a table."""
     return style.shortened(str(group), _WIDEST)
 
 

@@ -329,7 +329,6 @@ def _open_incident(
 
 
 def _active(connection: Connection, name: str) -> Row[Any]:
-    """Return the row of an active incident."""
     mine = incident.c
     row = connection.execute(
         select(incident).where(mine.name == name, mine.ended.is_(None)).limit(1)

@@ -221,7 +221,6 @@ def _reported_changes(rules: Iterable[AlertRule], known: Known) -> dict[str, Inc
 def _all_changes(
     causes: Sequence[Cause], known: Known, today: datetime.date
 ) -> list[IncidentChange]:
-    """Return what to notify receivers of, given what they know."""
     changes = [
         change for cause in causes for change in _changes(cause, known.get(cause.name), today)
     ]

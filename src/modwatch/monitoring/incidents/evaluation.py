@@ -7,7 +7,7 @@ import datetime
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import Connection, Engine
@@ -59,20 +59,15 @@ _COMPARISONS = 56 * _ONE_DAY
 #: Pages to link from an alert about a day, by name.
 Links = Callable[[datetime.date], Mapping[str, str]]
 
+#: Returns the group of comments that a fall of accuracy since a day, until another, is in; None:
+#: the fall is spread over all comments, or labels are too few.
+FallenIn = Callable[[datetime.date, datetime.date, float], FallenGroup | None]
+
 #: Features and metrics that depend on the scores of a day.
 _ABOUT_SCORES = {"prob", "uncertainty", "flagged", "score_checks_warned"}
 
 #: Those about the flagged share; all others are about the distribution of the scores.
 _ABOUT_FLAGS = {"flagged"}
-
-
-class FallenIn(Protocol):
-    """Finds the group of comments that a fall of accuracy is in."""
-
-    def __call__(
-        self, since: datetime.date, until: datetime.date, fall: float, /
-    ) -> FallenGroup | None:
-        """Return the group; None: the fall is spread over all comments, or labels are too few."""
 
 
 def evaluate(

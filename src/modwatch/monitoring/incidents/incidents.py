@@ -110,11 +110,6 @@ class Incident:
     #: The highest that it reached.
     severity: Severity = "critical"
 
-    @property
-    def is_dated(self) -> bool:
-        """Whether `since` is the estimated day of a change."""
-        return self.at_opening is not None and self.at_opening.change is not None
-
     def is_active_on(self, day: datetime.date) -> bool:
         """Return whether the incident was active at the end of `day`."""
         return self.opened <= day and (self.recovered is None or day < self.recovered)
@@ -249,8 +244,9 @@ def merged(of_rules: Iterable[Incident]) -> list[Incident]:
 
 def _joined(first: Incident, second: Incident) -> Incident:
     """Return two incidents as one; an estimated day of the change is preferred to a crossing."""
-    dated = [incident for incident in (first, second) if incident.is_dated] or [first, second]
-    ends = [incident.recovered for incident in (first, second) if incident.recovered]
+    both = (first, second)
+    dated = [one for one in both if one.at_opening and one.at_opening.change] or both
+    ends = [one.recovered for one in both if one.recovered]
     return replace(
         first,
         since=min(incident.since for incident in dated),

@@ -45,11 +45,11 @@ def level_changes(
     return [
         change
         for metric, series in by_metric.items()
-        for change in _of(series, LEVEL_CHANGES[metric], reported or {}, accepted)
+        for change in _followed(series, LEVEL_CHANGES[metric], reported or {}, accepted)
     ]
 
 
-def _of(
+def _followed(
     series: Sequence[MetricValue],
     name: str,
     reported: Mapping[str, Incident],

@@ -279,11 +279,10 @@ class EscalationWatch:
     database: Engine
     channels: tuple[Channel, ...]
     page: str
-    pause_seconds: float = _PAUSE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Alert of severe escalations until `stop` is set; errors are logged, and tried again."""
-        while not stop.wait(self.pause_seconds):
+        while not stop.wait(_PAUSE_SECONDS):
             try:
                 alert_severe_escalations(self.database, self.channels, self.page)
             except ModwatchError as exc:

@@ -142,7 +142,6 @@ class _DayGroups:
 
 
 def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> _DayGroups:
-    """Return the groups of the scored comments of a day."""
     parts: dict[Group, list[NDArray[np.int64]]] = {}
     columns = ["comment_id", "platform", "language", "groups", "text"]
     ids, read = list[pa.Array](), 0

@@ -123,7 +123,6 @@ def window_plan(
 
 
 def _labelled(lake: Lake, days: Sequence[datetime.date]) -> list[LabelledDay]:
-    """Return the days with their decisions and labels."""
     return [tables.labelled_day(lake, day, day_scores(lake, day)) for day in days]
 
 

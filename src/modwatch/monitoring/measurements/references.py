@@ -319,7 +319,6 @@ class _History:
         return {past: profile for past, profile in found if profile}
 
     def _scored_versions(self, known: Sequence[datetime.date]) -> Mapping[datetime.date, str]:
-        """Return the model version of each day with scores."""
         if not known:
             return {}
         columns = ["dt", "model_version"]

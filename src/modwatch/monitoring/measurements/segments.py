@@ -158,7 +158,6 @@ def count_cells(
 
 
 def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Return the value of each factor of the comments of a batch."""
     named = {
         name: category_names(batch.column(name), name).dictionary_encode()
         for name in ("platform", "language")

@@ -163,7 +163,6 @@ def _page_named(text: str) -> DayPage:
 
 
 def _missing(day: datetime.date, what: str) -> HTMLResponse:
-    """Return the page for what a day does not have yet."""
     return _sentence(f"{day} has {what} yet.", status=404)
 
 

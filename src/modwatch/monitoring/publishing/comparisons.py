@@ -193,7 +193,6 @@ def _cost_curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cos
 
 
 def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
-    """Mark the deployed setting, with its interval."""
     rows = table[table["deployed"] & table[cost].notna()]
     if rows.empty:
         return

@@ -226,7 +226,6 @@ def _share(part: int, whole: int) -> str:
 
 
 def _listed(rows: Mapping[str, Row], metrics: Sequence[str]) -> str:
-    """Return the estimates of these metrics, in this order."""
     estimates = [_estimate(rows[metric]) for metric in metrics if metric in rows]
     return f"{', '.join(estimates)}." if estimates else "not enough data."
 

@@ -281,7 +281,7 @@ def _performance(
     """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
     axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
     value, low, high = (
-        _of(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
+        _by_day(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
     )
     expected = not np.isnan(value).all()
     seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
@@ -311,17 +311,17 @@ def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
     figure = Figure(figsize=(8, 7), layout="constrained")
     figure.suptitle(f"Review queue: {charts.counted(days)} to {title}", fontsize=14)
     top, middle, bottom = figure.subplots(3, 1)
-    _bars(top, "Completion: decided / queued, %", 100 * _of(drift, "queue_completion", days))
+    _bars(top, "Completion: decided / queued, %", 100 * _by_day(drift, "queue_completion", days))
     top.set_ylim(0, 112)
-    _bars(middle, "Open items", _of(drift, "queue_waiting", days))
-    _ages(bottom, {name: _of(drift, name, days) for name in _AGES})
+    _bars(middle, "Open items", _by_day(drift, "queue_waiting", days))
+    _ages(bottom, {name: _by_day(drift, name, days) for name in _AGES})
     for axes in (top, middle, bottom):
         charts.day_axis(axes, days)
         charts.plain(axes)
     return figure
 
 
-def _of(
+def _by_day(
     drift: pd.DataFrame, metric: str, days: Sequence[date], column: str = "value"
 ) -> NDArray[np.float64]:
     """Return a metric's value (D,) of every day, or an end of its interval; NaN where unknown."""

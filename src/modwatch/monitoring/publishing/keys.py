@@ -136,16 +136,6 @@ def checked(measurements: pd.DataFrame) -> pd.DataFrame:
     return measurements.assign(**{name: numbers[name] for name in floats})
 
 
-def deployed_rows(
-    measurements: pd.DataFrame, strategy: str, review_fraction: float
-) -> pd.DataFrame:
-    """Return the measurements at this strategy and review fraction, or that have none."""
-    alpha = measurements["alpha"]
-    at_alpha = alpha.isna() | ((alpha - review_fraction).abs() < 1e-12)
-    by = measurements["strategy"]
-    return measurements[at_alpha & (by.isna() | (by == strategy))]
-
-
 def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
     """Return a mask of the rows with a number: status ok and a finite value."""
     finite = np.isfinite(measurements["value"].to_numpy(dtype=np.float64))
@@ -168,7 +158,9 @@ def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
     """Return the estimates at the deployed settings; the tables are as `checked_tables` returns."""
 
     def deployed(measurements: pd.DataFrame) -> pd.DataFrame:
-        return deployed_rows(measurements, day.strategy, day.review_fraction)
+        alpha, by = measurements["alpha"], measurements["strategy"]
+        at_alpha = alpha.isna() | ((alpha - day.review_fraction).abs() < 1e-12)
+        return measurements[at_alpha & (by.isna() | (by == day.strategy))]
 
     def by_metric(measurements: pd.DataFrame) -> dict[str, Row]:
         rows = deployed(measurements[known(measurements)])

@@ -5,7 +5,7 @@ MLflow keeps a shared view of an experiment as JSON in a tag; a link names the t
 
 import json
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modwatch.common.errors import TrackingError
 from modwatch.common.mlflow_client import (
@@ -17,9 +17,6 @@ from modwatch.common.mlflow_client import (
     runs_tagged,
     view_url,
 )
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
 
 #: The name of the saved view.
 VIEW = "days"
@@ -44,26 +41,21 @@ _COLUMNS = {
 _CREATED = "runDateAndNestInfo"
 
 
-def save_view(client: "MlflowClient", experiment: str) -> None:
-    """Save the view in the experiment (an id), unless it is there already."""
-    state = json.dumps(_state(), separators=(",", ":"))
-    if client.get_experiment(experiment).tags.get(_TAG) != state:
-        client.set_experiment_tag(experiment, _TAG, state)
-
-
 def days_url(tracking_uri: str, experiment: str = "modwatch") -> str:
     """Return the URL of the saved view, which is saved if it is not there yet.
 
     Raises:
         TrackingError: MLflow cannot be reached.
     """
+    state = json.dumps(_state(), separators=(",", ":"))
     with connect(tracking_uri) as client:
         number = experiment_id(client, experiment)
-        save_view(client, number)
+        if client.get_experiment(number).tags.get(_TAG) != state:
+            client.set_experiment_tag(number, _TAG, state)
     return view_url(tracking_uri, number, VIEW)
 
 
-def day_run_url(tracking_uri: str, day: date, experiment: str = "modwatch") -> str | None:
+def day_run_url(tracking_uri: str, day: date) -> str | None:
     """Return the URL of the newest whole run of a day; None: it has none.
 
     Publishing the day again replaces the run, and this URL.
@@ -72,7 +64,7 @@ def day_run_url(tracking_uri: str, day: date, experiment: str = "modwatch") -> s
         TrackingError: MLflow cannot be reached.
     """
     with connect(tracking_uri) as client:
-        number = experiment_id(client, experiment)
+        number = experiment_id(client, "modwatch")
         runs = runs_tagged(client, number, {"kind": "day", "day": day.isoformat()})
     whole = [run.info.run_id for run in runs if is_whole(run)]
     return run_url(tracking_uri, number, whole[0], tab="") if whole else None
