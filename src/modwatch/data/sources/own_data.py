@@ -17,7 +17,7 @@ from modwatch.common.errors import SourceError
 from modwatch.data.sources.inspection import TimeFormat, require_header
 from modwatch.data.sources.readers import FORMATS, column_names, file_format, read_records
 from modwatch.data.sources.sql import SqlSource
-from modwatch.data.sources.timestamps import read_moment, zone
+from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
 
 #: Rows that are looked at, and the most of them from one file.
 _ROWS, _FILE_ROWS = 1000, 200
@@ -191,7 +191,7 @@ def _comparison(dialect: str, column: str, form: TimeFormat, value: object) -> t
     """Return expressions of SQL for the time of a row, and for both ends of a day."""
     if isinstance(value, dt.datetime):
         return column, ":start", ":end"
-    scale = _epoch_scale(value)
+    scale = epoch_scale(value) if isinstance(value, int | float) else None
     if scale is not None and dialect == "sqlite":
         of = "CAST(strftime('%s', {}) AS INTEGER) * {}"
         return column, of.format(":start", scale), of.format(":end", scale)
@@ -205,13 +205,6 @@ def _comparison(dialect: str, column: str, form: TimeFormat, value: object) -> t
     raise SourceError(
         f"{dialect} cannot compare the times in {column}; make a view with a column of real times"
     )
-
-
-def _epoch_scale(value: object) -> int | None:
-    """Return how many units of a number since 1970 a second has; None for other times."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return 1 if value < 1e11 else 1_000 if value < 1e14 else 1_000_000
 
 
 def _by_day(files: Sequence[Path]) -> str | None:

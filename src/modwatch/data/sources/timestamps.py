@@ -98,6 +98,16 @@ def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = N
     return Moment(created_at=utc, day=utc.date(), problem=None)
 
 
+def epoch_scale(number: float) -> int:
+    """Return how many units of a number since 1970 a second has.
+
+    >>> epoch_scale(1_767_600_000), epoch_scale(1_767_600_000_000)
+    (1, 1000)
+    """
+    size = abs(number)
+    return 1_000_000 if size >= _MICROSECONDS else 1_000 if size >= _MILLISECONDS else 1
+
+
 def _stamp(value: object, form: str | None) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
@@ -119,5 +129,4 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
 def _from_epoch(number: float) -> dt.datetime | None:
     if not math.isfinite(number):
         return None
-    scale = 1e6 if abs(number) >= _MICROSECONDS else 1e3 if abs(number) >= _MILLISECONDS else 1.0
-    return _EPOCH + dt.timedelta(seconds=number / scale)
+    return _EPOCH + dt.timedelta(seconds=number / epoch_scale(number))

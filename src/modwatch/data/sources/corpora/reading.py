@@ -3,14 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.landing import decodable
+from modwatch.data.sources.landing import convert, decodable
 from modwatch.data.sources.readers import read_delimited, read_records
-
-_TRUE = {"1", "1.0", "true"}
-_FALSE = {"0", "0.0", "false"}
 
 
 def rows(
@@ -80,22 +77,18 @@ def binary(written: str, path: Path) -> int | None:
     >>> binary("True", Path("x")), binary("0.0", Path("x")), binary("", Path("x"))
     (1, 0, None)
     """
-    value = written.strip().lower()
-    if not value:
-        return None
-    if value not in _TRUE | _FALSE:
+    label, problem = convert("label", written)
+    if problem:
         raise SourceError(f"A label in {path} is not 0 or 1; this is not the published format.")
-    return int(value in _TRUE)
+    return cast(int | None, label)
 
 
 def number(written: str, path: Path) -> float | None:
     """Return the number or None (empty) of a field; SourceError for other text."""
-    try:
-        return float(written) if written.strip() else None
-    except ValueError as exc:
-        raise SourceError(
-            f"A score in {path} is not a number; this is not the published format."
-        ) from exc
+    value, problem = convert("prob", written)
+    if problem:
+        raise SourceError(f"A score in {path} is not a number; this is not the published format.")
+    return cast(float | None, value)
 
 
 def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
