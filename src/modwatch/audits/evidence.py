@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from modwatch.audits.files import CHAIN, NOTES
 from modwatch.common.errors import AuditError, LedgerError
 from modwatch.common.ledger.chain import GENESIS, canonical, commitment, new_salt, opens
 from modwatch.common.ledger.lines import line_hash, read_lines, written_line
@@ -174,16 +173,6 @@ def written_notes(chain: Sequence[Event]) -> bytes:
         if event.note
     }
     return (canonical(notes) + "\n").encode()
-
-
-def read_chain(folder: Mapping[str, bytes]) -> list[Event]:
-    """Return the chain in the files of an audit, with its notes; AuditError as `read`."""
-    if CHAIN not in folder:
-        raise AuditError(f"{CHAIN} is missing")
-    try:
-        return read(folder[CHAIN].decode(), folder.get(NOTES, b""))
-    except UnicodeDecodeError:
-        raise AuditError(f"{CHAIN} is not UTF-8") from None
 
 
 def read(text: str, notes: bytes = b"") -> list[Event]:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from modwatch.audits.evidence import first_of, read
-from modwatch.audits.files import CHAIN, PLAN
+from modwatch.audits.evidence import first_of
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.publication import publication_problems, publication_remarks
 from modwatch.audits.seeds import PUBLIC_VALUE
 from modwatch.audits.verify import remarks, verify
-from modwatch.statistics.audit.plan import AuditPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,23 +26,23 @@ class Level:
 
 def level_of_files(folder: Mapping[str, bytes]) -> Level:
     """Return what the files of an audit show by themselves; see `verify.verify`."""
+    folder = AuditFolder(folder)
     problems = verify(folder) or publication_problems(folder)
-    said: list[str] = []
+    found: list[str] = []
     if not problems:
-        said = [*remarks(folder), *publication_remarks(folder), *_public_value(folder)]
+        found = [*remarks(folder), *publication_remarks(folder), *_public_value(folder)]
     return Level(
         name="files",
         shows="the files are as they were sealed, or were all written anew; the draw follows from "
         "the plan, the result from the labels, and the published files from the result",
         problems=problems,
-        remarks=said,
+        remarks=found,
     )
 
 
-def _public_value(folder: Mapping[str, bytes]) -> Iterator[str]:
+def _public_value(folder: AuditFolder) -> Iterator[str]:
     """Yield what a person has to compare of the public value in the seed."""
-    plan = AuditPlan.from_json(folder[PLAN].decode())
-    chain = read(folder[CHAIN].decode())
+    plan, chain = folder.plan, folder.chain
     drawn, approved = first_of(chain, "drawn"), first_of(chain, "approved")
     if plan.public_value and drawn and approved:
         yield (

@@ -11,15 +11,15 @@ from typing import Any
 
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
-from modwatch.audits.evidence import Event, first_of, read_chain
+from modwatch.audits.evidence import Event, first_of
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
-    PLAN,
     PUBLICATION,
     QUALITATIVE_FILE,
     REPORT,
     RESULT,
 )
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.report import render_report
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.common.installed import version
@@ -90,7 +90,7 @@ def transparency_files(
     }
 
 
-def publication_problems(folder: Mapping[str, bytes]) -> list[str]:
+def publication_problems(folder: AuditFolder) -> list[str]:
     """Return the published files that do not follow from the result; empty when all do.
 
     For files without a problem of `verify.verify`. Another version of Modwatch may have written the
@@ -100,12 +100,11 @@ def publication_problems(folder: Mapping[str, bytes]) -> list[str]:
         return []
     try:
         of = Publication.from_json(folder[PUBLICATION])
-        chain = read_chain(folder)
+        chain = folder.chain
         published = first_of(chain, "published")
         if published is None or of.version != version():
             return []
-        plan, result = AuditPlan.from_json(folder[PLAN].decode()), json.loads(folder[RESULT])
-        made = published_files(plan, result, chain[: published.position - 1], of)
+        made = published_files(folder.plan, folder.result, chain[: published.position - 1], of)
     except ModwatchError as exc:
         return [str(exc)]
     return [
@@ -116,7 +115,7 @@ def publication_problems(folder: Mapping[str, bytes]) -> list[str]:
     ]
 
 
-def publication_remarks(folder: Mapping[str, bytes]) -> list[str]:
+def publication_remarks(folder: AuditFolder) -> list[str]:
     """Return why published files were not compared with the result; empty when they were."""
     if PUBLICATION not in folder:
         return []

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from tqdm import tqdm
 
-from modwatch.audits import files
-from modwatch.audits.evidence import Event, read, sealed_files
-from modwatch.audits.review_items import audit_labels, queued_comments
+from modwatch.audits.folder import AuditFolder
+from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.items import NewItem
@@ -180,7 +179,7 @@ def scored(lake: Lake, day: datetime.date) -> Iterator[Scored]:
     """Yield the scored comments of `day` with their traits."""
     traits = _Traits(lake, day)
     for batch in lake.read("scores", day, columns=_SCORE, role="champion"):
-        yield _scored(day, batch, traits.of(batch.column("comment_id")))
+        yield _scored(day, batch, traits.following(batch.column("comment_id")))
 
 
 def _scored(
@@ -206,7 +205,7 @@ class _Traits:
         self._done = 0
         self._where: pa.ChunkedArray | None = None
 
-    def of(self, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
+    def following(self, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
         """Return the values of each trait of the next comments."""
         rows = self._comments.slice(self._done, len(ids))
         if self._where is not None or not rows.column("comment_id").combine_chunks().equals(ids):
@@ -240,73 +239,57 @@ def current_labels(database: Engine, audit: str) -> list[AuditLabel]:
     return [AuditLabel(**row) for row in audit_labels(database, audit)]
 
 
-def changed_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> str:
-    """Return a sentence that counts the labels changed since they were sealed; empty for none.
+def label_problems(database: Engine, audit: str, folder: AuditFolder) -> Iterator[str]:
+    """Yield how many labels were changed after they were sealed, and how many were left out.
 
     Labellers may correct their decisions and do not know which were for an audit, so a label may
-    change after it was sealed. The sealed file stays as it is.
+    change after it was sealed. The sealed file stays as it is. Of labels that were left out, time
+    does not matter: what is not decided when labels are sealed is withdrawn, and the time of the
+    sealing stands in the files, whose writer could have set it.
     """
-    known = sealed_files(read(folder[files.CHAIN].decode()))
-    names = [name for name in map(files.labels_file, (2, 1)) if name in known]
-    if not names:
-        return ""
-    number = len(changed(files.read_labels(folder[names[0]]), current_labels(database, audit)))
-    text = (
-        f"the labels of {_comments(number)} were changed in the decision log after they were sealed"
-    )
-    return text if number else ""
+    stage = folder.times("labelled")
+    if not stage:
+        return
+    sealed, current = folder.labels(stage), current_labels(database, audit)
+    if number := len(changed(sealed, current)):
+        yield (
+            f"the labels of {_comments(number)} were changed in the decision log after they were "
+            "sealed"
+        )
+    drawn = {key_of(comment) for comment in folder.sample(stage)}
+    given = {key_of(label) for label in current} & drawn
+    if number := len(given - {key_of(label) for label in sealed}):
+        yield (
+            f"{_comments(number)} of the sample {'has' if number == 1 else 'have'} labels in the "
+            "decision log, and none in the files: labels were left out, which moves every figure"
+        )
 
 
-def omitted_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> str:
-    """Return a sentence that counts the drawn comments whose labels were left out; empty for none.
-
-    Time does not matter: what is not decided when labels are sealed is withdrawn, and the time of
-    the sealing stands in the files, whose writer could have set it.
-    """
-    seal = _last_seal(folder)
-    if seal is None:
-        return ""
-    stage, _ = seal
-    drawn = _keys(folder, stage)
-    sealed = {key_of(each) for each in files.read_labels(folder[files.labels_file(stage)])}
-    given = {key_of(each) for each in current_labels(database, audit)}
-    number = len((given & drawn) - sealed)
-    return (
-        f"{_comments(number)} of the sample {'has' if number == 1 else 'have'} labels in the "
-        "decision log, and none in the files: labels were left out, which moves every figure"
-        if number
-        else ""
-    )
-
-
-def queue_problems(
-    database: Engine, lake: Lake, audit: str, folder: Mapping[str, bytes]
-) -> Iterator[str]:
+def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder) -> Iterator[str]:
     """Yield the differences between the sample, the queue and the texts of the lake.
 
     What is only drawn, and not yet queued, is no difference.
     """
-    queued = {(each.day, each.comment_id): each for each in queued_comments(database, audit)}
-    stages = [stage for stage in (1, 2) if files.sample_file(stage) in folder]
-    drawn = files.read_sample(folder[files.sample_file(stages[-1])]) if stages else ()
-    keys = {key_of(each) for each in drawn}
+    queued = _queued(database, audit)
+    stage, sealed = folder.times("drawn"), folder.times("labelled")
+    drawn = folder.sample(stage) if stage else ()
+    keys = {key_of(comment) for comment in drawn}
     if number := len(queued.keys() - keys):
         yield (
             f"{_comments(number)} in the queue of the audit {_are(number)} not in the sample: they "
             "were labelled, or may be, and were never drawn"
         )
-    sealed = _last_seal(folder)
-    if sealed and (number := len(_keys(folder, sealed[0]) - queued.keys())):
+    due = {key_of(comment) for comment in folder.sample(sealed)} if sealed else set()
+    if number := len(due - queued.keys()):
         yield (
             f"{_comments(number)} of the sample {_are(number)} missing from the queue, although "
             "the labels are sealed: these comments cannot have been labelled"
         )
     texts = _texts(lake, drawn)
-    shown = [each for key, each in queued.items() if key in texts]
     number = sum(
-        (each.text, each.parent_text)
-        != tuple(texts[each.day, each.comment_id][name] for name in ("text", "parent_text"))
-        for each in shown
+        (item.text, item.parent_text) != (texts[key]["text"], texts[key]["parent_text"])
+        for key, item in queued.items()
+        if key in texts
     )
     if number:
         yield (
@@ -323,40 +306,30 @@ def outcomes(
     Raises:
         AuditError: a comment is not queued.
     """
-    queued = {(each.day, each.comment_id): each for each in queued_comments(database, audit)}
-    given = Counter(key_of(each) for each in labels)
-    missing = sum(key_of(each) not in queued for each in drawn)
+    queued = _queued(database, audit)
+    given = Counter(key_of(label) for label in labels)
+    missing = sum(key_of(comment) not in queued for comment in drawn)
     if missing:
         raise AuditError(f"audit {audit!r}: {_comments(missing)} of the sample are not queued")
     return [
         Outcome(
-            day=each.day,
-            comment_id=each.comment_id,
-            outcome=queued[key_of(each)].outcome,
-            labels=given[key_of(each)],
+            day=comment.day,
+            comment_id=comment.comment_id,
+            outcome=queued[key_of(comment)].outcome,
+            labels=given[key_of(comment)],
         )
-        for each in drawn
+        for comment in drawn
     ]
 
 
-def raise_on_changed_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> None:
+def _queued(database: Engine, audit: str) -> dict[Key, QueuedComment]:
+    return {(item.day, item.comment_id): item for item in queued_comments(database, audit)}
+
+
+def raise_on_changed_labels(database: Engine, audit: str, folder: AuditFolder) -> None:
     """Raise AuditError when a label was changed after it was sealed, or left out."""
-    for problem in (
-        changed_labels(database, audit, folder),
-        omitted_labels(database, audit, folder),
-    ):
-        if problem:
-            raise AuditError(f"audit {audit!r}: {problem}; cancel the audit and plan another")
-
-
-def _last_seal(folder: Mapping[str, bytes]) -> tuple[int, Event] | None:
-    """Return the stage whose labels were sealed last, and its event; None before."""
-    seals = [event for event in read(folder[files.CHAIN].decode()) if event.action == "labelled"]
-    return (len(seals), seals[-1]) if seals else None
-
-
-def _keys(folder: Mapping[str, bytes], stage: int) -> set[Key]:
-    return {key_of(each) for each in files.read_sample(folder[files.sample_file(stage)])}
+    for problem in label_problems(database, audit, folder):
+        raise AuditError(f"audit {audit!r}: {problem}; cancel the audit and plan another")
 
 
 def _comments(number: int) -> str:

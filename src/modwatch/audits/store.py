@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from modwatch.audits import evidence, files, register
 from modwatch.audits.evidence import Event
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.identities import MACHINE
 from modwatch.audits.register import REGISTER, Entry
 from modwatch.common.errors import AuditError
@@ -48,13 +49,15 @@ class AuditStore:
         """
         names = (files.CHAIN, files.NOTES)
         contents = {name: self._folder.read(f"{audit}/{name}") or b"" for name in names}
-        return evidence.read_chain(contents)
+        return AuditFolder(contents).chain
 
-    def read(self, audit: str) -> dict[str, bytes]:
+    def read(self, audit: str) -> AuditFolder:
         """Return all files of an audit by name; AuditError for an unknown audit."""
         names = self._folder.names(audit)
         contents = {name: self._folder.read(f"{audit}/{name}") for name in names}
-        existing = {name: content for name, content in contents.items() if content is not None}
+        existing = AuditFolder(
+            (name, content) for name, content in contents.items() if content is not None
+        )
         return existing if files.CHAIN in existing else self.raise_unknown(audit)
 
     def raise_unknown(self, audit: str) -> NoReturn:
@@ -89,7 +92,7 @@ class AuditStore:
         with self.lock(audit):
             chain, now = self.chain(audit), datetime.now(UTC)
             if chain and chain[-1].action == action:
-                digests = {name: evidence.file_digest(each) for name, each in content.items()}
+                digests = {name: evidence.file_digest(file) for name, file in content.items()}
                 if dict(chain[-1].files) == digests:
                     self.enter(chain)
                     return chain[-1]
@@ -110,8 +113,8 @@ class AuditStore:
             made = [*chain, event]
             written = {files.NOTES: evidence.written_notes(made)} if event.note else {}
             written |= {files.CHAIN: evidence.written(made).encode()}  # last: it seals the others
-            for name, each in (dict(content) | written).items():
-                self._folder.write(f"{audit}/{name}", each)
+            for name, file in (dict(content) | written).items():
+                self._folder.write(f"{audit}/{name}", file)
             self.enter(made)
             return event
 
@@ -119,7 +122,7 @@ class AuditStore:
         """Enter the steps of a chain that the register lacks, as after an interruption."""
         with self.lock(REGISTER):  # which is no name of an audit
             entries = self.register()
-            if {event.digest for event in chain} <= {each.step for each in entries}:
+            if {event.digest for event in chain} <= {entry.step for entry in entries}:
                 return
             plan = AuditPlan.from_json(self.file(chain[0].audit, files.PLAN).decode())
             made = register.continued(entries, chain, plan.first, plan.last)

@@ -1,7 +1,7 @@
 """What files, witnesses, lake, decision log and register each show about an audit."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from sqlalchemy import Engine
 
@@ -9,7 +9,7 @@ from modwatch.audits import files, register, sources
 from modwatch.audits.consistency import plan_problems
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
-from modwatch.audits.evidence import Event, read
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.levels import Level, level_of_files
 from modwatch.audits.publication import Publication
 from modwatch.audits.seeds import seed_of
@@ -19,7 +19,6 @@ from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
 from modwatch.statistics.audit.draw import Drawn, draw
-from modwatch.statistics.audit.plan import AuditPlan
 
 
 def levels_of(
@@ -55,7 +54,7 @@ def levels_of(
     ]
 
 
-def redrawn(lake: Lake, folder: Mapping[str, bytes], stage: int = 1) -> bytes:
+def redrawn(lake: Lake, folder: AuditFolder, stage: int = 1) -> bytes:
     """Return the file of a stage's sample, drawn again from the scores by the plan in `folder`."""
     return files.write_sample(_drawn(lake, folder, stage).comments)
 
@@ -72,12 +71,10 @@ def _found(problems: Callable[[], Iterator[str]]) -> list[str]:
     return found
 
 
-def _with_lake(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[str]:
-    plan = _plan(folder)
+def _with_lake(lake: Lake, folder: AuditFolder) -> Iterator[str]:
+    plan = folder.plan
     yield from plan_problems(plan, *sources.survey(lake, [day.day for day in plan.population]))
-    for stage in (1, 2):
-        if files.sample_file(stage) not in folder:
-            continue
+    for stage in range(1, folder.times("drawn") + 1):
         drawn = _drawn(lake, folder, stage)
         if files.write_sample(drawn.comments) != folder[files.sample_file(stage)]:
             yield f"{files.sample_file(stage)} is not what the plan draws from the scores"
@@ -85,20 +82,13 @@ def _with_lake(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{files.population_file(stage)} does not match the numbers of comments"
 
 
-def _with_log(
-    database: Engine, lake: Lake, audit: str, folder: Mapping[str, bytes]
-) -> Iterator[str]:
-    for problem in (
-        sources.changed_labels(database, audit, folder),
-        sources.omitted_labels(database, audit, folder),
-    ):
-        if problem:
-            yield problem
+def _with_log(database: Engine, lake: Lake, audit: str, folder: AuditFolder) -> Iterator[str]:
+    yield from sources.label_problems(database, audit, folder)
     yield from sources.queue_problems(database, lake, audit, folder)
 
 
-def _register(store: AuditStore, database: Engine, folder: Mapping[str, bytes]) -> Level:
-    plan, chain = _plan(folder), _chain(folder)
+def _register(store: AuditStore, database: Engine, folder: AuditFolder) -> Level:
+    plan, chain = folder.plan, folder.chain
 
     def problems() -> Iterator[str]:
         entries = store.register()
@@ -115,7 +105,7 @@ def _register(store: AuditStore, database: Engine, folder: Mapping[str, bytes]) 
     )
 
 
-def _trend(store: AuditStore, folder: Mapping[str, bytes]) -> Iterator[str]:
+def _trend(store: AuditStore, folder: AuditFolder) -> Iterator[str]:
     """Yield the audits in the trend of a report whose results are other ones."""
     if files.PUBLICATION not in folder:
         return
@@ -131,37 +121,29 @@ def _trend(store: AuditStore, folder: Mapping[str, bytes]) -> Iterator[str]:
             )
 
 
-def _measures(lake: Lake, database: Engine, folder: Mapping[str, bytes]) -> Iterator[str]:
+def _measures(lake: Lake, database: Engine, folder: AuditFolder) -> Iterator[str]:
     """Yield whether the measures of the period differ from the published ones."""
     if files.PUBLICATION not in folder:
         return
     published = Publication.from_json(folder[files.PUBLICATION]).measures
     if published is None:
         return
-    now = period_measures(_plan(folder), lake, database)
+    now = period_measures(folder.plan, lake, database)
     if now != published:
-        then, today = (sum(each.values(), Measures()) for each in (published, now))
+        then, today = (sum(measures.values(), Measures()) for measures in (published, now))
         yield (
             f"{files.AUTOMATED_MEANS_FILE} counts {then.solely:,} measures by the model alone and "
             f"{then.not_solely:,} by people; lake and log now have {today.solely:,} and "
             f"{today.not_solely:,}. Decisions since the publication explain a difference, or "
-            "somebody wrote other numbers"
+            "someone wrote other numbers"
         )
 
 
-def _drawn(lake: Lake, folder: Mapping[str, bytes], stage: int) -> Drawn:
-    plan = _plan(folder)
+def _drawn(lake: Lake, folder: AuditFolder, stage: int) -> Drawn:
+    plan = folder.plan
     return draw(
         plan,
         sources.population(lake, plan),
         planned_sizes(plan, folder, stage),
-        seed_of(plan, _chain(folder)),
+        seed_of(plan, folder.chain),
     )
-
-
-def _plan(folder: Mapping[str, bytes]) -> AuditPlan:
-    return AuditPlan.from_json(folder[files.PLAN].decode())
-
-
-def _chain(folder: Mapping[str, bytes]) -> list[Event]:
-    return read(folder[files.CHAIN].decode())

@@ -19,7 +19,6 @@ from modwatch.audits.evidence import (
     FOLLOWS,
     Event,
     file_problems,
-    read_chain,
     sealed_files,
     stopped,
     written_notes,
@@ -37,12 +36,12 @@ from modwatch.audits.files import (
     outcomes_file,
     population_file,
     read_labels,
-    read_outcomes,
     read_population,
     read_sample,
     sample_file,
     witnessed_steps,
 )
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.seeds import seed_of
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
@@ -99,14 +98,15 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
       show the former, and the register of audits and the database both. See `modwatch.audits`.
     """
     problems: list[str] = []
+    folder = AuditFolder(folder)
     try:
-        chain = read_chain(folder)
+        chain = folder.chain
         if not chain:
             return ["the chain is empty"]
         problems += file_problems(chain, folder)
         if problems:
             return problems
-        plan = AuditPlan.from_json(_text(folder, PLAN))
+        plan = folder.plan
         problems += _sealing(chain, folder)
         if problems:
             return problems
@@ -121,24 +121,23 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     return problems
 
 
-def remarks(folder: Mapping[str, bytes]) -> list[str]:
+def remarks(folder: AuditFolder) -> list[str]:
     """Return what an auditor should know of valid files: what they do not show, and why.
 
     Raises:
         AuditError: the files are not valid; see `verify`.
     """
-    plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read_chain(folder)
-    said = []
+    plan, stage = folder.plan, folder.times("labelled")
+    found = []
     if not plan.four_eyes:
-        said.append(
+        found.append(
             "the plan does not require four eyes: planner, approver and signer may be one person, "
             "and no one else answers for the audit"
         )
-    seals = sum(event.action == "labelled" for event in chain)
-    if seals:
-        said += _without_label(_outcomes(folder, seals))
-        said += _without_confirmation(plan, _drawn(folder, seals), _labels(folder, seals))
-    return said
+    if stage:
+        found += _without_label(folder.outcomes(stage))
+        found += _without_confirmation(plan, folder.sample(stage), folder.labels(stage))
+    return found
 
 
 def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
@@ -172,16 +171,15 @@ def _recomputed(contents: tuple[bytes, ...]) -> bytes:
 
 def _evidence_files(folder: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """Return what the result follows from: plan, each sample, numbers of comments, and labels."""
-    plan = AuditPlan.from_json(_text(folder, PLAN))
-    chain = read_chain(folder)
-    done = sum(event.action == "labelled" for event in chain)
-    if not _enough(plan, chain):
+    folder = AuditFolder(folder)
+    plan, done = folder.plan, folder.times("labelled")
+    if not _enough(plan, folder.chain):
         raise AuditError(
             f"audit {plan.audit!r}: {done} of {plan.stages} stages are labelled, and the labelling "
             "was not stopped; draw the next stage, or stop the labelling"
         )
     names = [PLAN, *map(sample_file, range(1, done + 1)), population_file(done), labels_file(done)]
-    return tuple(_content(folder, name) for name in names)
+    return tuple(map(folder.content, names))
 
 
 def _evidence(contents: tuple[bytes, ...]) -> Evidence:
@@ -202,7 +200,8 @@ def planned_sizes(plan: AuditPlan, folder: Mapping[str, bytes], stage: int) -> l
     """
     if stage == 1:
         return [stratum.labels for stratum in plan.strata]
-    return second_stage(plan, _drawn(folder, 1), _labels(folder, 1))
+    folder = AuditFolder(folder)
+    return second_stage(plan, folder.sample(1), folder.labels(1))
 
 
 def _enough(plan: AuditPlan, chain: Sequence[Event]) -> bool:
@@ -248,9 +247,7 @@ def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes]) -> Iterator[st
             yield f"{name} was not sealed by any step"
 
 
-def _contents(
-    plan: AuditPlan, chain: Sequence[Event], folder: Mapping[str, bytes]
-) -> Iterator[str]:
+def _contents(plan: AuditPlan, chain: Sequence[Event], folder: AuditFolder) -> Iterator[str]:
     """Yield contradictions to the plan."""
     draws = [event for event in chain if event.action == "drawn"]
     seals = [event for event in chain if event.action == "labelled"]
@@ -263,20 +260,20 @@ def _contents(
     people = set[str]()
     earlier: tuple[DrawnComment, ...] = ()
     for stage, event in enumerate(draws, 1):
-        drawn = _drawn(folder, stage)
+        drawn = folder.sample(stage)
         yield from _sample(plan, chain, folder, stage, earlier)
         if any(not 0 <= comment.stratum < len(plan.strata) for comment in drawn):
             return  # which the sample's problems name
         for each in drawn:
             drawn_at.setdefault(key_of(each), event.at)
         if stage <= len(seals):
-            labels = _labels(folder, stage)
+            labels = folder.labels(stage)
             final_labels(drawn, labels)  # raises AuditError for invalid labels
-            before = _labels(folder, stage - 1) if stage > 1 else []
+            before = folder.labels(stage - 1) if stage > 1 else []
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{labels_file(stage)} {problem}"
             over = stopped(chain[: seals[stage - 1].position])
-            outcomes = _outcomes(folder, stage)
+            outcomes = folder.outcomes(stage)
             for problem in outcome_problems(outcomes, drawn, labels, stopped=over):
                 yield f"{outcomes_file(stage)} {problem}"
             for problem in confirmation_problems(plan, drawn, labels, outcomes):
@@ -289,18 +286,18 @@ def _contents(
 def _sample(
     plan: AuditPlan,
     chain: Sequence[Event],
-    folder: Mapping[str, bytes],
+    folder: AuditFolder,
     stage: int,
     earlier: Sequence[DrawnComment],
 ) -> Iterator[str]:
     """Yield the problems of the sample of a stage and its population."""
-    drawn, population = _drawn(folder, stage), _population(folder, stage)
+    drawn, population = folder.sample(stage), folder.population(stage)
     sizes = planned_sizes(plan, folder, stage)
     for problem in sample_problems(plan, drawn, sizes, earlier, seed=seed_of(plan, chain)):
         yield f"{sample_file(stage)} {problem}"
     for problem in population_problems(plan, drawn, population):
         yield f"{population_file(stage)} {problem}"
-    if stage > 1 and population != _population(folder, stage - 1):
+    if stage > 1 and population != folder.population(stage - 1):
         yield f"{population_file(stage)} differs from that of the previous stage"
 
 
@@ -329,10 +326,10 @@ def _without_confirmation(
     """Yield how many labels the plan wanted confirmed and are not, and how many were corrected."""
     if not plan.confirmations:
         yield "the plan has no confirmations: the figures do not include annotator errors"
-    said = in_order(labels)
-    mine = [(each, said[key_of(each)]) for each in drawn if key_of(each) in said]
-    short = sum(len(of) < labels_demanded(plan, each, of) for each, of in mine)
-    corrected = sum(one.action == "correct" for _, of in mine for one in of)
+    given = in_order(labels)
+    mine = [(comment, given[key_of(comment)]) for comment in drawn if key_of(comment) in given]
+    short = sum(len(labels) < labels_demanded(plan, comment, labels) for comment, labels in mine)
+    corrected = sum(label.action == "correct" for _, labels in mine for label in labels)
     if short:
         yield (
             f"{short} comments lack a further label that the plan demands, because a lead "
@@ -371,32 +368,3 @@ def _close(sealed: Any, follows: Any, tolerance: float) -> bool:
     if isinstance(sealed, float):
         return math.isclose(sealed, follows, rel_tol=tolerance, abs_tol=tolerance**2)
     return bool(sealed == follows)
-
-
-def _drawn(folder: Mapping[str, bytes], stage: int) -> tuple[DrawnComment, ...]:
-    return read_sample(_content(folder, sample_file(stage)))
-
-
-def _population(folder: Mapping[str, bytes], stage: int) -> dict[tuple[str, str, int], int]:
-    return read_population(_content(folder, population_file(stage)))
-
-
-def _labels(folder: Mapping[str, bytes], stage: int) -> list[AuditLabel]:
-    return read_labels(_content(folder, labels_file(stage)))
-
-
-def _outcomes(folder: Mapping[str, bytes], stage: int) -> list[Outcome]:
-    return read_outcomes(_content(folder, outcomes_file(stage)))
-
-
-def _text(folder: Mapping[str, bytes], name: str) -> str:
-    try:
-        return _content(folder, name).decode()
-    except UnicodeDecodeError:
-        raise AuditError(f"{name} is not UTF-8") from None
-
-
-def _content(folder: Mapping[str, bytes], name: str) -> bytes:
-    if name not in folder:
-        raise AuditError(f"{name} is missing")
-    return folder[name]

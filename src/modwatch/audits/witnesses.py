@@ -8,7 +8,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from modwatch.audits import files
-from modwatch.audits.evidence import Event, moment, read, written
+from modwatch.audits.evidence import Event, moment, written
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.levels import Level
 from modwatch.common.errors import AuditError, TimestampError
 from modwatch.common.ledger import timestamps
@@ -56,7 +57,7 @@ class Witnesses:
 
     def levels(self, folder: Mapping[str, bytes]) -> list[Level]:
         """Return what signatures and timestamps in valid files show."""
-        chain = read(folder[files.CHAIN].decode())
+        chain = AuditFolder(folder).chain
         return [self._signatures(chain, folder), self._timestamps(chain, folder)]
 
     def _signatures(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:

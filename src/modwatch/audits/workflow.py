@@ -4,7 +4,6 @@ Every step may be taken again, by a process that was killed or a task that is cl
 later steps: what is sealed stays as it is, and the answer is the same.
 """
 
-import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
@@ -22,6 +21,7 @@ from modwatch.audits.descriptions import describe_days
 from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
+from modwatch.audits.folder import AuditFolder
 from modwatch.audits.identities import MACHINE, conflict
 from modwatch.audits.levels import Level
 from modwatch.audits.publication import Publication, published_files
@@ -117,10 +117,10 @@ class Audit:
     @cached_property
     def plan(self) -> AuditPlan:
         """The sealed plan; AuditError when no audit has this name."""
-        return AuditPlan.from_json(self._file(files.PLAN).decode())
+        return self.folder.plan
 
     @cached_property
-    def folder(self) -> dict[str, bytes]:
+    def folder(self) -> AuditFolder:
         """Every file of the evidence by its name; AuditError when no audit has this name."""
         return self.store.read(self.name)
 
@@ -136,7 +136,7 @@ class Audit:
             raise AuditError(
                 f"audit {self.name!r}: {problems[0] if problems else 'there is no result'}"
             )
-        return dict(json.loads(self.folder[files.RESULT]))
+        return self.folder.result
 
     def done(self, action: str) -> bool:
         """Return whether a step is sealed; AuditCancelledError when the audit was cancelled."""
@@ -206,7 +206,7 @@ class Audit:
                     f"audit {self.name!r}: all stages of the plan are drawn and labelled"
                 )
         if sealed >= stage:
-            return len(files.read_sample(self._file(files.sample_file(stage))))
+            return len(self.folder.sample(stage))
         if self.plan.stages < stage or (stage > 1 and evidence.stopped(chain)):
             return 0
         folder = self._ready("drawn")
@@ -272,7 +272,7 @@ class Audit:
         if len(sealed) >= stage:
             if evidence.stopped(chain):
                 withdraw_audit(self.database, self.name)  # the process may have been killed before
-            return labelled(files.read_labels(self._file(files.labels_file(stage))))
+            return labelled(self.folder.labels(stage))
         if stage > 1 and len(_stages(chain, "drawn")) < stage:
             return 0
         return self._seal(stage, stop=stop, actor=actor, note=note)
@@ -318,15 +318,14 @@ class Audit:
             refuse_unusable("service", service)
         folder = self._ready("published")
         sources.raise_on_changed_labels(self.database, self.name, folder)
-        result = json.loads(folder[files.RESULT])
-        of = Publication(
+        publication = Publication(
             version=version(),
             service=service,
             earlier=self._published_before(),
             measures=period_measures(self.plan, self.lake, self.database) if service else None,
         )
-        content = published_files(self.plan, result, self.chain, of)
-        self._record("published", content=content | {files.PUBLICATION: of.to_json()})
+        content = published_files(self.plan, folder.result, self.chain, publication)
+        self._record("published", content=content | {files.PUBLICATION: publication.to_json()})
         return files.REPORT
 
     def sign(self, key: Ed25519PrivateKey, *, actor: str) -> str:
@@ -390,7 +389,7 @@ class Audit:
             )
         return self.chain
 
-    def _ready(self, action: str) -> Mapping[str, bytes]:
+    def _ready(self, action: str) -> AuditFolder:
         """Return the folder for a step; AuditError if it is out of order or a file was changed."""
         if self.chain[-1].action != action:
             evidence.refuse_out_of_order(self.chain, audit=self.name, action=action)
@@ -402,7 +401,7 @@ class Audit:
     def _seal(self, stage: int, *, stop: bool, actor: str, note: str) -> int:
         folder = self._ready("labelled")
         sources.raise_on_changed_labels(self.database, self.name, folder)
-        drawn = files.read_sample(folder[files.sample_file(stage)])
+        drawn = folder.sample(stage)
         progress = self.progress()
         _refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
@@ -466,9 +465,6 @@ class Audit:
             self.stamp()
         except TimestampError as exc:  # a step must not wait for others; `stamp` tries again
             _log.warning("A step of audit %s has no timestamp yet: %s.", self.name, exc)
-
-    def _file(self, name: str) -> bytes:
-        return self.store.file(self.name, name)
 
     def _published_before(self) -> list[Document]:
         """Return the results of the other audits that were published, oldest period first."""

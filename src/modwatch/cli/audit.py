@@ -23,6 +23,7 @@ from modwatch.cli.arguments import (
 from modwatch.common.errors import AuditError
 
 if TYPE_CHECKING:
+    from modwatch.audits.folder import AuditFolder
     from modwatch.audits.levels import Level
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
@@ -359,11 +360,14 @@ def _log_level(audit: "Audit", path: Path) -> "Level":
     )
 
 
-def _folder(path: Path) -> dict[str, bytes]:
+def _folder(path: Path) -> "AuditFolder":
     """Return the files of a folder by name."""
+    from modwatch.audits.folder import AuditFolder
+
     if not path.is_dir():
         raise AuditError(f"{path} is not a folder")
-    return {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.is_file()}
+    files = (file for file in sorted(path.iterdir()) if file.is_file())
+    return AuditFolder((file.name, file.read_bytes()) for file in files)
 
 
 @audit.command()
