@@ -88,21 +88,21 @@ def sample_problems(
     smaller keys of each stratum.
     """
     planned = range(len(plan.strata))
-    if any(each.stratum not in planned or not 0 <= each.key < 2**64 for each in drawn):
+    if any(comment.stratum not in planned or not 0 <= comment.key < 2**64 for comment in drawn):
         yield "contains a stratum that is not in the plan, or an invalid random number"
         return
-    if len({key_of(each) for each in drawn}) < len(drawn):
+    if len({key_of(comment) for comment in drawn}) < len(drawn):
         yield "contains a comment twice"
-    if [each.key for each in drawn] != sorted(each.key for each in drawn):
+    if [comment.key for comment in drawn] != sorted(comment.key for comment in drawn):
         yield "is not sorted by random number"
     strata: list[list[DrawnComment]] = [[] for _ in plan.strata]
-    for each in drawn:
-        strata[each.stratum].append(each)
+    for comment in drawn:
+        strata[comment.stratum].append(comment)
     if [len(mine) for mine in strata] != list(sizes):
         yield "does not contain the planned number of comments of each stratum"
     yield from _comment_problems(plan, drawn, seed)
     for number, mine in enumerate(strata):
-        first = [each for each in earlier if each.stratum == number]
+        first = [comment for comment in earlier if comment.stratum == number]
         if mine[: len(first)] != first:
             yield f"does not continue the previous stage in stratum {number}"
     drawn_from = [number for number, mine in enumerate(strata) if mine]
@@ -130,12 +130,15 @@ def population_problems(
         yield "contains a stratum that is not in the plan"
         return
     in_sample = Counter(
-        (column, value, each.stratum)
-        for each in drawn
-        for column, values in each.traits.items()
+        (column, value, comment.stratum)
+        for comment in drawn
+        for column, values in comment.traits.items()
         for value in {*values}
     )
-    sizes, totals = Counter(each.stratum for each in drawn), [s.population for s in plan.strata]
+    sizes, totals = (
+        Counter(comment.stratum for comment in drawn),
+        [s.population for s in plan.strata],
+    )
     if any(not 0 < count <= totals[cell[2]] for cell, count in population.items()):
         yield "contains a value with more comments than the stratum has, or none"
         return
@@ -166,13 +169,13 @@ def label_problems(
     """
     if not {*before} <= {*labels}:
         yield "does not contain all labels of the previous stage"
-    for each in labels:
-        decided_at = moment(each.decided_at)
-        if decided_at < moment(drawn_at[key_of(each)]) - _CLOCKS:
-            yield f"contains a label of {each.day} from before the comment was drawn"
+    for label in labels:
+        decided_at = moment(label.decided_at)
+        if decided_at < moment(drawn_at[key_of(label)]) - _CLOCKS:
+            yield f"contains a label of {label.day} from before the comment was drawn"
             return
         if decided_at > moment(sealed_at) + _CLOCKS:
-            yield f"contains a label of {each.day} from after the labels were sealed"
+            yield f"contains a label of {label.day} from after the labels were sealed"
             return
 
 
@@ -184,15 +187,15 @@ def outcome_problems(
     stopped: bool,
 ) -> Iterator[str]:
     """Yield the problems of the outcomes of drawn comments, given their sealed labels."""
-    if [key_of(each) for each in outcomes] != [key_of(each) for each in drawn]:
+    if [key_of(outcome) for outcome in outcomes] != [key_of(comment) for comment in drawn]:
         yield "does not list the outcome of every drawn comment"
         return
-    given = Counter(key_of(each) for each in labels)
-    if any(each.labels != given[key_of(each)] for each in outcomes):
+    given = Counter(key_of(label) for label in labels)
+    if any(outcome.labels != given[key_of(outcome)] for outcome in outcomes):
         yield "counts other labels than were sealed: labels were left out or added"
-    if any(each.outcome == "decided" and not each.labels for each in outcomes):
+    if any(outcome.outcome == "decided" and not outcome.labels for outcome in outcomes):
         yield "contains a comment that was decided and has no label: its label was left out"
-    if not stopped and any(each.outcome != "decided" for each in outcomes):
+    if not stopped and any(outcome.outcome != "decided" for outcome in outcomes):
         yield "contains undecided comments, although the labelling was not stopped"
 
 
@@ -207,16 +210,16 @@ def confirmation_problems(
     A comment that is decided has them all, unless a lead adjudicated it. Of a comment whose label
     was corrected by its person, only the decision log shows what the label was before.
     """
-    said = in_order(labels)
-    outcome = {key_of(each): each.outcome for each in outcomes}
+    given = in_order(labels)
+    decided = {key_of(outcome) for outcome in outcomes if outcome.outcome == "decided"}
     few = many = 0
-    for each in drawn:
-        mine = said.get(key_of(each), [])
+    for comment in drawn:
+        mine = given.get(key_of(comment), [])
         if not mine or any(one.action != "label" for one in mine):
             continue
-        demanded = labels_demanded(plan, each, mine)
-        few += len(mine) < demanded and outcome.get(key_of(each)) == "decided"
-        many += len(mine) > demanded or (len(mine) > 1 and not _confirmed(plan, each, mine[0]))
+        demanded = labels_demanded(plan, comment, mine)
+        few += len(mine) < demanded and key_of(comment) in decided
+        many += len(mine) > demanded or (len(mine) > 1 and not _confirmed(plan, comment, mine[0]))
     if few:
         yield (
             f"lacks further labels of {few} decided comment{'' if few == 1 else 's'} whose label "
@@ -236,25 +239,25 @@ def _confirmed(plan: AuditPlan, drawn: DrawnComment, first: AuditLabel) -> bool:
 def _comment_problems(plan: AuditPlan, drawn: Sequence[DrawnComment], seed: str) -> Iterator[str]:
     """Yield the days with a comment whose random number or score contradicts the plan."""
     planned = {day.day for day in plan.population if day.comments}
-    for day in sorted({each.day for each in drawn}):
-        mine = [each for each in drawn if each.day == day]
+    for day in sorted({comment.day for comment in drawn}):
+        mine = [comment for comment in drawn if comment.day == day]
         if day not in planned:
             yield f"contains a comment of {day}, which is not in the plan"
-        if keys_of(plan, day, [each.comment_id for each in mine], seed).tolist() != [
-            each.key for each in mine
+        if keys_of(plan, day, [comment.comment_id for comment in mine], seed).tolist() != [
+            comment.key for comment in mine
         ]:
             yield f"contains a comment of {day} with another random number than the plan gives it"
-        if not all(_within(plan, each) for each in mine):
+        if not all(_within(plan, comment) for comment in mine):
             yield f"contains a comment of {day} whose score is outside its stratum"
 
 
-def _within(plan: AuditPlan, each: DrawnComment) -> bool:
-    stratum = plan.strata[each.stratum]
+def _within(plan: AuditPlan, comment: DrawnComment) -> bool:
+    stratum = plan.strata[comment.stratum]
     lower = 0 if stratum.lower is None else stratum.lower
     upper = np.inf if stratum.upper is None else stratum.upper
     threshold, flagged = plan.threshold, stratum.side == "flagged"
-    decided = threshold is None or (each.score > threshold) == flagged
-    return decided and each.score <= 1 and lower <= each.score < upper
+    decided = threshold is None or (comment.score > threshold) == flagged
+    return decided and comment.score <= 1 and lower <= comment.score < upper
 
 
 def _too_rare(chances: Floats) -> bool:

@@ -10,7 +10,7 @@ from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum
 from modwatch.statistics.audit.recalibration import EXPECTED
 from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
-#: What is said of an audit without four eyes.
+#: The remark on an audit without four eyes.
 ONE_PERSON = (
     "none: planner, approver and signer may be one person, and no one else answers for the audit"
 )
@@ -86,10 +86,11 @@ few positives to estimate it in 0.25 % of such audits.
     """
     comments = sum(day.comments for day in plan.population)
     flagged = sum(day.flagged for day in plan.population)
-    wanted = sum(each.labels for each in plan.strata)
+    wanted = sum(stratum.labels for stratum in plan.strata)
     rows = [
-        f"| {each.side} | {_range(each, plan.threshold)} | {each.population:,} | {each.labels:,} |"
-        for each in plan.strata
+        f"| {stratum.side} | {_range(stratum, plan.threshold)} | {stratum.population:,} "
+        f"| {stratum.labels:,} |"
+        for stratum in plan.strata
     ]
     return "\n\n".join(
         [
@@ -113,28 +114,30 @@ def describe_forecast(plan: AuditPlan) -> str:
     return f"{_knowledge(plan)}: {figures}."
 
 
-def _expected(each: Forecast) -> str:
-    name = _FORECASTS[each.metric]
-    if each.value is None:
+def _expected(figure: Forecast) -> str:
+    name = _FORECASTS[figure.metric]
+    if figure.value is None:
         return f"{name} cannot be estimated"
-    ends = f"{name} about {each.value:.2g} (interval {each.low:.2g} to {each.high:.2g})"
-    if not each.insufficient:
+    ends = f"{name} about {figure.value:.2g} (interval {figure.low:.2g} to {figure.high:.2g})"
+    if not figure.insufficient:
         return ends
-    audits = _percent(each.insufficient, 2)
+    audits = _percent(figure.insufficient, 2)
     return f"{ends}, with too few positives to estimate it in {audits} of such audits"
 
 
 def _knowledge(plan: AuditPlan) -> str:
     """Return what the forecast rests on."""
     known = {side: plan.calibration_of(side) for side in SIDES if plan.of_side(side)}
-    sources = dict.fromkeys(each.source for each in known.values() if each.labels)
+    sources = dict.fromkeys(
+        calibration.source for calibration in known.values() if calibration.labels
+    )
     if not sources:
-        expected = any(each.source == EXPECTED for each in known.values())
+        expected = any(calibration.source == EXPECTED for calibration in known.values())
         return f"by the scores {'and the prevalence that was expected' if expected else 'alone'}"
     numbers = " and ".join(
-        f"{each.positives:,} positives among {each.labels:,} {side}"
-        for side, each in known.items()
-        if each.labels
+        f"{calibration.positives:,} positives among {calibration.labels:,} {side}"
+        for side, calibration in known.items()
+        if calibration.labels
     )
     return f"by {', '.join(sources)} ({numbers})"
 
@@ -154,7 +157,7 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
     <BLANKLINE>
     All files are in `lake/_audits/a`.
     """
-    estimates = {each["metric"]: each for each in result["figures"]}
+    estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
     rows = [_row(estimates[metric]) for metric in _METRICS if metric in estimates]
     return "\n\n".join(
         [
@@ -256,7 +259,7 @@ def _confirmed(plan: AuditPlan) -> list[str]:
 
 def _expected_further(plan: AuditPlan) -> float:
     """Return the expected number of second and third labels of the first stage."""
-    strata = [(each.side, each.labels, each.score) for each in plan.strata]
+    strata = [(stratum.side, stratum.labels, stratum.score) for stratum in plan.strata]
     return expected_confirmations(plan.confirmations, strata)
 
 

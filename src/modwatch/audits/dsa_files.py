@@ -82,6 +82,6 @@ def _decided(engine: Engine, day: date) -> pa.Table:
         batch for kind in ACTIONABLE_KINDS for batch in current_labels(engine, day, kind=kind)
     ]
     rows = pa.Table.from_batches(batches, LABELS).select(["comment_id", "label", "decided_at"])
-    # Of a comment that was also imported, what was said last.
+    # Of a comment that was also imported, the last label.
     last = rows.sort_by("decided_at").group_by("comment_id", use_threads=False)
     return last.aggregate([("label", "last")]).rename_columns({"label_last": "label"})

@@ -86,10 +86,12 @@ def witnessed_steps(name: str) -> int | None:
 def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
     """Return the comments of a sample as CSV, in the given order."""
     rows = (
-        (*(each.day.isoformat(), each.comment_id, each.stratum, each.score, each.key),
-         _joined(each.traits))
-        for each in drawn
-    )  # fmt: skip
+        (
+            *(comment.day.isoformat(), comment.comment_id, comment.stratum, comment.score),
+            *(comment.key, _joined(comment.traits)),
+        )
+        for comment in drawn
+    )
     return _written(_SAMPLE, rows)
 
 
@@ -131,8 +133,8 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
     """Return the labels as CSV, sorted by day, comment and person."""
     rows = sorted(
-        tuple(each.day.isoformat() if name == "day" else getattr(each, name) for name in _LABEL)
-        for each in labels
+        tuple(label.day.isoformat() if name == "day" else getattr(label, name) for name in _LABEL)
+        for label in labels
     )
     return _written(_LABEL, rows)
 
@@ -150,7 +152,10 @@ def read_labels(content: bytes) -> list[AuditLabel]:
 
 def write_outcomes(outcomes: Iterable[Outcome]) -> bytes:
     """Return the outcomes as CSV, in the given order."""
-    rows = ((each.day.isoformat(), each.comment_id, each.outcome, each.labels) for each in outcomes)
+    rows = (
+        (outcome.day.isoformat(), outcome.comment_id, outcome.outcome, outcome.labels)
+        for outcome in outcomes
+    )
     return _written(_OUTCOME, rows)
 
 

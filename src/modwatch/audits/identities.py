@@ -8,7 +8,7 @@ from modwatch.common.text import folded
 #: Actor of the steps that no person takes.
 MACHINE = "modwatch"
 
-#: The steps that a person may be refused, as they are told of.
+#: The steps that a person may be refused, in words.
 _STEPS = {"approved": "approve it", "signed_off": "sign it off"}
 
 

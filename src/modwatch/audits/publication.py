@@ -1,4 +1,4 @@
-"""The published files of an audit, and what they are made of, so that anybody can make them again.
+"""The published files of an audit, and what they are made of, so that anyone can make them again.
 
 `publication.json` is sealed with the report: the version that wrote it, the service, the results of
 earlier audits in the trend, and the measures of the period in the files for transparency reports.
@@ -29,7 +29,7 @@ from modwatch.statistics.audit.results import Document
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What published files are made of, beside plan, result and chain."""
+    """What published files are made of, in addition to plan, result and chain."""
 
     #: Version of Modwatch that wrote them: another may write the same facts in other words.
     version: str
@@ -51,7 +51,7 @@ class Publication:
             fields: dict[str, Any] = json.loads(content)
             if fields["measures"] is not None:
                 measures = fields["measures"].items()
-                fields["measures"] = {tag: Measures(**each) for tag, each in measures}
+                fields["measures"] = {tag: Measures(**counted) for tag, counted in measures}
             made = cls(**fields)
             if made.to_json() == content:
                 return made

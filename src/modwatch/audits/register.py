@@ -78,7 +78,7 @@ def continued(
     entries: Sequence[Entry], chain: Sequence[Event], first: date, last: date
 ) -> list[Entry]:
     """Return the register with the steps of a chain that it does not have yet."""
-    known, made = {each.step for each in entries}, [*entries]
+    known, made = {entry.step for entry in entries}, [*entries]
     for event in chain:
         if event.digest not in known:
             made.append(
@@ -100,31 +100,33 @@ def register_problems(
     entries: Sequence[Entry], chain: Sequence[Event], plan: AuditPlan
 ) -> Iterator[str]:
     """Yield the differences between an audit and the register."""
-    mine = {each.step for each in entries if each.audit == plan.audit}
+    mine = {entry.step for entry in entries if entry.audit == plan.audit}
     steps = {event.digest for event in chain}
     if number := len(steps - mine):
         yield (
             f"{number} of {len(steps)} steps of the audit are not in the register of audits: they "
             "were changed, added or written anew; if the last step was interrupted, take it again"
         )
-    if others := [each for each in entries if each.audit == plan.audit and each.step not in steps]:
-        plans = sum(each.action == "planned" for each in others)
+    if others := [
+        entry for entry in entries if entry.audit == plan.audit and entry.step not in steps
+    ]:
+        plans = sum(entry.action == "planned" for entry in others)
         yield (
             f"the register has {len(others)} steps of an audit of this name that are not in its "
-            f"chain, {plans} of them plans, from {min(each.at for each in others)} on: the folder "
-            "was removed and the audit carried out again, or its chain was rewritten or cut"
+            f"chain, {plans} of them plans, from {min(entry.at for entry in others)} on: the "
+            "folder was removed and the audit carried out again, or its chain was rewritten or cut"
         )
 
 
 def register_remarks(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
     """Yield the other audits of days of the same period, and whether this one is older."""
     others: dict[str, list[Entry]] = {}
-    for each in entries:
-        overlap = each.first <= plan.last.isoformat() and plan.first.isoformat() <= each.last
-        if each.audit != plan.audit and overlap:
-            others.setdefault(each.audit, []).append(each)
+    for entry in entries:
+        overlap = entry.first <= plan.last.isoformat() and plan.first.isoformat() <= entry.last
+        if entry.audit != plan.audit and overlap:
+            others.setdefault(entry.audit, []).append(entry)
     for audit, steps in sorted(others.items()):
-        done = Counter(each.action for each in steps)
+        done = Counter(entry.action for entry in steps)
         again = f", {done['planned']} times" if done["planned"] > 1 else ""
         yield (
             f"audit {audit!r} is of {steps[0].first} to {steps[0].last}, too: planned at "
@@ -167,7 +169,7 @@ def witness_problems(
                 "rewritten or cut"
             )
         every = _periods(connection)
-        lost = every - {(each.step, each.audit, each.first, each.last) for each in entries}
+        lost = every - {(entry.step, entry.audit, entry.first, entry.last) for entry in entries}
         if lost:
             yield (
                 f"the database has {len(lost)} steps of audits that are not in the register, or "
@@ -209,13 +211,13 @@ def _approval_problems(
     kept = _approval(connection, plan)
     if kept is None:
         yield (
-            "the database has no approval of this plan, so somebody chose what the seed of the "
+            "the database has no approval of this plan, so someone chose what the seed of the "
             "draw is made of"
         )
         return
     if any(approved.facts.get(name) != kept[name] for name in (LOG, NUMBER)):
         yield (
-            "the approval fixes another seed than the database did: somebody chose the seed, and "
+            "the approval fixes another seed than the database did: someone chose the seed, and "
             "with it the sample"
         )
     witness_ = str(kept["witness"])

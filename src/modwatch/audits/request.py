@@ -154,9 +154,9 @@ def _by_side(
 
 def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        each.name: _whole(given[each.name]) if each.type is int else given[each.name]
-        for each in fields(kind)
-        if each.name in given
+        known.name: _whole(given[known.name]) if known.type is int else given[known.name]
+        for known in fields(kind)
+        if known.name in given
     }
 
 
@@ -168,7 +168,7 @@ def _whole(number: object) -> object:
 def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the rule; `method` and `seed` of a form are those of the design."""
     own = _of(
-        IntervalOptions, {name: each for name, each in given.items() if name not in _NOT_RULE}
+        IntervalOptions, {name: value for name, value in given.items() if name not in _NOT_RULE}
     )
     return own | ({"method": given["interval"]} if "interval" in given else {})
 

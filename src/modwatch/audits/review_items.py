@@ -278,7 +278,7 @@ def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> li
 
 
 def _exclude(connection: Connection, audit: str) -> None:
-    """Exclude from each item everybody who decided or escalated its comment before."""
+    """Exclude from each item everyone who decided or escalated its comment before."""
     people = (
         select(func.array_agg(decision.c.moderator_id.distinct()))
         .where(
@@ -302,7 +302,7 @@ def _exclude(connection: Connection, audit: str) -> None:
 
 
 def _bar(connection: Connection, audit: str, barred: Callable[[str], bool]) -> None:
-    """Exclude from the waiting items everybody whose pseudonym is barred."""
+    """Exclude from the waiting items everyone whose pseudonym is barred."""
     people = connection.execute(select(moderator.c.id, moderator.c.pseudonym))
     for person in [row.id for row in people if barred(row.pseudonym)]:
         connection.execute(

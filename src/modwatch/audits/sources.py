@@ -132,7 +132,7 @@ def known_labels(lake: Lake, days: Sequence[PopulationDay]) -> dict[str, KnownLa
     model = next((day.model_version for day in days if day.comments), "")
     first = days[0].day
     before = [first - datetime.timedelta(days=back) for back in range(_DAYS_BEFORE, 0, -1)]
-    for period in ([each.day for each in days], before):
+    for period in ([day.day for day in days], before):
         parts = [part for day in period if not (part := _routed_labels(lake, day, model)).empty]
         if parts:
             every = pd.concat(parts, ignore_index=True)
@@ -228,9 +228,9 @@ def _values(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
     """Return the values of each comment, in order and each once; none for a missing one."""
     encoded = column.combine_chunks()
     if pa.types.is_list(column.type):
-        return [tuple(sorted({one for one in each or () if one})) for each in encoded.to_pylist()]
+        return [tuple(sorted({one for one in words or () if one})) for words in encoded.to_pylist()]
     encoded = encoded.dictionary_encode()
-    words = [(each,) if each else () for each in encoded.dictionary.to_pylist()] + [()]
+    words = [(word,) if word else () for word in encoded.dictionary.to_pylist()] + [()]
     return [words[code] for code in encoded.indices.fill_null(len(words) - 1).to_pylist()]
 
 
@@ -351,23 +351,24 @@ def queue_items(
     texts = _texts(lake, drawn)
     return [
         (
-            each.day,
+            comment.day,
             NewItem(
-                **texts[each.day, each.comment_id],
+                **texts[comment.day, comment.comment_id],
                 kind="audit",
                 reason="audit",
-                stratum=each.stratum,
-                inclusion_probability=sizes[each.stratum] / plan.strata[each.stratum].population,
+                stratum=comment.stratum,
+                inclusion_probability=sizes[comment.stratum]
+                / plan.strata[comment.stratum].population,
                 rank=rank,
                 review_score=0.0,
-                prob=each.score,
-                uncertainty=each.score * (1 - each.score),
+                prob=comment.score,
+                uncertainty=comment.score * (1 - comment.score),
                 model_version=plan.model_version,
                 labels_wanted=1,
-                confirms=plan.confirms(each.stratum, each.key),
+                confirms=plan.confirms(comment.stratum, comment.key),
             ),
         )
-        for rank, each in enumerate(drawn, 1)
+        for rank, comment in enumerate(drawn, 1)
     ]
 
 
@@ -377,8 +378,8 @@ def _texts(
     """Return what people are shown of each drawn comment."""
     texts: dict[tuple[datetime.date, str], dict[str, Any]] = {}
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
-    for day in sorted({each.day for each in drawn}):
-        wanted = {each.comment_id for each in drawn if each.day == day}
+    for day in sorted({comment.day for comment in drawn}):
+        wanted = {comment.comment_id for comment in drawn if comment.day == day}
         for batch in lake.read("comments", day, columns=columns):
             texts |= {
                 (day, row["comment_id"]): row

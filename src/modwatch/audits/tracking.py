@@ -70,5 +70,5 @@ def audit_metrics(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _status(result: Mapping[str, Any]) -> str:
-    missing = [each["metric"] for each in result["figures"] if each["status"] != "ok"]
+    missing = [estimate["metric"] for estimate in result["figures"] if estimate["status"] != "ok"]
     return f"insufficient: {', '.join(missing)}" if missing else "ok"

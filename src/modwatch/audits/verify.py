@@ -186,7 +186,7 @@ def _evidence(contents: tuple[bytes, ...]) -> Evidence:
     plan, *samples, population, labels = contents
     return Evidence(
         plan=AuditPlan.from_json(plan.decode()),
-        samples=[read_sample(each) for each in samples],
+        samples=[read_sample(sample) for sample in samples],
         population=read_population(population),
         labels=read_labels(labels),
     )
@@ -264,8 +264,8 @@ def _contents(plan: AuditPlan, chain: Sequence[Event], folder: AuditFolder) -> I
         yield from _sample(plan, chain, folder, stage, earlier)
         if any(not 0 <= comment.stratum < len(plan.strata) for comment in drawn):
             return  # which the sample's problems name
-        for each in drawn:
-            drawn_at.setdefault(key_of(each), event.at)
+        for comment in drawn:
+            drawn_at.setdefault(key_of(comment), event.at)
         if stage <= len(seals):
             labels = folder.labels(stage)
             final_labels(drawn, labels)  # raises AuditError for invalid labels
@@ -311,7 +311,7 @@ def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield how many drawn comments have no label, and why."""
-    number = Counter(each.outcome for each in outcomes if not each.labels)
+    number = Counter(outcome.outcome for outcome in outcomes if not outcome.labels)
     if number:
         reasons = ", ".join(f"{count} {outcome}" for outcome, count in sorted(number.items()))
         yield (

@@ -1,4 +1,4 @@
-"""Who vouches for the steps of an audit beside its files: signers, and a time-stamp authority."""
+"""Witnesses of the steps of an audit: signers, and a time-stamp authority."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Witnesses:
     True
     """
 
-    #: None: nobody has a key.
+    #: None: no one has a key.
     signers: Signers | None = None
     #: Root certificates of the authorities that are trusted.
     roots: Sequence[x509.Certificate] = ()
@@ -68,10 +68,12 @@ class Witnesses:
             signature = folder.get(files.signature_file(event.position))
             key = (self.signers or {}).get(folded(event.actor))
             if signature is None:
-                said = (
-                    f"{step} is not signed: anybody who can write the files can have put the name"
+                sentence = (
+                    f"{step} is not signed: anyone who can write the files can have put the name"
                 )
-                (problems if self.required and self.signers is not None else remarks).append(said)
+                (problems if self.required and self.signers is not None else remarks).append(
+                    sentence
+                )
             elif self.signers is None:
                 remarks.append(
                     f"{step} is signed, and there is no file of signers to verify it with"
@@ -81,7 +83,7 @@ class Witnesses:
             elif not signed_by(signature, _content(chain, event), key):
                 problems.append(
                     f"{step} has a signature that is not valid: names, times, plan, labels or "
-                    "result were changed since, or somebody else signed"
+                    "result were changed since, or someone else signed"
                 )
         return Level(
             name="signatures",
@@ -98,8 +100,8 @@ class Witnesses:
             step = f"the step {event.action.replace('_', ' ')}"
             answer = folder.get(files.timestamp_file(event.position))
             if answer is None:
-                said = f"{step} has no timestamp: its time is only that of the own clock"
-                (problems if self.required and self.roots else remarks).append(said)
+                sentence = f"{step} has no timestamp: its time is only that of the own clock"
+                (problems if self.required and self.roots else remarks).append(sentence)
             elif not self.roots:
                 remarks.append(
                     f"{step} has a timestamp, and no root certificates to verify it with"

@@ -28,7 +28,7 @@ def trailing(last: datetime.date, count: int) -> list[datetime.date]:
 def before(day: datetime.date, count: int) -> list[datetime.date]:
     """Return the `count` days before `day`, oldest first.
 
-    >>> [each.day for each in before(datetime.date(2026, 1, 7), 2)]
+    >>> [day.day for day in before(datetime.date(2026, 1, 7), 2)]
     [5, 6]
     """
     return trailing(day - _ONE_DAY, count)

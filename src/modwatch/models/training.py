@@ -143,8 +143,8 @@ def train(
 
     Args:
         texts: (n,) comments.
-        labels: (n,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who said toxic. The loss
-            uses the share; a comment is toxic if more than half said so.
+        labels: (n,) in [0, 1]: 1 toxic, 0 not, or the share who labelled it toxic. The loss
+            uses the share; a comment is toxic if more than half did.
         recipe: hyperparameters.
         seed: of everything random.
         devices: where to train; the members of an ensemble side by side if there are several.

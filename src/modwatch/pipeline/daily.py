@@ -195,7 +195,7 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
 def route(resources: "Resources", day: datetime.date) -> int:
     """Send the top of the day and a random slice to the review queue; return how many comments.
 
-    Confirmations are queued beside them, and open with the first labels that they confirm. Retests
+    Confirmations are queued with them, and open with the first labels that they confirm. Retests
     and gold items come on top.
 
     Raises:
@@ -256,7 +256,7 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Confirmations and answers to retests and gold items are copied beside them; open ones of earlier
+    Confirmations and answers to retests and gold items are copied with them; open ones of earlier
     days are withdrawn.
     """
 

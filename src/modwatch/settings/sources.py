@@ -133,7 +133,8 @@ def _with_kind(given: object) -> object:
         source.model_fields["kind"].default
         for source in SOURCES
         if names <= source.model_fields.keys()
-        and {name for name, each in source.model_fields.items() if each.is_required()} <= names
+        and {name for name, setting in source.model_fields.items() if setting.is_required()}
+        <= names
     ]
     return {**given, "kind": fitting[0]} if len(fitting) == 1 else given
 

@@ -40,7 +40,7 @@ def test_rates_are_the_results_own() -> None:
         (Indicator.RECALL, "recall"),
     ):
         for scope in (TOTAL, OWN_INITIATIVE):
-            rate = means.scopes[scope].of(indicator)
+            rate = means.scopes[scope].value_of(indicator)
             figure = told[metric]
             assert figure["status"] == "ok"
             assert (rate.value, rate.low, rate.high, rate.labels, rate.level) == (

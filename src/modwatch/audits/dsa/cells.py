@@ -40,7 +40,7 @@ def echo(text: str) -> str:
     >>> echo("<b>é</b>")
     "'?b?é?/b?'"
     """
-    harmless = (each if each.isalnum() or each in " .,:/%+-_[]()" else "?" for each in text[:41])
+    harmless = (sign if sign.isalnum() or sign in " .,:/%+-_[]()" else "?" for sign in text[:41])
     shown = "".join(harmless)
     return f"'{shown[:39]}…'" if len(shown) > 40 else f"'{shown}'"
 

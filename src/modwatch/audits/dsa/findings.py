@@ -109,7 +109,8 @@ def printed(findings: Iterable[Finding]) -> str:
     4, Value: '7' is above 1. [error rate-range]
     """
     return "".join(
-        f"{_place(each)}: {each.message} [{each.severity} {each.rule}]\n" for each in findings
+        f"{_place(finding)}: {finding.message} [{finding.severity} {finding.rule}]\n"
+        for finding in findings
     )
 
 
@@ -124,4 +125,4 @@ def exit_status(findings: Iterable[Finding]) -> int:
     >>> exit_status([])
     0
     """
-    return int(any(each.severity == "error" for each in findings))
+    return int(any(finding.severity == "error" for finding in findings))

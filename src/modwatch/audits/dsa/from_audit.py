@@ -168,7 +168,7 @@ def _method(rule: IntervalOptions, *, corrected: bool) -> str:
 
 def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]:
     """Return accuracy, precision and recall, as far as they were estimated."""
-    estimates = {each["metric"]: each for each in figures}
+    estimates = {estimate["metric"]: estimate for estimate in figures}
     return {
         name: rate_of(estimates[name], level, method)
         if name in estimates
@@ -197,7 +197,9 @@ def _languages(
         language = official_language(tag)
         if language is not None:
             tags[language].append(tag)
-    by_tag = {each["value"]: each["figures"] for each in domains if each["column"] == "language"}
+    by_tag = {
+        domain["value"]: domain["figures"] for domain in domains if domain["column"] == "language"
+    }
     note = ""
     if "" in measures:
         note = f"Comments of unknown language in the period: {measures[''].comments}, not included."
@@ -228,7 +230,7 @@ def _no_rates_reason(comments: int, tags: list[str], by_tag: Mapping[str, Any]) 
 
 def _left_out(measures: Mapping[str, Measures]) -> str:
     """Return the measures that no language includes; empty without languages."""
-    others = [each for tag, each in measures.items() if official_language(tag) is None]
+    others = [counted for tag, counted in measures.items() if official_language(tag) is None]
     left = sum(others, Measures())
     if not left.comments or not any(measures.keys()):
         return ""
@@ -275,7 +277,7 @@ def _flagged(threshold: float | None) -> str:
 
 def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
     """Return sentences on the audited decisions, each rate, and annotator errors."""
-    estimates = {each["metric"]: each for each in result["figures"]}
+    estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
     sentences = [
         f"Audit {plan.audit}: from {plan.first} to {plan.last} the model decided "
         f"{result['comments']} comments and flagged {result['flagged']}. Of a random sample of "
@@ -309,10 +311,10 @@ def _without_label(result: Mapping[str, Any]) -> list[str]:
 def _annotators(result: Mapping[str, Any]) -> list[str]:
     """Return sentences on the agreement of annotators and the effect of their errors."""
     sentences = [
-        f"The observed agreement between two people on the same comment is {each['value']:.4f}, "
-        f"from {each['n']} comments."
-        for each in result["agreement"]
-        if each["metric"] == "observed" and each["status"] == "ok"
+        f"The observed agreement between two people on the same comment is {measure['value']:.4f}, "
+        f"from {measure['n']} comments."
+        for measure in result["agreement"]
+        if measure["metric"] == "observed" and measure["status"] == "ok"
     ]
     errors = result.get("label_errors")
     if errors is not None:
@@ -331,22 +333,22 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
 
 def _confirmations(errors: Mapping[str, Any]) -> str:
     """Return a sentence on confirmations and error rates."""
-    said = (
+    text = (
         f"{errors['confirmed']} first labels were confirmed by a second person, and "
         f"{errors['overturned']} of them overturned by most people; the rates and their intervals "
         "allow for errors of the people who labelled, except for those that all of them make alike."
     )
     if not errors["enough"]:
-        return f"{said} The confirmations are too few to tell how frequent such errors are."
+        return f"{text} The confirmations are too few to tell how frequent such errors are."
     for side, rates in errors["rates"].items():
         false_positive, false_negative = rates["false_positive"], rates["false_negative"]
-        said += (
+        text += (
             f" Of {side} comments, one person alone labels {false_positive['value']:.4f} of those "
             f"within the rules as violations ({false_positive['low']:.4f} to "
             f"{false_positive['high']:.4f}), and does not recognise {false_negative['value']:.4f} "
             f"of the violations ({false_negative['low']:.4f} to {false_negative['high']:.4f})."
         )
-    return said
+    return text
 
 
 def _safeguards(

@@ -94,7 +94,7 @@ def _delimiter(text: str) -> str:
     """Return the delimiter: another than the comma if the first row is a single cell."""
     first = _record(text, 0, ",").cells
     if len(first) == 1:
-        return next((each for each in ";\t|" if each in first[0]), ",")
+        return next((sign for sign in ";\t|" if sign in first[0]), ",")
     return ","
 
 

@@ -39,7 +39,7 @@ _PERIOD = re.compile(rf"{_DATE}/{_DATE}", re.ASCII)
 _NUMBER_LIKE = re.compile(r"[-+]?[\d.,% ]*\d[\d.,% ]*|[-+]", re.ASCII)
 _PLACEHOLDERS = frozenset(map(key, (PLACEHOLDER_PERIOD, PLACEHOLDER_SCOPE, PLACEHOLDER_TEXT)))
 _APPLICABILITY = {key(words): kind for kind, words in APPLICABILITY.items()}
-_INDICATORS = {key(each.value): each for each in Indicator}
+_INDICATORS = {key(indicator.value): indicator for indicator in Indicator}
 _SCOPES = {key(scope): scope for scope in REQUIRED_OF} | {"total": TOTAL}
 _NAMES = {key(name): code for code, name in LANGUAGES.items()}
 
@@ -278,10 +278,10 @@ def ambiguous_codes(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
     An indicator with codes that are languages only is about languages.
     """
     for indicator in Indicator:
-        same = [each for each in rows if each.indicator is indicator]
-        codes = {key(each.row.cells["Scope"]) for each in same}
+        same = [entry for entry in rows if entry.indicator is indicator]
+        codes = {key(entry.row.cells["Scope"]) for entry in same}
         if codes & set(COUNTRIES) and not codes & LANGUAGES_ONLY:
-            ambiguous = next((each for each in same if each.scope in LANGUAGES), None)
+            ambiguous = next((entry for entry in same if entry.scope in LANGUAGES), None)
             if ambiguous:
                 message = (
                     f"{echo(ambiguous.row.cells['Scope'])} may also mean a country, as other rows "
@@ -294,8 +294,8 @@ def ambiguous_codes(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
 def kind_of(rows: Sequence[QuantitativeRow]) -> Provider:
     """Return the kind of provider, by its scopes and its first column."""
     asked = {
-        REQUIRED_OF[each.scope] if each.scope is not None else stated_kind(each.row)
-        for each in rows
+        REQUIRED_OF[entry.scope] if entry.scope is not None else stated_kind(entry.row)
+        for entry in rows
     }
     most = [kind for kind in Provider if kind in asked]
     return most[-1] if most else Provider.INTERMEDIARY

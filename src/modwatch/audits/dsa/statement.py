@@ -144,7 +144,7 @@ class ScopeValues:
         none = Missing(reason=reason)
         return cls(solely=none, not_solely=none, accuracy=none, precision=none, recall=none)
 
-    def of(self, indicator: Indicator) -> "int | Rate | Missing":
+    def value_of(self, indicator: Indicator) -> "int | Rate | Missing":
         """Return the value of an indicator of the scope."""
         match indicator:
             case Indicator.MEASURES_SOLELY | Indicator.NOTICES_SOLELY:
@@ -197,7 +197,7 @@ class AutomatedMeans:
             (indicator, scope): count
             for scope, values in self.scopes.items()
             for indicator in counts_of(scope)
-            if not isinstance(count := values.of(indicator), Missing | Rate)
+            if not isinstance(count := values.value_of(indicator), Missing | Rate)
         }
 
 
@@ -361,7 +361,7 @@ def _order(scopes: Sequence[str]) -> Iterator[tuple[str, Indicator]]:
 
 def _cells(report: AutomatedMeans, values: ScopeValues, indicator: Indicator) -> tuple[str, str]:
     """Return value and context of one row."""
-    value = values.of(indicator)
+    value = values.value_of(indicator)
     if isinstance(value, Missing):
         return "", f"{_reason(value)} Audit: {_sentence(report.audit)}"
     if isinstance(value, Rate):

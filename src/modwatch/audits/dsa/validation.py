@@ -120,7 +120,7 @@ def _part_8(table: Sequence[Row]) -> Iterator[Finding]:
     yield from ambiguous_codes(rows)
     mixed = list(_one_report(table))
     yield from mixed
-    if not any(each.rule in ("several-services", "several-periods") for each in mixed):
+    if not any(finding.rule in ("several-services", "several-periods") for finding in mixed):
         yield from chain(
             _duplicates(rows), _missing_rows(rows), _rates_of_nothing(rows), _sums(rows)
         )
@@ -186,9 +186,11 @@ def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
         )
 
     for scope in kind_of(rows).scopes:
-        here = {each.indicator for each in by_scope[scope]}
+        here = {entry.indicator for entry in by_scope[scope]}
         missing = [
-            each for each in indicators_of(scope) if each not in here and not excused(each, scope)
+            indicator
+            for indicator in indicators_of(scope)
+            if indicator not in here and not excused(indicator, scope)
         ]
         yield from _missing_of_scope(scope, missing, by_scope[scope])
 
@@ -196,24 +198,26 @@ def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
 def _missing_of_scope(
     scope: str, missing: list[Indicator], rows: list[QuantitativeRow]
 ) -> Iterator[Finding]:
-    counts = [each for each in missing if each not in RATES]
-    rates = [each for each in rows if each.indicator in RATES and not each.blank]
+    counts = [indicator for indicator in missing if indicator not in RATES]
+    rates = [entry for entry in rows if entry.indicator in RATES and not entry.blank]
     if len(counts) == 1:
         message = f"The scope '{scope}' lacks '{counts[0].value}', the other of its two counts."
         yield Finding("automation-unpaired", message, column="Indicator")
     elif counts and rates:
         message = f"The scope '{scope}' lacks the count of decisions solely by automated means."
         yield rates[0].row.finding("rate-without-count", "Indicator", message)
-    left = [each for each in missing if each in RATES or (len(counts) == 2 and not rates)]
+    left = [
+        indicator for indicator in missing if indicator in RATES or (len(counts) == 2 and not rates)
+    ]
     if len(left) == len(indicators_of(scope)):
         yield Finding("missing-row", f"The scope '{scope}' is missing.", column="Indicator")
     elif left:
-        names = ", ".join(f"'{each.value}'" for each in left)
+        names = ", ".join(f"'{indicator.value}'" for indicator in left)
         yield Finding("missing-row", f"The scope '{scope}' lacks {names}.", column="Indicator")
 
 
 def _rates_of_nothing(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
-    without = {each.scope for each in rows if each.indicator in _SOLELY and each.number == 0}
+    without = {entry.scope for entry in rows if entry.indicator in _SOLELY and entry.number == 0}
     for entry in rows:
         if (
             entry.indicator in RATES

@@ -97,8 +97,8 @@ def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
     groups: list[tuple[str, tuple[Row, ...]]] = [("", (_row("All comments", estimate, interval),))]
     for column, domains in columns.items():
         rows = tuple(
-            _row(formatting.name(each["value"]), of_metric(each["figures"], metric), interval)
-            for each in domains[:MAX_VALUES]
+            _row(formatting.name(domain["value"]), of_metric(domain["figures"], metric), interval)
+            for domain in domains[:MAX_VALUES]
         )
         groups.append((formatting.heading(column), rows))
     caption = f"{title(metric)} with its {formatting.level(interval)}."
@@ -119,7 +119,9 @@ def strata(result: Result) -> Ranges:
     """Return the share of positives among the labels of each stratum."""
     groups = []
     for side, heading in (("flagged", "Flagged"), ("unflagged", "Not flagged")):
-        rows = tuple(_of_stratum(each) for each in result["strata"] if each["side"] == side)
+        rows = tuple(
+            _of_stratum(stratum) for stratum in result["strata"] if stratum["side"] == side
+        )
         if rows:
             groups.append((heading, rows))
     return Ranges(

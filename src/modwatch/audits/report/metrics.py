@@ -40,7 +40,7 @@ def of_metric(estimates: list[Result], metric: str) -> Result:
     >>> of_metric([{"metric": "recall", "value": 0.5}], "recall")["value"]
     0.5
     """
-    return next(each for each in estimates if each["metric"] == metric)
+    return next(estimate for estimate in estimates if estimate["metric"] == metric)
 
 
 def title(metric: str) -> str:
@@ -55,19 +55,23 @@ def title(metric: str) -> str:
 def in_order(estimates: list[Result]) -> list[Result]:
     """Return estimates in the order of the report; unknown metrics last."""
     order = list(METRICS)
-    return sorted(estimates, key=lambda each: (*order, each["metric"]).index(each["metric"]))
+    return sorted(
+        estimates, key=lambda estimate: (*order, estimate["metric"]).index(estimate["metric"])
+    )
 
 
 def by_column(result: Result) -> dict[str, list[Result]]:
     """Return the domains of a result by column, the largest first."""
     columns: dict[str, list[Result]] = {}
-    for domain in sorted(result["domains"], key=lambda each: (-each["comments"], each["value"])):
+    for domain in sorted(
+        result["domains"], key=lambda domain: (-domain["comments"], domain["value"])
+    ):
         columns.setdefault(domain["column"], []).append(domain)
     return dict(sorted(columns.items()))
 
 
 def history(result: Result, earlier: tuple[Result, ...]) -> list[Result]:
     """Return the results of earlier audits and this one, by the last day of their periods."""
-    before = [each for each in earlier if each["audit"] != result["audit"]]
-    before.sort(key=lambda each: (each["last_day"], each["audit"]))
+    before = [document for document in earlier if document["audit"] != result["audit"]]
+    before.sort(key=lambda document: (document["last_day"], document["audit"]))
     return [*before, result]

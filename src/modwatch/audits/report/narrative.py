@@ -82,18 +82,18 @@ def _of_errors(result: Result) -> list[str]:
     errors = result.get("label_errors")
     if errors is None:
         return []
-    said = (
+    text = (
         f"Of the first labels, {errors['confirmed']:,} were confirmed by a second person, blind, "
         f"and {errors['overturned']:,} of these overturned: most people contradicted them."
     )
     if not errors["enough"]:
-        said += (
+        text += (
             f" That is too few to tell how often the annotators err: the intervals allow for "
             f"false-positive rates of up to {formatting.rate(RATE_BOUNDS[0])} and false-negative "
             f"rates of up to {formatting.rate(RATE_BOUNDS[1])}, and are wide."
         )
-        return [said]
-    return [f"{said} The estimates and their intervals allow for errors of the annotators: see "
+        return [text]
+    return [f"{text} The estimates and their intervals allow for errors of the annotators: see "
             "Labels and annotators."]  # fmt: skip
 
 

@@ -52,7 +52,7 @@ class Table:
 def of_estimates(result: Result, interval: IntervalOptions) -> Table:
     """Return all estimates for the whole period."""
     positives = "Positives, expected" if "label_errors" in result else "Positives"
-    widened = any(each.get("low_if_random") is not None for each in result["figures"])
+    widened = any(estimate.get("low_if_random") is not None for estimate in result["figures"])
     more = ("If those without a label were like the others",) if widened else ()
     return Table(
         caption="Estimates for the whole period",
@@ -108,7 +108,7 @@ def of_domains(result: Result, interval: IntervalOptions) -> list[Table]:
                     formatting.whole(domain["comments"]),
                     formatting.whole(estimates[0]["labels"]),
                     formatting.whole(estimates[0]["positives"]),
-                    *(_with_ends(each, interval) for each in estimates),
+                    *(_with_ends(estimate, interval) for estimate in estimates),
                 )
             )
         heading = formatting.heading(column)
@@ -165,16 +165,19 @@ def of_agreement(result: Result) -> Table:
         "cohen_kappa": "Cohen's κ (1: full agreement, 0: chance)",
     }
     rows = []
-    for each in result["agreement"]:
-        value, ends = formatting.NONE, each["reason"]
-        if each["value"] is not None and each["metric"] == "observed":
-            places = formatting.decimals(each["value"], each["low"], each["high"])
-            value = formatting.percent(each["value"], places)
-            ends = formatting.ends(each["low"], each["high"], places, "both")
-        elif each["value"] is not None:
-            value, ends = f"{each['value']:.2f}", f"{each['low']:.2f} to {each['high']:.2f}"
-        name = names.get(each["metric"], title(each["metric"]))
-        rows.append((name, value, ends, formatting.whole(each["n"])))
+    for measure in result["agreement"]:
+        value, ends = formatting.NONE, measure["reason"]
+        if measure["value"] is not None and measure["metric"] == "observed":
+            places = formatting.decimals(measure["value"], measure["low"], measure["high"])
+            value = formatting.percent(measure["value"], places)
+            ends = formatting.ends(measure["low"], measure["high"], places, "both")
+        elif measure["value"] is not None:
+            value, ends = (
+                f"{measure['value']:.2f}",
+                f"{measure['low']:.2f} to {measure['high']:.2f}",
+            )
+        name = names.get(measure["metric"], title(measure["metric"]))
+        rows.append((name, value, ends, formatting.whole(measure["n"])))
     return Table(
         caption="Agreement between annotators who labelled the same comment independently"
         ", weighted to represent all labels",
@@ -229,19 +232,19 @@ def of_uncorrected(result: Result, interval: IntervalOptions) -> Table | None:
         columns=("Metric", "Estimate", formatting.level(interval), "Positives"),
         rows=tuple(
             (
-                title(each["metric"]),
-                formatting.value_of(each, interval),
-                formatting.ends_of(each, interval),
-                formatting.whole(each["positives"]),
+                title(estimate["metric"]),
+                formatting.value_of(estimate, interval),
+                formatting.ends_of(estimate, interval),
+                formatting.whole(estimate["positives"]),
             )
-            for each in in_order(result["uncorrected"])
+            for estimate in in_order(result["uncorrected"])
         ),
         numbers=frozenset({1, 3}),
     )
 
 
 def of_shared_errors(result: Result, interval: IntervalOptions) -> Table | None:
-    """Return the intervals if some errors were made by everybody alike; None without any."""
+    """Return the intervals if some errors were made by all annotators alike; None without any."""
     if not result.get("shared_errors"):
         return None
     share = formatting.rate(result["shared_errors"][0]["share"])
@@ -272,8 +275,8 @@ def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
     figures = result.get("uncorrected", result["figures"])
     estimates = {name: of_metric(figures, name) for name in _CORRECTED_METRICS}
     places = {
-        name: 0 if each["value"] is None else formatting.estimate_decimals(each, interval)
-        for name, each in estimates.items()
+        name: 0 if estimate["value"] is None else formatting.estimate_decimals(estimate, interval)
+        for name, estimate in estimates.items()
     }
     impossible = "the labels contradict such error rates"
     rows = tuple(
@@ -326,17 +329,17 @@ def of_history(
         return None
     rows = tuple(
         (
-            formatting.name(each["audit"]) + (" (this audit)" if each is result else ""),
-            f"{each['first_day']} to {each['last_day']}",
-            formatting.name(each["model_version"]),
-            "none" if each["threshold"] is None else formatting.score(each["threshold"]),
-            formatting.whole(each["labelled"]),
+            formatting.name(audit["audit"]) + (" (this audit)" if audit is result else ""),
+            f"{audit['first_day']} to {audit['last_day']}",
+            formatting.name(audit["model_version"]),
+            "none" if audit["threshold"] is None else formatting.score(audit["threshold"]),
+            formatting.whole(audit["labelled"]),
             *(
-                _with_ends(of_metric(each["figures"], metric), interval)
+                _with_ends(of_metric(audit["figures"], metric), interval)
                 for metric in ("recall", "precision")
             ),
         )
-        for each in audits
+        for audit in audits
     )
     return Table(
         caption="Audits, oldest first, estimates with the confidence interval of each audit",

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def line_hash(fields: Mapping[str, Any]) -> bytes:
-    """Return the hash of an entry with these fields, of which `previous` is hexadecimal."""
+    """Return the hash of an entry with these fields; `previous` is hexadecimal."""
     content = {name: value for name, value in fields.items() if name != "previous"}
     return entry_hash(bytes.fromhex(fields["previous"]), canonical(content))
 

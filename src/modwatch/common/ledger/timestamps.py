@@ -92,7 +92,7 @@ def _asked(url: str, query: bytes, timeout: float) -> bytes:
                     raise TimestampError("the answer of the time-stamping authority is too long")
                 if time.monotonic() > until:
                     raise TimestampError("the answer of the time-stamping authority took too long")
-    # Messages of these errors may quote the URL, and with it a token: only the class is told.
+    # Messages of these errors may quote the URL, and with it a token: only the class is named.
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as exc:
         raise TimestampError(
             f"the time-stamping authority cannot be reached ({type(exc).__name__}); it is asked "

@@ -62,7 +62,7 @@ class ServedModel:
     @property
     def versions(self) -> list[str]:
         """The loaded versions, the current one last."""
-        return sorted(self._loaded, key=lambda each: each == self._version)
+        return sorted(self._loaded, key=lambda version: version == self._version)
 
     @property
     def waiting(self) -> int:

@@ -75,7 +75,7 @@ def estimate(audit: str) -> str:
     """Compute and seal the result; return the status of recall."""
     with _opened(audit) as opened:
         metrics = opened.estimate()["figures"]
-    return str(next(each["status"] for each in metrics if each["metric"] == "recall"))
+    return str(next(estimate["status"] for estimate in metrics if estimate["metric"] == "recall"))
 
 
 @task
