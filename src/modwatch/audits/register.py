@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select
 
-from modwatch.audits.evidence import START, Event
+from modwatch.audits.evidence import START, Event, first_of
 from modwatch.audits.seeds import LOG, NUMBER
 from modwatch.common.errors import AuditError, LedgerError
 from modwatch.common.ledger.chain import witness_of
@@ -205,7 +205,7 @@ def _approval_problems(
     connection: Connection, chain: Sequence[Event], plan: AuditPlan
 ) -> Iterator[str]:
     """Yield why the seed is not what the database fixed."""
-    approved = next((event for event in chain if event.action == "approved"), None)
+    approved = first_of(chain, "approved")
     if approved is None:
         return
     kept = _approval(connection, plan)

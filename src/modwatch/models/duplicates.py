@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 #: Words of a shingle.
 _WORDS = 3
+#: Least Jaccard similarity of near duplicates.
+_SIMILARITY = 0.5
 _WORD = re.compile(r"\w+")
 
 
-def near_duplicates(
-    texts: Sequence[str], of: Sequence[str], *, similarity: float = 0.5
-) -> NDArray[np.bool_]:
+def near_duplicates(texts: Sequence[str], of: Sequence[str]) -> NDArray[np.bool_]:
     """Return which of `texts` (n,) is a duplicate of one of the texts `of`.
 
     Case, punctuation and spacing do not count. Two texts are near duplicates if the Jaccard
-    similarity of their sets of three successive words is at least `similarity` (Broder 1997, of
-    shingles); texts of fewer words are compared as a whole. A text without words has no duplicate.
+    similarity of their sets of three successive words is at least 0.5 (Broder 1997, of shingles);
+    texts of fewer words are compared as a whole. A text without words has no duplicate.
 
     >>> near_duplicates(["Go away, you fool!", "Stay here."], ["go away you  fool"]).tolist()
     [True, False]
@@ -36,7 +36,7 @@ def near_duplicates(
         shingles = _shingles(text)
         shared = Counter(_hits(shingles, index))
         found[row] = any(
-            both / (len(shingles) + sizes[number] - both) >= similarity
+            both / (len(shingles) + sizes[number] - both) >= _SIMILARITY
             for number, both in shared.items()
         )
     return found

@@ -88,7 +88,7 @@ def _pretrained_network(recipe: Recipe) -> Classifier:
 
 @dataclass(frozen=True, kw_only=True)
 class _Job:
-    """What every network is fitted by."""
+    """What all networks share."""
 
     start: Start
     train: Split
@@ -258,7 +258,7 @@ def _serve(job: _Job, device: torch.device, connection: Connection) -> None:
                 _fit_one(job, number, device, step, point)
             except BrokenPipeError:
                 return
-            except Exception as exc:  # noqa: BLE001 - raised again by who asked
+            except Exception as exc:  # noqa: BLE001 - raised again by the caller
                 connection.send(("failed", exc))
                 return
             connection.send(("done", ()))

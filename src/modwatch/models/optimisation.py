@@ -134,39 +134,25 @@ def fit(
             batch_tokens=limits.batch_tokens,
             accumulation=recipe.accumulation * 2**limits.halvings,
         )
-        return _fit(make, train, held, smaller, seed, pad_id, device, folder, progress, log)
+        own = folder / f"batch-{limits.batch_size}-{limits.batch_tokens}"
+        with isolated_random(seed), _threads(recipe.threads), quiet():
+            classifier = make()
+            trainer = _Trainer(
+                classifier, train, held, smaller, seed=seed, pad_id=pad_id, device=device,
+                folder=own,
+            )  # fmt: skip
+            trainer.add_callback(_Report(progress, log))
+            trainer.train(resume_from_checkpoint=_last_complete(own))
+        state = trainer.state
+        return classifier, Fit(
+            steps=int(state.global_step),
+            average_precision=float(state.best_metric or math.nan),
+            batch_size=limits.batch_size,
+            batch_tokens=limits.batch_tokens,
+            curve=_curve(state.log_history),
+        )
 
     return within_memory(attempt, limits_of(recipe), work="training", device=device)
-
-
-def _fit(
-    make: Callable[[], Classifier],
-    train: Split,
-    held: Split,
-    recipe: Recipe,
-    seed: int,
-    pad_id: int,
-    device: torch.device,
-    folder: Path,
-    progress: Callable[[int, int, float], None],
-    log: Callable[[Point], None],
-) -> tuple[Classifier, Fit]:
-    folder = folder / f"batch-{recipe.batch_size}-{recipe.batch_tokens}"
-    with isolated_random(seed), _threads(recipe.threads), quiet():
-        classifier = make()
-        trainer = _Trainer(
-            classifier, train, held, recipe, seed=seed, pad_id=pad_id, device=device, folder=folder
-        )
-        trainer.add_callback(_Report(progress, log))
-        trainer.train(resume_from_checkpoint=_last_complete(folder))
-    state = trainer.state
-    return classifier, Fit(
-        steps=int(state.global_step),
-        average_precision=float(state.best_metric or math.nan),
-        batch_size=recipe.batch_size,
-        batch_tokens=recipe.batch_tokens,
-        curve=_curve(state.log_history),
-    )
 
 
 class _Trainer(Trainer):  # type: ignore[misc]

@@ -201,8 +201,7 @@ def record_decision(
 
 def _run_of(client: "MlflowClient", name: str, version: str) -> str:
     """Return the run of a version, made now for one that was registered without."""
-    with _absent(f"MLflow has no version {version} of model {name}; register one"):
-        found = client.get_model_version(name, version)
+    found = _version(client, name, version)
     tag = found.tags.get(_RUN_TAG) or found.run_id
     if tag:
         return str(tag)
@@ -291,11 +290,8 @@ def version_tags(name: str, version: str, tracking_uri: str) -> dict[str, str]:
         NoChampionError: the version is missing.
         TrackingError: MLflow cannot be reached.
     """
-    with (
-        connect(tracking_uri) as client,
-        _absent(f"MLflow has no version {version} of model {name}; register one"),
-    ):
-        return dict(client.get_model_version(name, version).tags)
+    with connect(tracking_uri) as client:
+        return dict(_version(client, name, version).tags)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,8 +317,7 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Fet
         TrackingError: MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client:
-        with _absent(f"MLflow has no version {version} of model {name}; register one"):
-            registered = client.get_model_version(name, version)
+        registered = _version(client, name, version)
         own = registered.tags.get(_DIGEST_TAG)
         threshold = _threshold(registered.tags.get(THRESHOLD_TAG), name, version)
         folder = cache_dir / _folder_name(registered)
@@ -344,8 +339,7 @@ def stored_reference(
     from mlflow.artifacts import download_artifacts
 
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
-        with _absent(f"MLflow has no version {version} of model {name}; register one"):
-            registered = client.get_model_version(name, version)
+        registered = _version(client, name, version)
         own = registered.tags.get(_DIGEST_TAG)
         if own is None:
             return {}
@@ -435,6 +429,12 @@ def _pack(folder: Path, target: Path) -> None:
             input_example=["Thank you for the correction.", "Nobody asked you."],
             pip_requirements=[f"{package}=={installed(package)}" for package in _NEEDS],
         )
+
+
+def _version(client: "MlflowClient", name: str, version: str) -> "ModelVersion":
+    """Return a version; NoChampionError when MLflow does not have it."""
+    with _absent(f"MLflow has no version {version} of model {name}; register one"):
+        return client.get_model_version(name, version)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ class Entry:
 
     name: str
     value: str
-    #: What stands above it.
+    #: The comment above the line.
     comment: str
 
 
