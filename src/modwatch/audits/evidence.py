@@ -244,6 +244,11 @@ def first_of(chain: Sequence[Event], action: str) -> Event | None:
     return next((event for event in chain if event.action == action), None)
 
 
+def all_of(chain: Sequence[Event], action: str) -> list[Event]:
+    """Return the events of an action; of `drawn` and `labelled`, one for each stage."""
+    return [event for event in chain if event.action == action]
+
+
 def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
     """Return the SHA-256 of every file of the chain, by name."""
     return {name: digest for event in chain for name, digest in event.files.items()}
@@ -257,7 +262,7 @@ def stopped(chain: Sequence[Event]) -> bool:
     >>> stopped([first])
     False
     """
-    sealed = [event for event in chain if event.action == "labelled"]
+    sealed = all_of(chain, "labelled")
     return bool(sealed) and STOPPED in sealed[-1].facts
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from modwatch.audits.evidence import Event, read
+from modwatch.audits.evidence import Event, all_of, read
 from modwatch.audits.files import (
     CHAIN,
     NOTES,
@@ -50,7 +50,7 @@ class AuditFolder(dict[str, bytes]):
 
     def times(self, action: str) -> int:
         """Return how many times a step was taken: of `drawn` and `labelled`, the last stage."""
-        return sum(event.action == action for event in self.chain)
+        return len(all_of(self.chain, action))
 
     def sample(self, stage: int) -> tuple[DrawnComment, ...]:
         """Return the comments drawn."""

@@ -18,6 +18,7 @@ from modwatch.audits.consistency import (
 from modwatch.audits.evidence import (
     FOLLOWS,
     Event,
+    all_of,
     file_problems,
     sealed_files,
     stopped,
@@ -206,8 +207,7 @@ def planned_sizes(plan: AuditPlan, folder: Mapping[str, bytes], stage: int) -> l
 
 def _enough(plan: AuditPlan, chain: Sequence[Event]) -> bool:
     """Return whether all stages are labelled, or the labelling was stopped."""
-    done = sum(event.action == "labelled" for event in chain)
-    return done >= plan.stages or stopped(chain)
+    return len(all_of(chain, "labelled")) >= plan.stages or stopped(chain)
 
 
 def _step_files(action: str, stage: int) -> tuple[str, ...]:
@@ -249,8 +249,7 @@ def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes]) -> Iterator[st
 
 def _contents(plan: AuditPlan, chain: Sequence[Event], folder: AuditFolder) -> Iterator[str]:
     """Yield contradictions to the plan."""
-    draws = [event for event in chain if event.action == "drawn"]
-    seals = [event for event in chain if event.action == "labelled"]
+    draws, seals = all_of(chain, "drawn"), all_of(chain, "labelled")
     if len(draws) > plan.stages:
         yield f"the audit was drawn {len(draws)} times; {plan.stages} were planned"
         return

@@ -198,7 +198,8 @@ class Audit:
                 stage before were changed since, or the public value is missing or not asked for.
         """
         chain = self._active_chain()
-        begun, sealed = len(_stages(chain, "drawn")), len(_stages(chain, "labelled"))
+        begun = len(evidence.all_of(chain, "drawn"))
+        sealed = len(evidence.all_of(chain, "labelled"))
         if stage is None:
             stage = max(sealed + 1, begun)
             if stage > self.plan.stages:
@@ -231,8 +232,8 @@ class Audit:
     def labelling(self, stage: int) -> Labelling | None:
         """Return the progress of the labels of a stage; None if they are sealed or not drawn."""
         chain = self._active_chain()
-        drawn = _stages(chain, "drawn")
-        if len(drawn) < stage or len(_stages(chain, "labelled")) >= stage:
+        drawn = evidence.all_of(chain, "drawn")
+        if len(drawn) < stage or len(evidence.all_of(chain, "labelled")) >= stage:
             return None
         since = evidence.moment(drawn[-1].at)
         wait = timedelta(days=self.plan.deadline_days)
@@ -267,13 +268,13 @@ class Audit:
                 cannot be sealed again: cancel the audit and plan another.
         """
         chain = self._active_chain()
-        sealed = _stages(chain, "labelled")
-        stage = stage or max(len(_stages(chain, "drawn")), 1)
+        sealed = evidence.all_of(chain, "labelled")
+        stage = stage or max(len(evidence.all_of(chain, "drawn")), 1)
         if len(sealed) >= stage:
             if evidence.stopped(chain):
                 withdraw_audit(self.database, self.name)  # the process may have been killed before
             return labelled(self.folder.labels(stage))
-        if stage > 1 and len(_stages(chain, "drawn")) < stage:
+        if stage > 1 and len(evidence.all_of(chain, "drawn")) < stage:
             return 0
         return self._seal(stage, stop=stop, actor=actor, note=note)
 
@@ -477,10 +478,6 @@ class Audit:
             except AuditError as exc:
                 _log.warning("The trend leaves out audit %s: %s.", name, exc)
         return sorted(results, key=lambda result: (result["last_day"], result["audit"]))
-
-
-def _stages(chain: list[Event], action: str) -> list[Event]:
-    return [event for event in chain if event.action == action]
 
 
 def _refuse_incomplete(
