@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import Any, TypeVar
 
 from modwatch.common.cells import neutral, original
@@ -85,30 +86,12 @@ def witnessed_steps(name: str) -> int | None:
 
 def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
     """Return the comments of a sample as CSV, in the given order."""
-    rows = (
-        (
-            *(comment.day.isoformat(), comment.comment_id, comment.stratum, comment.score),
-            *(comment.key, _joined(comment.traits)),
-        )
-        for comment in drawn
-    )
-    return _written(_SAMPLE, rows)
+    return _written(_SAMPLE, (_row(comment, _SAMPLE) for comment in drawn))
 
 
 def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
     """Return what `write_sample` wrote; AuditError for anything else."""
-
-    def row(cells: Mapping[str, str]) -> DrawnComment:
-        return DrawnComment(
-            day=date.fromisoformat(cells["day"]),
-            comment_id=cells["comment_id"],
-            stratum=int(cells["stratum"]),
-            score=float(cells["score"]),
-            key=int(cells["key"]),
-            traits=_parted(cells["traits"]),
-        )
-
-    return tuple(_read(content, _SAMPLE, row, write_sample, "sample"))
+    return tuple(_read(content, _SAMPLE, partial(_record, DrawnComment), write_sample, "sample"))
 
 
 def write_population(population: Mapping[tuple[str, str, int], int]) -> bytes:
@@ -132,47 +115,33 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
 
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
     """Return the labels as CSV, sorted by day, comment and person."""
-    rows = sorted(
-        tuple(label.day.isoformat() if name == "day" else getattr(label, name) for name in _LABEL)
-        for label in labels
-    )
-    return _written(_LABEL, rows)
+    return _written(_LABEL, sorted(_row(label, _LABEL) for label in labels))
 
 
 def read_labels(content: bytes) -> list[AuditLabel]:
     """Return what `write_labels` wrote; AuditError for anything else."""
-
-    def row(cells: Mapping[str, str]) -> AuditLabel:
-        fields: dict[str, Any] = {name: cells[name] for name in _LABEL}
-        fields |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
-        return AuditLabel(**fields)
-
-    return _read(content, _LABEL, row, write_labels, "labels")
+    return _read(content, _LABEL, partial(_record, AuditLabel), write_labels, "labels")
 
 
 def write_outcomes(outcomes: Iterable[Outcome]) -> bytes:
     """Return the outcomes as CSV, in the given order."""
-    rows = (
-        (outcome.day.isoformat(), outcome.comment_id, outcome.outcome, outcome.labels)
-        for outcome in outcomes
-    )
-    return _written(_OUTCOME, rows)
+    return _written(_OUTCOME, (_row(outcome, _OUTCOME) for outcome in outcomes))
 
 
 def read_outcomes(content: bytes) -> list[Outcome]:
     """Return what `write_outcomes` wrote; AuditError for anything else."""
+    return _read(content, _OUTCOME, partial(_record, Outcome), write_outcomes, "outcomes")
 
-    def row(cells: Mapping[str, str]) -> Outcome:
-        if cells["outcome"] not in OUTCOMES:
-            raise ValueError
-        return Outcome(
-            day=date.fromisoformat(cells["day"]),
-            comment_id=cells["comment_id"],
-            outcome=cells["outcome"],
-            labels=int(cells["labels"]),
-        )
 
-    return _read(content, _OUTCOME, row, write_outcomes, "outcomes")
+def _row(record: object, columns: Sequence[str]) -> tuple[Any, ...]:
+    """Return the cells of a record."""
+    cells = ((name, getattr(record, name)) for name in columns)
+    return tuple(_WRITTEN[name](value) if name in _WRITTEN else value for name, value in cells)
+
+
+def _record(kind: Callable[..., T], cells: Mapping[str, str]) -> T:
+    """Return the record with these cells; ValueError when one is invalid."""
+    return kind(**{name: _PARSED.get(name, str)(cell) for name, cell in cells.items()})
 
 
 def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
@@ -238,3 +207,20 @@ def _quoted(word: str) -> str:
 
 def _unquoted(word: str) -> str:
     return re.sub(r"%([0-9a-f]*)\.", lambda code: chr(int(code[1], 16)) if code[1] else "", word)
+
+
+def _known(outcome: str) -> str:
+    if outcome not in OUTCOMES:
+        raise ValueError
+    return outcome
+
+
+#: How the cells of a column are written, and parsed, where that is not as text.
+_WRITTEN: dict[str, Callable[[Any], str]] = {"day": date.isoformat, "traits": _joined}
+_PARSED: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(("stratum", "key", "label", "labels"), int),
+    "day": date.fromisoformat,
+    "score": float,
+    "traits": _parted,
+    "outcome": _known,
+}

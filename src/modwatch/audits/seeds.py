@@ -47,7 +47,7 @@ def made_seed(plan: AuditPlan, facts: Mapping[str, str], public_value: str = "")
     >>> stratum = PlannedStratum(side="unflagged", lower=None, upper=None, population=100,
     ...                          labels=10, score=0.02)
     >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,))
-    >>> one, other = ({LOG: 64 * "a", NUMBER: 64 * each} for each in "bc")
+    >>> one, other = ({LOG: 64 * "a", NUMBER: 64 * digit} for digit in "bc")
     >>> made_seed(plan, one) == made_seed(plan, other)
     False
     """

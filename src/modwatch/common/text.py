@@ -34,7 +34,7 @@ _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def is_invisible(character: str) -> bool:
     """Return whether a character has no glyph of its own; spaces do not count as invisible.
 
-    >>> [is_invisible(each) for each in "a \\u202e\\u3164"]
+    >>> [is_invisible(character) for character in "a \\u202e\\u3164"]
     [False, False, True, True]
     """
     return (
