@@ -45,7 +45,9 @@ def collect_annotations(params: Any = None, data_interval_end: Any = None, ti: A
     if params["file"]:
         return 0
     with open_resources() as resources:
-        return opinions.collect_annotations(resources, _last(params, data_interval_end, ti))
+        return opinions.collect_annotations(
+            resources, _last(params, data_interval_end or ti.start_date)
+        )
 
 
 @task
@@ -57,7 +59,9 @@ def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any 
     with open_resources() as resources:
         if params["file"]:
             return opinions.publish_file(resources, Path(params["file"]), params["groups"])
-        return opinions.publish_opinions(resources, _last(params, data_interval_end, ti))
+        return opinions.publish_opinions(
+            resources, _last(params, data_interval_end or ti.start_date)
+        )
 
 
 @task
@@ -69,7 +73,7 @@ def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = No
     if params["file"]:
         return 0
     with open_resources() as resources:
-        return opinions.raise_alerts(resources, _last(params, data_interval_end, ti))
+        return opinions.raise_alerts(resources, _last(params, data_interval_end or ti.start_date))
 
 
 @task
@@ -79,13 +83,11 @@ def deliver_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = 
     from modwatch.pipeline import daily
 
     with open_resources() as resources:
-        return daily.deliver_alerts(resources, _last(params, data_interval_end, ti))
+        return daily.deliver_alerts(resources, _last(params, data_interval_end or ti.start_date))
 
 
-def _last(params: Any, end: datetime.datetime | None, ti: Any) -> datetime.date:
-    """Return the last day of a report: that of the form, or the last Sunday of the interval."""
+def _last(params: Any, moment: datetime.datetime) -> datetime.date:
+    """Return the last day of a report: that of the form, or the Sunday before."""
     from modwatch.pipeline.opinions import last_sunday
 
-    if params["last"]:
-        return datetime.date.fromisoformat(params["last"])
-    return last_sunday(end or ti.start_date)
+    return datetime.date.fromisoformat(params["last"]) if params["last"] else last_sunday(moment)
