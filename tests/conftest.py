@@ -66,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "services" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.services)
+        # A file is run by one worker, and files that start Airflow by the same one: three
+        # installations at once would wait for each other's processor time.
+        starts_airflow = item.path.parent.name == "acceptance"
+        group = "acceptance" if starts_airflow else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish() -> None:

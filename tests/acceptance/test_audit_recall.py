@@ -140,7 +140,7 @@ def _after(earlier: Any, story: Story, airflow: Audits) -> States:
     return story(airflow)
 
 
-def test_somebody_with_a_browser(airflow: Audits, at_the_end_of: Wait, chromium: Browser) -> None:
+def test_an_auditor_with_a_browser(airflow: Audits, at_the_end_of: Wait, chromium: Browser) -> None:
     auditor = Auditor(airflow=airflow, browser=chromium)
     with auditor.logged_in() as page:
         auditor.fill_in_the_form(page, "seen")
