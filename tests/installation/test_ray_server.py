@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 import pytest
 from numpy.typing import NDArray
-from ray_nodes import FAST, Group, cluster, free_port, until
+from ray_nodes import QUIET, Group, cluster, free_port, until
 
 from installation import Installation
 from modwatch.data.sources.community import Community
@@ -36,6 +36,8 @@ RIGHT = {"Authorization": f"Bearer {TOKEN}"}
 MODEL = "/v2/models/toxicity"
 
 pytestmark = [
+    # Ray gives up what is not ready within a minute; `test_ray_app` needs no cluster.
+    pytest.mark.soak,
     pytest.mark.usefixtures("services"),
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),
 ]
@@ -146,7 +148,6 @@ class Load:
         self.faults.network.close()
 
 
-@pytest.mark.soak
 def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home: Installation) -> None:
     texts = list(Community(seed=9).training_comments(1_500).texts)
     with open_resources(home.settings) as at:
@@ -221,7 +222,7 @@ def follow_the_alias(home: Installation, url: str) -> None:
 
 def test_one_machine_serves_refuses_measures_and_drains(home: Installation) -> None:
     metrics = free_port()
-    env = {**os.environ, **FAST, **home.env}
+    env = {**os.environ, **QUIET, **home.env}
     options = ["--cpus-per-replica", "0.5", "--metrics-port", str(metrics)]
     with serving(env, *options) as (server, url), httpx.Client(base_url=url, timeout=60) as client:
         until(lambda: len(server.replicas()) == 2)
