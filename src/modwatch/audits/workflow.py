@@ -117,7 +117,7 @@ class Audit:
     @cached_property
     def plan(self) -> AuditPlan:
         """The sealed plan; AuditError when no audit has this name."""
-        return self.folder.plan
+        return AuditPlan.from_json(self.store.file(self.name, files.PLAN).decode())
 
     @cached_property
     def folder(self) -> AuditFolder:
