@@ -54,7 +54,7 @@ check:
 test:
 	@$(MAKE) --no-print-directory install
 	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS) docs
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint-format:
 	@$(BIN)/ruff format --check .

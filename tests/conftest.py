@@ -26,6 +26,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from sqlalchemy import Connection, Engine
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
     from installation import Installation
     from modwatch.common.ledger.chain import Head
@@ -66,11 +68,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "services" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.services)
-        # A file is run by one worker, and files that start Airflow by the same one: three
-        # installations at once would wait for each other's processor time.
-        starts_airflow = item.path.parent.name == "acceptance"
-        group = "acceptance" if starts_airflow else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling | None":
+    """Run a file in one worker, and all files that start Airflow in the same one.
+
+    Three installations at once would wait for each other's processor time.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None  # xdist's own
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "acceptance" if file.startswith("tests/acceptance/") else file
+
+    return Files(config, log)
 
 
 def pytest_collection_finish() -> None:
