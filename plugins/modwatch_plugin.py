@@ -14,8 +14,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from modwatch.common.addresses import OPS_PREFIX, overview_url
 from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole
-from modwatch.installation.mounted import OpenedEarly
-from modwatch.installation.ops_page import MountedOpsPage
+from modwatch.installation.mounted import MountedOpsPage, OpenedEarly
 from modwatch.pipeline.airflow.timetables import DayTimetable
 from modwatch.settings import load_settings
 

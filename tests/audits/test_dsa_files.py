@@ -30,7 +30,7 @@ from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.leases import lease_escalated
 from modwatch.review.tables import review_item

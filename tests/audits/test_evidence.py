@@ -29,7 +29,7 @@ from modwatch.audits.evidence import (
     written_notes,
 )
 from modwatch.common.errors import AuditError
-from modwatch.common.ledger.lines import written_line
+from modwatch.common.ledger.chain import written_line
 
 ADAPTIVE = ["planned", "approved", "drawn", "labelled", "drawn", "labelled", "estimated",
             "signed_off", "published"]  # fmt: skip

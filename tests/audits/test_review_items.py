@@ -17,7 +17,7 @@ from modwatch.audits.review_items import (
 from modwatch.common.errors import QueueError
 from modwatch.review import queue
 from modwatch.review.people import Moderator, create_moderator
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from review.labelling import held, label, label_all, label_next

@@ -8,7 +8,7 @@ import pytest
 
 from installation import TO_THE_QUEUE, Installation
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 
 
 @pytest.fixture

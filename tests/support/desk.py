@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select, text
 
 from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import Lease
 from modwatch.review.tables import review_item
 
@@ -46,7 +46,7 @@ class Desk:
 
     def undo(self, done: Decision) -> Lease:
         """Undo, and put the item back."""
-        again = amendments.undo(
+        again = deciding.undo(
             self.engine,
             moderator_id=done.moderator_id,
             decision_id=done.id,
@@ -61,7 +61,7 @@ class Desk:
             version = connection.scalar(
                 select(review_item.c.version).where(review_item.c.id == item_id)
             )
-        return amendments.correct(
+        return deciding.correct(
             self.engine,
             moderator_id=who,
             item_id=item_id,

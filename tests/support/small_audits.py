@@ -9,7 +9,7 @@ from modwatch.audits.request import AuditRequest
 from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.amendments import correct
+from modwatch.review.queue.deciding import correct
 from modwatch.review.tables import decision, review_item
 from modwatch.statistics.audit.plan import AuditPlan
 from review.labelling import label_all

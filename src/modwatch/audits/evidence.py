@@ -1,7 +1,7 @@
 """The ledger of an audit: its steps in order, who took them, and the files that they sealed.
 
 Each event contains the SHA-256 of the files of its step. The chain is a text with one line per
-event (`common.ledger.lines`). Notes are in a file of their own, with the salts with which the
+event (`common.ledger.chain`). Notes are in a file of their own, with the salts with which the
 events commit to them. Chain and files suffice to verify the audit.
 """
 
@@ -17,8 +17,16 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from modwatch.common.errors import AuditError, LedgerError
-from modwatch.common.ledger.chain import GENESIS, canonical, commitment, new_salt, opens
-from modwatch.common.ledger.lines import line_hash, read_lines, written_line
+from modwatch.common.ledger.chain import (
+    GENESIS,
+    canonical,
+    commitment,
+    line_hash,
+    new_salt,
+    opens,
+    read_lines,
+    written_line,
+)
 
 #: Events that may follow each event; None is the start. `drawn` recurs in an adaptive audit.
 FOLLOWS: dict[str | None, tuple[str, ...]] = {

@@ -13,8 +13,8 @@ from datetime import date
 from functools import partial
 from typing import Any, TypeVar
 
-from modwatch.common.cells import neutral, original
 from modwatch.common.errors import AuditError
+from modwatch.common.text import neutral, original
 from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.labels import OUTCOMES, AuditLabel, Outcome
 

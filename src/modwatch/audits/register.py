@@ -1,7 +1,7 @@
 """The register of audits: every step of every audit, in one chain of its own.
 
 An audit that was abandoned or cancelled, or whose folder was removed, still stands in it. The
-register is the file `register.jsonl` next to the folders, a chain as `common.ledger.lines` writes
+register is the file `register.jsonl` next to the folders, a chain as `common.ledger.chain` writes
 it. The same steps are events of the database, so that a rewritten register shows there.
 """
 
@@ -19,8 +19,7 @@ from sqlalchemy import Connection, Engine, func, select
 from modwatch.audits.evidence import START, Event, first_of
 from modwatch.audits.seeds import LOG, NUMBER
 from modwatch.common.errors import AuditError, LedgerError
-from modwatch.common.ledger.chain import witness_of
-from modwatch.common.ledger.lines import line_hash, read_lines, written_line
+from modwatch.common.ledger.chain import line_hash, read_lines, witness_of, written_line
 from modwatch.review import tables
 from modwatch.review.events import record_event
 from modwatch.review.log.verification import recorded_heads, was_witnessed

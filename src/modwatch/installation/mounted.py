@@ -1,5 +1,6 @@
 """Applications of Modwatch inside another server, opened by their first request."""
 
+import datetime
 import threading
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -7,9 +8,11 @@ from typing import TYPE_CHECKING
 
 # Airflow loads this module in all its processes: functions import the rest, which takes seconds.
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from modwatch.installation.resources import Resources
+    from modwatch.monitoring.ops_page.page import DagRunOf, LastAudit, OpsData
 
 
 class OpenedEarly:
@@ -72,3 +75,94 @@ class MountedApplication(ABC):
                 self._exit.enter_context(opened.pop_all())
             self._app = app
             return app
+
+
+#: The DAGs that score a day and that measure it.
+SCORING, MEASURING = "score_comments", "monitor_collaboration"
+
+
+class MountedOpsPage(MountedApplication):
+    """The page inside Airflow's server, which checks who is logged in."""
+
+    def _create(self, resources: "Resources", _exits: ExitStack) -> "FastAPI":
+        from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+        from airflow.api_fastapi.core_api.security import requires_access_view
+
+        from modwatch.monitoring.ops_page.page import create_ops_app
+
+        return create_ops_app(
+            ops_data(resources), requires_access_view(AccessView.WEBSITE), find_run
+        )
+
+    def _prepare(self) -> None:
+        """Read the page once: imports, the lake, the database."""
+        self._open().state.read()  # type: ignore[attr-defined]
+
+
+def ops_data(resources: "Resources") -> "OpsData":
+    """Return what the page reads of an installation."""
+    from modwatch.monitoring.ops_page.page import OpsData
+
+    return OpsData(
+        lake=resources.lake,
+        checks=resources.checks,
+        database=lambda: resources.database,
+        rules=lambda: resources.alert_rules,
+        last_audit=lambda: last_audit(resources),
+        site=resources.site,
+    )
+
+
+def last_audit(resources: "Resources") -> "LastAudit | None":
+    """Return the published audit whose period ended last; None before the first.
+
+    Raises:
+        AuditError: the chain of an audit was changed.
+    """
+    import json
+
+    from modwatch.audits import files
+    from modwatch.monitoring.ops_page.page import LastAudit
+
+    store = resources.audit_store
+    results = [
+        json.loads(store.file(name, files.RESULT))
+        for name in store.names()
+        if any(event.action == "published" for event in store.chain(name))
+    ]
+    if not results:
+        return None
+    result = max(results, key=lambda result: str(result["last_day"]))
+    figures = {figure["metric"]: figure for figure in result["figures"]}
+    return LastAudit(
+        name=result["audit"],
+        period=f"{result['first_day']} to {result['last_day']}",
+        figures=[
+            "{metric} {value:.3f} ({low:.3f} to {high:.3f})".format(**figures[metric])
+            for metric in ("precision", "recall")
+            if figures[metric]["value"] is not None
+        ],
+    )
+
+
+def find_run(day: datetime.date) -> "DagRunOf | None":
+    """Return the newest run that scored `day`; without one, the newest that measured it."""
+    from airflow.models import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from modwatch.monitoring.ops_page.page import DagRunOf
+
+    first = datetime.datetime.combine(day, datetime.time(), tzinfo=datetime.UTC)
+    scoring = (
+        DagRun.data_interval_start >= first,
+        DagRun.data_interval_start < first + datetime.timedelta(days=1),
+    )
+    of_day = {SCORING: scoring, MEASURING: (DagRun.partition_key == day.isoformat(),)}
+    with create_session() as session:
+        for dag, covers in of_day.items():
+            runs = select(DagRun.run_id).where(DagRun.dag_id == dag, *covers)
+            run = session.scalar(runs.order_by(DagRun.id.desc()).limit(1))
+            if run is not None:
+                return DagRunOf(dag=dag, run=run)
+    return None

@@ -5,7 +5,7 @@ Packages, from the top layer down:
 - `console`: web pages and HTTP API;
 - `simulated`: moderators with known error rates, who work through the HTTP API;
 - `label_studio`: import and export of tasks and labels;
-- `reporting`: reports and search for leads and auditors;
+- `search`, `workload`: search of decisions, and reports for leads and auditors;
 - `quality_control`: gold items, retests, and agreement between people;
 - `people`: accounts, authentication, scopes;
 - `queue`: items, leases, decisions;

@@ -1,5 +1,7 @@
-"""Connections to PostgreSQL."""
+"""Connections to PostgreSQL, and the digests that it stores in the place of tokens."""
 
+import hashlib
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -211,3 +213,22 @@ def _error_of(address: URL, foreign: BaseException) -> DatabaseError | None:
             "and that the server runs"
         )
     return None
+
+
+def digest_of(token: str) -> bytes:
+    """Return the SHA-256 of `token`.
+
+    >>> digest_of("mw_invented").hex()[:8]
+    '2f298e57'
+    """
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+
+
+def json_digest(document: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of `document`, in hexadecimal.
+
+    >>> json_digest({"b": 1, "a": 2}) == json_digest({"a": 2, "b": 1})
+    True
+    """
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

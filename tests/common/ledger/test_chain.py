@@ -16,9 +16,10 @@ from modwatch.common.ledger.chain import (
     heads_of,
     new_salt,
     opens,
+    read_lines,
     witness_of,
+    written_line,
 )
-from modwatch.common.ledger.lines import read_lines, written_line
 
 Item = tuple[int, bytes, bytes, str]
 

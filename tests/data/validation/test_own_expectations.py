@@ -15,7 +15,7 @@ from modwatch.data.validation import (
     render_page,
     validate_scores,
 )
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.metrics import metric_values
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "expectations.json"

@@ -5,7 +5,7 @@ import pytest
 
 from modwatch.common.errors import DayRejectedError
 from modwatch.data.validation import publish_result, validate_scores
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 
 DAY = date(2026, 1, 5)
 

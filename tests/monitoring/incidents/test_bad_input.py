@@ -15,7 +15,7 @@ from conftest import Registry
 from installation import Installation
 from modwatch.common.errors import AlertError
 from modwatch.data.lake.schemas import DRIFT
-from modwatch.installation.ops_page import ops_data
+from modwatch.installation.mounted import ops_data
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import (
     Action,
@@ -33,7 +33,7 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
-from modwatch.monitoring.ops_page.overview import read_overview, render_overview
+from modwatch.monitoring.ops_page.page import read_overview, render_overview
 from modwatch.pipeline import daily
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.tables import incident as incident_table

@@ -21,7 +21,7 @@ from modwatch.pipeline import opinions
 from modwatch.review.people import create_moderator
 from modwatch.review.people.changes import describe_group
 from modwatch.review.quality_control.agreement import GroupAgreement
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.deciding import undo
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.estimate import Estimate
 

@@ -11,8 +11,7 @@ import pytest
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation import ValidationResult, profile_rows, save_profile
 from modwatch.data.validation.profiles import profile_scores
-from modwatch.data.validation.result import RuleResult
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore, RuleResult
 from modwatch.monitoring.incidents.incidents import (
     Incident,
     MetricValue,

@@ -9,7 +9,7 @@ from lake_days import put_comments, put_profile, put_scores
 
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.measurements.segments import (

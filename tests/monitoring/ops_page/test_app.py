@@ -19,7 +19,7 @@ from modwatch.common.errors import AuditError, LakeError
 from modwatch.common.mlflow_client import connect
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import TABLES
-from modwatch.installation.ops_page import ops_data
+from modwatch.installation.mounted import ops_data
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import Action, record
 from modwatch.monitoring.incidents.messages.alert import Alert
@@ -30,9 +30,8 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
-from modwatch.monitoring.ops_page.app import DagRunOf, create_ops_app
-from modwatch.monitoring.ops_page.overview import LastAudit
-from modwatch.review.reporting.workload import overview
+from modwatch.monitoring.ops_page.page import DagRunOf, LastAudit, create_ops_app
+from modwatch.review.workload import overview
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from modwatch.monitoring.ops_page.app import day_router
+from modwatch.monitoring.ops_page.page import day_router
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from modwatch.monitoring.incidents.actions import OpenIncident
-from modwatch.monitoring.ops_page.overview import Overview, WorstOpen, render_overview, worst_open
+from modwatch.monitoring.ops_page.page import Overview, WorstOpen, render_overview, worst_open
 from modwatch.monitoring.publishing.days import Day
 
 DAY = datetime.date(2026, 10, 20)

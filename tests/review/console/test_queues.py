@@ -8,14 +8,13 @@ from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people, queue, workload
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
-from modwatch.review.reporting import workload
 from review.console.visiting import hidden
 from review.labelling import open_queues
 

@@ -12,7 +12,7 @@ from modwatch.review import people, queue
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden
 from review.labelling import label_next, open_queues
@@ -141,7 +141,7 @@ def test_a_conflict_tells_what_has_changed(
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
-    amendments.correct(
+    deciding.correct(
         engine, moderator_id=ann.id, item_id=item, label=0, version=2, idempotency_key="c",
         reason="slip",
     )  # fmt: skip

@@ -21,7 +21,7 @@ from modwatch.review.label_studio.transfer import (
     import_tasks,
 )
 from modwatch.review.people import Moderator
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.deciding import undo
 from modwatch.review.tables import decision, gold_comment, metadata, moderator, review_item
 from review.labelling import decide_all
 

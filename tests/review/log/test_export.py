@@ -12,8 +12,8 @@ from databases import unguarded
 from formulas import FORMULAS
 from sqlalchemy import Engine, text
 
-from modwatch.common.cells import original
 from modwatch.common.errors import QueueError
+from modwatch.common.text import original
 from modwatch.review import queue
 from modwatch.review.log import export as module
 from modwatch.review.log.export import export, schema

@@ -13,8 +13,8 @@ from sqlalchemy import Engine, func, select
 
 from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.policy import tree as module
-from modwatch.review.policy.dsa import CATEGORIES
 from modwatch.review.policy.tree import (
+    CATEGORIES,
     Policy,
     check,
     check_reason,

@@ -19,7 +19,7 @@ from modwatch.review.quality_control.agreement import (
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all
 

@@ -11,7 +11,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
 from modwatch.statistics.agreement import annotator_error_rate
 from review.labelling import label_all

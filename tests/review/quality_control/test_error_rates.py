@@ -20,7 +20,7 @@ from modwatch.review.quality_control.error_rates import (
     error_rates,
     labelled_comments,
 )
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label, label_all, label_next
 

@@ -14,7 +14,7 @@ from modwatch.review.quality_control.gold import (
     gold_of,
     retire_gold,
 )
-from modwatch.review.queue.amendments import correct
+from modwatch.review.queue.deciding import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment, review_item
 from review.labelling import label, label_next

@@ -18,7 +18,7 @@ from modwatch.review.quality_control.error_rates import (
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import dismissal
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from review.labelling import held, label, label_all, label_next

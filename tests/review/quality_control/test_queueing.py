@@ -14,7 +14,7 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import Queued, queue_quality_control
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes

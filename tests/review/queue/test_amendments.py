@@ -9,7 +9,7 @@ from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import Moderator
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from review.labelling import held, label
 

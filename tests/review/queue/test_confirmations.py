@@ -17,7 +17,7 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.statements import settle_days

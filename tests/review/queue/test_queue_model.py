@@ -21,7 +21,7 @@ from modwatch.common.errors import LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
-from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
 

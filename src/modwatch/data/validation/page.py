@@ -11,8 +11,7 @@ from typing import get_args
 
 from modwatch.common.errors import DayRejectedError
 from modwatch.common.html import render_html
-from modwatch.data.validation.result import Status, Suite, ValidationResult, percentage
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore, Status, Suite, ValidationResult, percentage
 
 #: Days shown in the strip of volumes.
 STRIP_DAYS = 28

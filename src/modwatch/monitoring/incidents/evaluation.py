@@ -16,7 +16,7 @@ from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import ALERTS
 from modwatch.data.validation.profiles import seasonal_volumes
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.actions import acceptances, silenced
 from modwatch.monitoring.incidents.causes import Cause, evaluate_rules
 from modwatch.monitoring.incidents.delivery import Channels

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.result import Suite
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.statistics.drift.seasons import Volume, season
 from modwatch.statistics.estimate import SIGNIFICANT

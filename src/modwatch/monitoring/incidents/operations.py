@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from modwatch.common.addresses import day_url, overview_url
 from modwatch.common.errors import DatabaseError, LakeError, ModwatchError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.delivery import (
     Channels,
@@ -38,7 +38,7 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
-from modwatch.review.reporting.workload import escalations
+from modwatch.review.workload import escalations
 
 _log = logging.getLogger(__name__)
 

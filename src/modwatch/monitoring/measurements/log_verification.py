@@ -10,8 +10,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
 from modwatch.review.database import now
-from modwatch.review.log.verification import verify_log
-from modwatch.review.log.witnesses import Authority, Witnessed, verify_and_witness
+from modwatch.review.log.verification import Authority, Witnessed, verify_and_witness, verify_log
 
 _log = logging.getLogger(__name__)
 

@@ -15,9 +15,8 @@ from typing import Literal, get_args
 from modwatch.common import days
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.profiles import read_profile, read_profiles
-from modwatch.data.validation.result import Suite, ValidationResult
+from modwatch.data.validation.result import CheckStore, Suite, ValidationResult
 from modwatch.data.validation.rules import VALIDATED_COLUMNS, missing_share_rule
-from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.incidents.causes import Acceptances
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents, watched
 from modwatch.monitoring.incidents.rules import AlertRule

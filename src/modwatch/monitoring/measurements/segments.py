@@ -19,8 +19,8 @@ from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
 from modwatch.data.validation.profiles import category_names
+from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rows import absent
-from modwatch.data.validation.store import CheckStore
 from modwatch.monitoring.measurements.comment_groups import (
     LONGEST_NAME,
     identities,

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
-from modwatch.data.validation.result import Status, ValidationResult
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore, Status, ValidationResult
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.windows import Window, seconds_per_decision, windows

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.common import charts
-from modwatch.common.markdown import metric_title
+from modwatch.common.html import metric_title
 from modwatch.common.mlflow_client import Rows
 from modwatch.monitoring.publishing.changes import drift_effects
 from modwatch.monitoring.publishing.comparisons import (

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from modwatch.common.addresses import Site, day_url
 from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.result import ValidationResult
-from modwatch.data.validation.store import CheckStore
+from modwatch.data.validation.result import CheckStore, ValidationResult
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.measurements.references import ReferencePlan, references
 from modwatch.monitoring.measurements.windows import windows

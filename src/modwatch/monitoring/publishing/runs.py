@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from modwatch.common.cells import neutral_csv
 from modwatch.common.mlflow_client import (
     DESCRIPTION_TAG,
     artifact_url,
@@ -26,6 +25,7 @@ from modwatch.common.mlflow_client import (
     replacing_run,
     runs_tagged,
 )
+from modwatch.common.text import neutral_csv
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.description import day_tags, describe_day

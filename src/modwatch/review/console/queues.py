@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import database, queue
+from modwatch.review import database, queue, workload
 from modwatch.review.console.decision_choices import codes_of, titles_of
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
@@ -38,8 +38,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.queue import LONGEST_NOTE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.lanes import Lanes
-from modwatch.review.reporting import workload
-from modwatch.review.reporting.workload import Escalation, Holding, LaneState
+from modwatch.review.workload import Escalation, Holding, LaneState
 
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
 

@@ -30,7 +30,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import QueueAges
 
@@ -332,7 +332,7 @@ def decide(
 def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
     """Return a new lease of the item whose decision is undone."""
     with context.lease_limit.place(person.id) as place:
-        lease = amendments.undo(
+        lease = deciding.undo(
             context.engine,
             moderator_id=person.id,
             decision_id=decision_id,
@@ -357,7 +357,7 @@ def correct(
     """Return the correction; raise `QueueError` for a code or reason that the policy lacks."""
     _check_code(context, label, policy_code)
     check_reason(context.options.policy, "correct", reason)
-    return amendments.correct(
+    return deciding.correct(
         context.engine,
         moderator_id=person.id,
         item_id=item_id,

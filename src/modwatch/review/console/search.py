@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import Field, ValidationError
 
 from modwatch.common.errors import LeaseConflictError, QueueError
+from modwatch.review import search
 from modwatch.review.console.decision_choices import codes_of, reasons_of, titles_of
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
@@ -35,8 +36,7 @@ from modwatch.review.console.schemas import (
 )
 from modwatch.review.people import ROLE_SCOPES, Moderator
 from modwatch.review.queue import LONGEST_NOTE
-from modwatch.review.reporting import search
-from modwatch.review.reporting.search import (
+from modwatch.review.search import (
     LONGEST_TERM,
     MOST_FOUND,
     OWN_DAYS,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel
 
 from modwatch.common.errors import QueueError
-from modwatch.review import database
+from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import titles_of
 from modwatch.review.console.dismissals import lanes_of
 from modwatch.review.console.render import Page, render
@@ -27,8 +27,7 @@ from modwatch.review.quality_control.error_rates import (
     error_rate_report,
     overturned_labels,
 )
-from modwatch.review.reporting import workload
-from modwatch.review.reporting.workload import Grain, Throughput
+from modwatch.review.workload import Grain, Throughput
 from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 

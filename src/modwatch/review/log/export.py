@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine, Select, select
 
-from modwatch.common.cells import neutral
 from modwatch.common.errors import QueueError
+from modwatch.common.text import neutral
 from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.labels import decided_between
 from modwatch.review.tables import decision, moderator

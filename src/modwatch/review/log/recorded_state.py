@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, literal_column, select, text
 
-from modwatch.review.digests import json_digest
+from modwatch.review.database import json_digest
 from modwatch.review.log.decision_log import commitment_sql, text_commitment_sql
 from modwatch.review.log.labels import not_undone_sql
 from modwatch.review.tables import FINAL_ACTIONS, gold_comment, moderator, policy_version

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import QueueError
-from modwatch.review.digests import digest_of
+from modwatch.review.database import digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people.accounts import lock_person, usable_scopes
 from modwatch.review.tables import access_token

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, func, select, upd
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.common.errors import AccessDeniedError, QueueError
-from modwatch.review.digests import digest_of
+from modwatch.review.database import digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people import throttle
 from modwatch.review.people.access_tokens import end_sessions

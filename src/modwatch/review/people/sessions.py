@@ -7,8 +7,7 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, update
 
 from modwatch.common.errors import AccessDeniedError
-from modwatch.review.database import at_once
-from modwatch.review.digests import digest_of
+from modwatch.review.database import at_once, digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import Purpose, expiry, is_valid, store_token
 from modwatch.review.people.accounts import Moderator, lock_person, moderator_of, select_moderator

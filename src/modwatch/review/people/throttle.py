@@ -37,8 +37,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.common.errors import ThrottledError
-from modwatch.review.database import take_turn
-from modwatch.review.digests import digest_of
+from modwatch.review.database import digest_of, take_turn
 from modwatch.review.events import record_event
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.tables import known_origin, login_attempt

@@ -2,6 +2,13 @@
 
 A policy is data with a version. Each decision stores the version and the code, so that it can still
 be interpreted years later.
+
+Codes name categories and keywords of statements of reasons in the EU's DSA Transparency Database:
+those of the schema in force since 1 July 2025, aligned with Implementing Regulation (EU) 2024/2835:
+the values of `category` and `category_specification` in version 2 of the database's API
+(`resources/markdown/api-documentation-two.md` of digital-services-act/transparency-database). Left
+out: KEYWORD_STALKING, which the API accepts but annex II of the regulation assigns to no category,
+and STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which exists in transparency reports only.
 """
 
 import tomllib
@@ -10,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,9 +25,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.common.errors import QueueError, SettingsError
-from modwatch.review.digests import json_digest
+from modwatch.review.database import json_digest
 from modwatch.review.events import record_event
-from modwatch.review.policy.dsa import CATEGORIES
 from modwatch.review.tables import policy_version
 
 #: Actions that require a reason.
@@ -274,3 +281,66 @@ def _check_category(node: NodeSchema, nodes: Mapping[str, NodeSchema]) -> None:
         raise ValueError(
             f"the node {node.code} has the DSA keyword {keyword}, which {category} does not have"
         )
+
+
+_KEYWORDS = {
+    "ANIMAL_WELFARE": "ANIMAL_HARM UNLAWFUL_SALE_ANIMALS",
+    "CONSUMER_INFORMATION": (
+        "HIDDEN_ADVERTISEMENT INSUFFICIENT_INFORMATION_ON_TRADERS MISLEADING_INFO_GOODS_SERVICES "
+        "MISLEADING_INFO_CONSUMER_RIGHTS NONCOMPLIANCE_PRICING"
+    ),
+    "CYBER_VIOLENCE": (
+        "CYBER_BULLYING_INTIMIDATION CYBER_HARASSMENT CYBER_INCITEMENT CYBER_STALKING "
+        "NON_CONSENSUAL_IMAGE_SHARING NON_CONSENSUAL_MATERIAL_DEEPFAKE"
+    ),
+    "CYBER_VIOLENCE_AGAINST_WOMEN": (
+        "BULLYING_AGAINST_GIRLS CYBER_HARASSMENT_AGAINST_WOMEN CYBER_STALKING_AGAINST_WOMEN "
+        "FEMALE_GENDERED_DISINFORMATION INCITEMENT_AGAINST_WOMEN "
+        "NON_CONSENSUAL_IMAGE_SHARING_AGAINST_WOMEN NON_CONSENSUAL_MATERIAL_DEEPFAKE_AGAINST_WOMEN"
+    ),
+    "DATA_PROTECTION_AND_PRIVACY_VIOLATIONS": (
+        "BIOMETRIC_DATA_BREACH DATA_FALSIFICATION MISSING_PROCESSING_GROUND RIGHT_TO_BE_FORGOTTEN"
+    ),
+    "ILLEGAL_OR_HARMFUL_SPEECH": "DEFAMATION DISCRIMINATION HATE_SPEECH",
+    "INTELLECTUAL_PROPERTY_INFRINGEMENTS": (
+        "COPYRIGHT_INFRINGEMENT DESIGN_INFRINGEMENT GEOGRAPHIC_INDICATIONS_INFRINGEMENT "
+        "PATENT_INFRINGEMENT TRADE_SECRET_INFRINGEMENT TRADEMARK_INFRINGEMENT"
+    ),
+    "NEGATIVE_EFFECTS_ON_CIVIC_DISCOURSE_OR_ELECTIONS": (
+        "MISINFORMATION_DISINFORMATION VIOLATION_EU_LAW VIOLATION_NATIONAL_LAW"
+    ),
+    "NOT_SPECIFIED_NOTICE": "",
+    "OTHER_VIOLATION_TC": (
+        "ADULT_SEXUAL_MATERIAL AGE_SPECIFIC_RESTRICTIONS GEOGRAPHICAL_REQUIREMENTS "
+        "GOODS_SERVICES_NOT_PERMITTED LANGUAGE_REQUIREMENTS NUDITY"
+    ),
+    "PROTECTION_OF_MINORS": (
+        "AGE_SPECIFIC_RESTRICTIONS_MINORS CHILD_SEXUAL_ABUSE_MATERIAL "
+        "CHILD_SEXUAL_ABUSE_MATERIAL_DEEPFAKE GROOMING_SEXUAL_ENTICEMENT_MINORS UNSAFE_CHALLENGES"
+    ),
+    "RISK_FOR_PUBLIC_SECURITY": (
+        "ILLEGAL_ORGANIZATIONS RISK_ENVIRONMENTAL_DAMAGE RISK_PUBLIC_HEALTH TERRORIST_CONTENT"
+    ),
+    "SCAMS_AND_FRAUD": (
+        "IMPERSONATION_ACCOUNT_HIJACKING INAUTHENTIC_ACCOUNTS INAUTHENTIC_LISTINGS "
+        "INAUTHENTIC_USER_REVIEWS PHISHING PYRAMID_SCHEMES"
+    ),
+    "SELF_HARM": "CONTENT_PROMOTING_EATING_DISORDERS SELF_MUTILATION SUICIDE",
+    "UNSAFE_AND_PROHIBITED_PRODUCTS": "PROHIBITED_PRODUCTS UNSAFE_PRODUCTS",
+    "VIOLENCE": (
+        "COORDINATED_HARM INCITEMENT_VIOLENCE_HATRED HUMAN_EXPLOITATION HUMAN_TRAFFICKING "
+        "TRAFFICKING_WOMEN_GIRLS"
+    ),
+}
+
+
+def _named(category: str, keywords: str) -> tuple[str, frozenset[str]]:
+    # KEYWORD_OTHER exists in every category that has keywords.
+    names = [*keywords.split(), "OTHER"] if keywords else []
+    return f"STATEMENT_CATEGORY_{category}", frozenset(f"KEYWORD_{name}" for name in names)
+
+
+#: Every category of a statement of reasons, with the keywords that may specify it.
+CATEGORIES: Mapping[str, frozenset[str]] = MappingProxyType(
+    dict(_named(category, keywords) for category, keywords in _KEYWORDS.items())
+)

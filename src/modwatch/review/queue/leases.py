@@ -21,8 +21,7 @@ from modwatch.common.errors import (
     QueueError,
     TooManyLeasesError,
 )
-from modwatch.review.database import DriverSql, at_once
-from modwatch.review.digests import digest_of
+from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes

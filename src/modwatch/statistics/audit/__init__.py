@@ -39,6 +39,7 @@ from modwatch.statistics.audit.allocation import equal, neyman, optimal, pilot, 
 from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
+from modwatch.statistics.audit.label_quality import Corrected, corrected, rogan_gladen
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
@@ -59,7 +60,6 @@ from modwatch.statistics.audit.sample_design import (
 )
 from modwatch.statistics.audit.sample_design import design as design_audit
 from modwatch.statistics.audit.sample_design import strata as stratify
-from modwatch.statistics.audit.sensitivity import Corrected, corrected, rogan_gladen
 from modwatch.statistics.audit.share_interval import IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
 from modwatch.statistics.sample_size import (

@@ -9,14 +9,13 @@ from sqlalchemy import Engine, text
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.operations import alert_severe_escalations
-from modwatch.review import people, queue
+from modwatch.review import people, queue, workload
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
-from modwatch.review.reporting import workload
 
 
 class Recorder:
@@ -97,7 +96,7 @@ def test_what_was_taken_back_is_severe_no_more(
 ) -> None:
     fill(2)
     item_id, decision_id = escalate(engine, ann, "severe")
-    amendments.undo(engine, moderator_id=ann.id, decision_id=decision_id, idempotency_key="undo")
+    deciding.undo(engine, moderator_id=ann.id, decision_id=decision_id, idempotency_key="undo")
     with engine.connect() as connection:
         of_item = text("SELECT severe_due_at FROM review_item WHERE id = :id")
         assert connection.scalar(of_item, {"id": item_id}) is None

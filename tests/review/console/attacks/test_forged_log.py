@@ -19,7 +19,7 @@ from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision, decision_chain
 from review.labelling import decide_all, label_next
@@ -270,7 +270,7 @@ def test_work_goes_on_and_everything_it_does_is_told(
     assert lease is not None
     request = {"moderator_id": ann.id, "item_id": lease.item.id, "lease_token": lease.token}
     done = queue.decide(engine, label=1, idempotency_key="1", **request)
-    amendments.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="2")
+    deciding.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="2")
     others = [new_item(f"d{i}", i + 1, text=f"edited {i}") for i in range(4)]
     queue.enqueue(engine, others, day)
     label_next(engine, ann)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -293,7 +293,7 @@ def test_corrections_from_my_day(
     queued("comment 0")
     desk = desk_of(ann).press("t")
     until(desk, engine, 1)
-    monkeypatch.setattr("modwatch.review.console.activity.UNDO_WITHIN", amendments.UNDO_WITHIN * 0)
+    monkeypatch.setattr("modwatch.review.console.activity.UNDO_WITHIN", deciding.UNDO_WITHIN * 0)
     desk.open("day")
     desk.page.get_by_text("Correct", exact=True).click()
     desk.page.get_by_role("button", name="Change to not toxic").click()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.sensitivity import corrected, rogan_gladen
+from modwatch.statistics.audit.label_quality import corrected, rogan_gladen
 
 ERRORS = st.tuples(st.floats(0, 0.45), st.floats(0, 0.45))
 

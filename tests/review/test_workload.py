@@ -5,13 +5,12 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people, queue, workload
 from modwatch.review.people import Moderator
-from modwatch.review.queue import amendments, dismissal
+from modwatch.review.queue import deciding, dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
-from modwatch.review.reporting import workload
-from modwatch.review.reporting.workload import LaneState
+from modwatch.review.workload import LaneState
 from review.labelling import cancel, held, label_next
 
 Fill = Callable[[int], None]
@@ -37,7 +36,7 @@ def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> 
 
 
 def undo(engine: Engine, person: Moderator, decision_id: int) -> None:
-    lease = amendments.undo(
+    lease = deciding.undo(
         engine, moderator_id=person.id, decision_id=decision_id, idempotency_key=f"u{decision_id}"
     )
     queue.release(engine, person.id, lease.item.id, lease.token)

@@ -10,8 +10,13 @@ from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, Rob
 
 from modwatch.models import classifier
 from modwatch.models.batches import padded
-from modwatch.models.classifier import Predictor, build_classifier
-from modwatch.models.dropout import dropout_pass, replace_dropout, shared_embeddings
+from modwatch.models.classifier import (
+    Predictor,
+    build_classifier,
+    dropout_pass,
+    replace_dropout,
+    shared_embeddings,
+)
 from modwatch.models.recipe import Recipe
 
 SMALL = {

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people, queue, search
 from modwatch.review.people import Moderator
-from modwatch.review.queue import amendments
+from modwatch.review.queue import deciding
 from modwatch.review.queue.items import NewItem
-from modwatch.review.reporting import search
-from modwatch.review.reporting.search import SearchQuery, Viewer
+from modwatch.review.search import SearchQuery, Viewer
 from review.labelling import label_next
 
 New = Callable[..., NewItem]
@@ -147,13 +146,13 @@ def test_a_history_tells_all_in_order(
     cora = people.create_moderator(engine, "cora", "lead")
     queue.enqueue(engine, [new_item("a")], day)
     first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
-    lease = amendments.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
+    lease = deciding.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
     queue.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
         idempotency_key="k",
     )  # fmt: skip
     version = search.history(engine, LEAD, comment_id="a").items[0].version
-    amendments.correct(
+    deciding.correct(
         engine, moderator_id=cora.id, item_id=lease.item.id, label=1, version=version,
         idempotency_key="c", reason="appeal", others_too=True,
     )  # fmt: skip

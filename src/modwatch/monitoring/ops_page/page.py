@@ -1,0 +1,332 @@
+"""The page as an application, the pages about a day, and what the first of them shows.
+
+It shows the worst that is open, the newest day, the week, the queue, the last audit. Every
+part is read on its own: what cannot be reached is named, and the rest is shown.
+"""
+
+import html
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode, urljoin
+
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Engine
+
+from modwatch.common.addresses import DAY_PAGES, DayPage, Site
+from modwatch.common.errors import ModwatchError
+from modwatch.common.html import render_html
+from modwatch.data.lake.delta import Lake
+from modwatch.data.validation.result import CheckStore
+from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
+from modwatch.monitoring.incidents.rules import AlertRule
+from modwatch.monitoring.publishing.days import Day, read_days
+from modwatch.monitoring.publishing.timeline_page import timeline_page
+from modwatch.monitoring.publishing.view import day_run_url, days_address
+from modwatch.review.workload import LaneState, overview
+
+_WEEK = 7
+
+#: Incidents that are listed; the others are counted.
+_MOST_INCIDENTS = 30
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastAudit:
+    """The published audit whose period ended last."""
+
+    name: str
+    period: str
+    #: Precision and recall with their intervals, as text; insufficient ones are absent.
+    figures: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpsData:
+    """What the pages read; functions open their part at the first use, and may fail."""
+
+    lake: Lake
+    checks: CheckStore
+    database: Callable[[], Engine]
+    rules: Callable[[], Sequence[AlertRule]]
+    #: None: no audit was published.
+    last_audit: Callable[[], LastAudit | None]
+    site: Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstOpen:
+    """The open incidents of the highest severity."""
+
+    #: critical | warning
+    severity: str
+    count: int
+    #: The first day of the oldest.
+    since: date
+
+    @property
+    def heading(self) -> str:
+        """The heading of the page, as a sentence.
+
+        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).heading
+        '2 critical incidents are open, since 2026-10-20'
+        """
+        are = "incident is" if self.count == 1 else "incidents are"
+        return f"{self.count:,} {self.severity} {are} open, since {self.since}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The content of the page; the template uses every field."""
+
+    #: The newest days, latest first; none before the first was published. None: they could not be
+    #: read.
+    week: Sequence[Day] | None
+    #: Incidents that are open now, the most severe first. None: they could not be read.
+    incidents: Sequence[OpenIncident] | None
+    #: How many more are open.
+    more_incidents: int
+    #: None: neither a critical incident nor a warning is open, or that is not known.
+    worst: WorstOpen | None
+    #: The states of the review queues, by name and reason. None: they could not be read.
+    lanes: Sequence[LaneState] | None
+    #: None before the first.
+    audit: LastAudit | None
+    #: Whether audits could not be read.
+    audit_unknown: bool
+    #: Where the review console and Airflow are.
+    console_url: str
+    airflow_url: str
+    #: What could not be read, as sentences.
+    problems: Sequence[str]
+
+    @property
+    def newest(self) -> Day | None:
+        """The newest published day."""
+        return self.week[0] if self.week else None
+
+
+def read_overview(data: OpsData) -> Overview:
+    """Return the content of the page, as it is now."""
+    problems: list[str] = []
+    week = _or_none(problems, lambda: read_days(data.lake, last=_WEEK)[::-1])
+    incidents = _or_none(problems, lambda: open_incidents(data.database()))
+    lanes = _or_none(problems, lambda: overview(data.database()))
+    before = len(problems)
+    audit = _or_none(problems, data.last_audit)
+    return Overview(
+        week=week,
+        incidents=incidents and incidents[:_MOST_INCIDENTS],
+        more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
+        worst=worst_open(incidents or []),
+        lanes=lanes,
+        audit=audit,
+        audit_unknown=len(problems) > before,
+        console_url=data.site.console_url,
+        airflow_url=data.site.airflow_url,
+        problems=list(dict.fromkeys(problems)),
+    )
+
+
+def worst_open(incidents: Sequence[OpenIncident]) -> WorstOpen | None:
+    """Return the critical incidents, without one the warnings; None if there are neither."""
+    for severity in ("critical", "warning"):
+        if since := [incident.since for incident in incidents if incident.severity == severity]:
+            return WorstOpen(severity=severity, count=len(since), since=min(since))
+    return None
+
+
+def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
+    """Return what `read` returns; after an error of Modwatch, None, and note the error."""
+    try:
+        return read()
+    except ModwatchError as error:
+        problems.append(str(error))
+        return None
+
+
+def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
+    """Return the page as HTML text."""
+    now = (now or datetime.now(UTC)).astimezone(UTC)
+    return render_html(
+        "modwatch.monitoring.ops_page",
+        "overview.html",
+        shown=shown,
+        days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
+        now=f"{now:%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _days_late(day: date, today: date) -> int:
+    """Return how old a day is; 0 if it is not older than the day before.
+
+    >>> _days_late(date(2026, 11, 24), date(2026, 11, 25))
+    0
+    >>> _days_late(date(2026, 10, 20), date(2026, 11, 25))
+    36
+    """
+    age = (today - day).days
+    return age if age > 1 else 0
+
+
+#: Seconds for which a page is shown again before it is read anew.
+FRESH_SECONDS = 15.0
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class DagRunOf(NamedTuple):
+    """A run in Airflow that covered a day."""
+
+    dag: str
+    run: str
+
+
+#: Returns the run in Airflow that scored a day, or, without one, that measured it.
+FindRun = Callable[[date], DagRunOf | None]
+
+
+def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindRun) -> FastAPI:
+    """Return the application; every request must pass the dependency `logged_in`.
+
+    `state.read` of it reads the overview, so that a request right after does not wait for it.
+    """
+    app = FastAPI(
+        dependencies=[Depends(logged_in)], openapi_url=None, docs_url=None, redoc_url=None
+    )
+
+    def overview_page() -> str:
+        return render_overview(read_overview(data))
+
+    def timeline() -> str:
+        days = read_days(data.lake)
+        return timeline_page(days, data.rules()) if days else overview_page()
+
+    shown = _Fresh(overview_page), _Fresh(timeline)
+
+    @app.get("/")
+    def show_overview() -> HTMLResponse:
+        return HTMLResponse(shown[0].text(), headers=_HEADERS)
+
+    @app.get("/timeline")
+    def show_timeline() -> HTMLResponse:
+        try:
+            return HTMLResponse(shown[1].text(), headers=_HEADERS)
+        except ModwatchError:  # the overview names what cannot be read
+            return HTMLResponse(shown[0].text(), headers=_HEADERS, status_code=503)
+
+    @app.get("/mlflow")
+    def open_mlflow() -> RedirectResponse:
+        """Redirect to the saved view of the days, or to MLflow's start page while it is down."""
+        return RedirectResponse(days_address(data.site.mlflow_url))
+
+    @app.exception_handler(401)
+    async def ask_for_log_in(request: Request, error: HTTPException) -> Response:
+        """Redirect to Airflow's log-in page, and from there back to this page."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return await http_exception_handler(request, error)
+        here = urljoin(data.site.airflow_url, request.url.path)
+        base = data.site.airflow_url.rstrip("/")
+        return RedirectResponse(f"{base}/api/v2/auth/login?{urlencode({'next': here})}")
+
+    app.include_router(day_router(data, find_run))
+    app.state.read = shown[0].text
+    return app
+
+
+class _Fresh:
+    """A page that is made at most once in `FRESH_SECONDS`, however many ask for it."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: tuple[float, str] | None = None
+
+    def text(self) -> str:
+        with self._lock:
+            if self._made is None or time.monotonic() - self._made[0] > FRESH_SECONDS:
+                self._made = time.monotonic(), self._make()
+            return self._made[1]
+
+
+def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
+    """Return the routes of the pages about a day."""
+    router = APIRouter()
+
+    def airflow(day: date) -> Response:
+        found = find_run(day)
+        if found is None:
+            return _missing(day, "no run in Airflow")
+        base = data.site.airflow_url.rstrip("/")
+        return RedirectResponse(f"{base}/dags/{found.dag}/runs/{found.run}")
+
+    def mlflow(day: date) -> Response:
+        url = day_run_url(data.site.mlflow_url, day)
+        return RedirectResponse(url) if url else _missing(day, "no run in MLflow")
+
+    def validation(day: date) -> Response:
+        page = data.checks.read_page(day)
+        return HTMLResponse(page) if page else _missing(day, "no validation page")
+
+    pages: dict[DayPage, Callable[[date], Response]] = {
+        "airflow": airflow,
+        "mlflow": mlflow,
+        "validation": validation,
+    }
+
+    @router.get("/days/{day}/{page}")
+    def show(day: str, page: str) -> Response:
+        try:
+            answer = pages[_page_named(page)](_day_named(day))
+        except _NoAddressError as error:
+            answer = _sentence(str(error), status=404)
+        except ModwatchError as error:
+            answer = _sentence(str(error), status=503)
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+    return router
+
+
+class _NoAddressError(Exception):
+    """No page has this address; the message shows what one looks like."""
+
+
+def _day_named(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        raise _NoAddressError(
+            "The address names no day: write a day of the calendar as YYYY-MM-DD, such as "
+            "days/2026-01-31/validation, or open a day from the overview."
+        ) from None
+
+
+def _page_named(text: str) -> DayPage:
+    found = next((page for page in DAY_PAGES if page == text), None)
+    if found is None:
+        raise _NoAddressError(
+            f"A day has no page of this name; it has {', '.join(DAY_PAGES)}. Open one from the "
+            "overview."
+        )
+    return found
+
+
+def _missing(day: date, what: str) -> HTMLResponse:
+    return _sentence(f"{day} has {what} yet.", status=404)
+
+
+def _sentence(text: str, *, status: int) -> HTMLResponse:
+    """Return a page with one sentence and a link to the overview."""
+    return HTMLResponse(
+        f'<!doctype html><title>Modwatch</title><p>{html.escape(text)}</p><p><a href="../..">'
+        "Modwatch</a></p>",
+        status_code=status,
+    )

@@ -1,1 +1,0 @@
-"""Reports and search for leads and auditors."""
