@@ -174,15 +174,15 @@ def seen(looks: list[Estimates], name: str, evening: int) -> NDArray[np.float64]
 def by_rules(looks: list[Estimates], others: list[MetricValue], change: int) -> list[Reported]:
     """Return the messages of all rules that open an incident or make it more severe."""
     days = looks[0]["accuracy"].shape[1]
-    windows = [each for name in SERIES for each in _window_values(looks, name)]
+    windows = [item for name in SERIES for item in _window_values(looks, name)]
     fixed = sorted([*others, *windows], key=lambda value: value.day)
     known: dict[str, IncidentRecord] = {}
     found: list[Reported] = []
     since: list[int | None] = []
     for evening in range(days):
         today = FIRST + datetime.timedelta(evening)
-        values = [each for each in fixed if each.day <= today]
-        values += [each for name in SERIES for each in _daily_values(looks, name, evening)]
+        values = [item for item in fixed if item.day <= today]
+        values += [item for name in SERIES for item in _daily_values(looks, name, evening)]
         causes, changes = evaluate_rules(
             RULES, without_seasons(values), known, today, window_days=WINDOW
         )
@@ -191,7 +191,7 @@ def by_rules(looks: list[Estimates], others: list[MetricValue], change: int) -> 
             found = _after(found, new, evening)
         (alert,) = [c.alert_on(today) for c in causes if c.name == "quality"] or [None]
         since.append((alert.since - FIRST).days if alert else None)
-    return [_settled(each, since, looks, change) for each in found]
+    return [_settled(match, since, looks, change) for match in found]
 
 
 def _daily_values(looks: list[Estimates], name: str, evening: int) -> Iterator[MetricValue]:
@@ -207,8 +207,8 @@ def _after(found: list[Reported], change: IncidentChange, evening: int) -> list[
     facts, cause = change.alert.facts, change.record.name
     if facts["event"] in ("recovered", "withdrawn"):
         return [
-            replace(each, ended=evening) if each.cause == cause and each.ended is None else each
-            for each in found
+            replace(match, ended=evening) if match.cause == cause and match.ended is None else match
+            for match in found
         ]
     dated = (facts["figure"] or {}).get("change")
     days = ("day", "day_low", "day_high")
@@ -230,12 +230,12 @@ _date = datetime.date.fromisoformat
 
 
 def _settled(
-    each: Reported, since: list[int | None], looks: list[Estimates], change: int
+    item: Reported, since: list[int | None], looks: list[Estimates], change: int
 ) -> Reported:
-    if each.named is None or each.opened < change:
-        return each
-    later = since[min(each.opened + 7, len(since) - 1)]
-    return replace(each, settled=later, best=_best_is_near(looks, change, each.opened))
+    if item.named is None or item.opened < change:
+        return item
+    later = since[min(item.opened + 7, len(since) - 1)]
+    return replace(item, settled=later, best=_best_is_near(looks, change, item.opened))
 
 
 def _best_is_near(looks: list[Estimates], change: int, evening: int) -> bool:
@@ -339,10 +339,10 @@ def by_window(looks: list[Estimates], name: str) -> list[Reported]:
     (rule,) = (rule for rule in load_rules() if rule.name == f"{name}_low")
     return [
         Reported(
-            opened=(each.opened - FIRST).days,
-            ended=(each.recovered - FIRST).days if each.recovered else None,
+            opened=(incident.opened - FIRST).days,
+            ended=(incident.recovered - FIRST).days if incident.recovered else None,
         )
-        for each in incidents(rule, list(_window_values(looks, name)))
+        for incident in incidents(rule, list(_window_values(looks, name)))
     ]
 
 
@@ -373,7 +373,7 @@ def run_once(
     looks = received(rng, path(*cell, days, change))
     program = {
         "rules": by_rules(looks, healthy(rng, days), change),
-        "window": [each for name in SERIES for each in by_window(looks, name)],
+        "window": [item for name in SERIES for item in by_window(looks, name)],
     }
     return program, levels(looks, change)
 
@@ -382,9 +382,9 @@ def row(cell: Cell, program: str, found: list[list[Reported]], days: int, change
     """Return the figures of one program on one cell; `found` has the incidents of each run."""
     end = days if cell[2] == "none" else change
     false = sum(
-        (each.news or not each.escalated) and (each.opened < end or each.cause != "quality")
+        (item.news or not item.escalated) and (item.opened < end or item.cause != "quality")
         for run in found
-        for each in run
+        for item in run
     )
     names = dict(zip(("before", "fall", "kind"), cell, strict=True))
     quarters = len(found) * (end - MINIMUM_BEFORE) / 90
@@ -401,42 +401,42 @@ def _news(found: list[list[Reported]], change: int, second: int) -> Row:
     `second` is the first day of a second fall; that on which the run ends if there is none.
     """
     # The first message in the fault tells of it, also in an incident that was open by chance.
-    told = [[each for each in run if each.opened >= change][1:] for run in found]
+    told = [[item for item in run if item.opened >= change][1:] for run in found]
     of_second = [
-        any(second <= each.opened <= second + 7 for each in run if each.cause == "quality")
+        any(second <= item.opened <= second + 7 for item in run if item.cause == "quality")
         for run in found
     ]
     result: Row = {
         "news": np.mean([sum(e.news and e.opened < second for e in run) for run in told])
     }
-    if any(each.opened >= second for run in found for each in run):
+    if any(item.opened >= second for run in found for item in run):
         result["second"] = np.mean(of_second)
     return result
 
 
 def _in_the_fault(found: list[list[Reported]], days: int, change: int) -> Row:
     """Return the figures on the messages on quality in the fault."""
-    quality = [[each for each in run if each.cause == "quality"] for run in found]
-    true = [[each for each in run if each.opened >= change] for run in quality]
-    first = [min(run, key=lambda each: each.opened) for run in true if run]
+    quality = [[item for item in run if item.cause == "quality"] for run in found]
+    true = [[item for item in run if item.opened >= change] for run in quality]
+    first = [min(run, key=lambda item: item.opened) for run in true if run]
     missed = [days - change] * (len(found) - len(first))
-    delay = np.array([*(each.opened - change for each in first), *missed])
-    named = [each for each in first if each.named]
-    ended = [any(each.ended is not None for each in run) for run in true]
+    delay = np.array([*(item.opened - change for item in first), *missed])
+    named = [entry for entry in first if entry.named]
+    ended = [any(item.ended is not None for item in run) for run in true]
     return {
         "opened": (delay < days - change).mean(),
         "delay": np.median(delay),
         "mean": delay.mean(),
         "delay_90": np.quantile(delay, 0.9),
         **{f"day{most}": (delay <= most).mean() for most in (1, 3, 7)},
-        "near": _mean(abs(each.named[0] - change) <= 1 for each in named if each.named),
-        "near_best": _mean(bool(each.best) for each in named),
+        "near": _mean(abs(item.named[0] - change) <= 1 for item in named if item.named),
+        "near_best": _mean(bool(item.best) for item in named),
         "week": _mean(
-            each.settled is not None and abs(each.settled - change) <= 1 for each in named
+            item.settled is not None and abs(item.settled - change) <= 1 for item in named
         ),
-        "covered": _mean(each.named[1] <= change <= each.named[2] for each in named if each.named),
+        "covered": _mean(item.named[1] <= change <= item.named[2] for item in named if item.named),
         "ended": np.mean(ended),
-        "sent": np.mean([sum(not each.escalated for each in run) for run in true]),
+        "sent": np.mean([sum(not item.escalated for item in run) for run in true]),
     }
 
 
@@ -467,7 +467,7 @@ def measure(runs: int, days: int, change: int, processes: int) -> pd.DataFrame:
             run = partial(run_once, cell, days, change)
             found, levels_of = zip(*pool.map(run, seeds, chunksize=10), strict=True)
             rows += [
-                row(cell, program, [each[program] for each in found], days, change)
+                row(cell, program, [match[program] for match in found], days, change)
                 for program in ("rules", "window")
             ]
             if cell[2] == "step":

@@ -204,14 +204,14 @@ def planned(population: SimulatedPopulation, labels, planner, generator) -> list
     if planner == "none":
         return [design(*sides, labels)]
     slices = [routed_labels(population, SLICE, generator) for _ in range(SLICES)]
-    return [design(*sides, labels, known=each) for each in slices]
+    return [design(*sides, labels, known=slice) for slice in slices]
 
 
 def measured(population: SimulatedPopulation, labels, repetitions, planner, seed):
     """Return what the default design and the baselines give on a population."""
     generator = np.random.default_rng(seed)
     made = planned(population, labels, planner, generator)
-    audits = [audited(each, population, generator, repetitions // len(made)) for each in made]
+    audits = [audited(record, population, generator, repetitions // len(made)) for record in made]
     line: dict[str, float] = {}
     singles: dict[tuple[int, int], AuditEstimator] = {}
 
@@ -220,7 +220,7 @@ def measured(population: SimulatedPopulation, labels, repetitions, planner, seed
         return singles.setdefault((id(many), int(which)), one_of(many, which))
 
     for metric, truth in truths(population).items():
-        parts = [figures(each, metric, truth, single) for each in audits]
+        parts = [figures(audit, metric, truth, single) for audit in audits]
         line |= judged(
             metric.removesuffix("_unflagged"), pd.concat(parts, ignore_index=True), truth
         )
@@ -229,7 +229,7 @@ def measured(population: SimulatedPopulation, labels, repetitions, planner, seed
         | korn_graubard(made[0], population, generator, repetitions)
         | recall_at_random(population, made[0].labels, generator, line)
         | baselines(population.unflagged, made[0].unflagged, generator, line)
-        | {"worst": max(variance_over_random(each, population) for each in made)}
+        | {"worst": max(variance_over_random(record, population) for record in made)}
     )
 
 
@@ -294,7 +294,7 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
     pilot_labels = min(max(labels, PILOT_BINS * PILOT_LABELS), comments)  # fewer it cannot spend
     fewer = labels / pilot_labels
     pilots = pilot_counts(side, pilot_labels, generator)
-    shares = np.array([float(each.rate()) for each in pilots])
+    shares = np.array([float(pilot.rate()) for pilot in pilots])
     random = draw_positives(
         [comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS
     )
@@ -305,11 +305,11 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
         population=sizes, labels=best_labels, score=means,
         positives=draw_positives(sizes, positives, best_labels, generator, repetitions=WIDTHS),
     )  # fmt: skip
-    pilot_width = np.median([width(each)[0] for each in pilots[:PILOT_WIDTHS]])
+    pilot_width = np.median([width(pilot)[0] for pilot in pilots[:PILOT_WIDTHS]])
     widths = {"random": width(plain), "oracle": width(oracle)}
     ratio = {
-        f"width_{name}": (line["prevalence_width"] / each) ** 2 if given >= 0.5 else np.nan
-        for name, (each, given) in widths.items()
+        f"width_{name}": (line["prevalence_width"] / item) ** 2 if given >= 0.5 else np.nan
+        for name, (item, given) in widths.items()
     }
     if line["prevalence_given"] < 0.5:
         ratio = dict.fromkeys(ratio, np.nan)
@@ -404,7 +404,10 @@ def floors(table: pd.DataFrame) -> bool:
     missed = False
     where = ["score", "hidden", "prevalence", "labels", "planner"]
     for name, title, low, high in (
-        *((f"{each.removesuffix('_unflagged')}_printed", each, PRINTED, 1.0) for each in METRICS),
+        *(
+            (f"{metric.removesuffix('_unflagged')}_printed", metric, PRINTED, 1.0)
+            for metric in METRICS
+        ),
         ("worst", "variance over random", 0.0, OVER_RANDOM),
         ("width_random", "labels over random, missed share", 0.0, OVER_RANDOM),
         ("recall_random", "labels over random, recall", 0.0, OVER_RANDOM),

@@ -84,9 +84,9 @@ class Cell:
         """Return the default's design with `bins` strata, and samples (R, n) by it."""
         made, _ = self.design(bins=bins)
         rows = list(zip(parts(np.arange(self.comments), made.population), made.labels, strict=True))
-        each = ([self.generator.choice(of, n, replace=False) for of, n in rows]
+        item = ([self.generator.choice(of, n, replace=False) for of, n in rows]
                 for _ in range(self.repetitions))  # fmt: skip
-        return made, np.array([np.concatenate(row) for row in each])
+        return made, np.array([np.concatenate(row) for row in item])
 
 
 def parts(value, sizes):
@@ -215,8 +215,8 @@ def pilot(cell):
 
 
 def one_by_one(counts):
-    share, found = np.array([(each.rate, each.positives.sum()) for each in counts]).T
-    ends = np.array([interval(each, IntervalOptions()) for each in counts[:INTERVALS]]).T
+    share, found = np.array([(count.rate, count.positives.sum()) for count in counts]).T
+    ends = np.array([interval(count, IntervalOptions()) for count in counts[:INTERVALS]]).T
     return share, found, ends, None
 
 
@@ -265,7 +265,7 @@ def summary(table):
     pivot = partial(table.pivot_table, index="method", sort=False)
     return pivot(columns="group", values="ratio", aggfunc="median").assign(
         most=groups["ratio"].max(),
-        fewer=groups["ratio"].apply(lambda each: int((each <= 0.9).sum())),
+        fewer=groups["ratio"].apply(lambda item: int((item <= 0.9).sum())),
         error=groups["error"].median(),
         bias=groups["bias"].max(),
         **pivot(columns="blind", values="coverage").rename(columns={False: "seen", True: "blind"}),

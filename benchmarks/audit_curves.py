@@ -72,7 +72,7 @@ class Picture:
         )
 
     def line(self, kind: str, *ends: float) -> None:
-        x1, y1, x2, y2 = (f"{each:.1f}" for each in ends)
+        x1, y1, x2, y2 = (f"{end:.1f}" for end in ends)
         self.elements.append(f'<line class="{kind}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>')
 
     def curve(self, colour: str, points: list[tuple[float, float]]) -> None:
@@ -176,7 +176,7 @@ def coverage(table: pd.DataFrame, metric: str, name: str) -> str:
     x = picture.key([f"{score} score" for score in SCORES])
     picture.mark("one", x + 6, 56, "hollow")
     picture.text(x + 16, 60.5, "fewer than half of the audits give a figure", "key")
-    ticks = {each / 100: f"{each}" for each in range(round(least * 100), 101, 2)}
+    ticks = {number / 100: f"{number}" for number in range(round(least * 100), 101, 2)}
     for (row, hidden), (column, labels) in product(enumerate(HIDDEN), enumerate(LABELS)):
         panel = Panel(picture, row, column, lambda value: (value - least) / (1.0 - least))
         panel.axes(f"{labels:,} labels, {SEEN[hidden]}", ticks, (0.94, 0.99))
@@ -207,7 +207,7 @@ def labels_needed(table: pd.DataFrame) -> str:
     x = picture.key(list(BASELINES.values()))
     picture.line("floor", x, 56, x + 26, 56)
     picture.text(x + 33, 60.5, "at most, as wanted", "key")
-    ticks = {each: f"{each:g} ×" for each in (TENTH, 0.2, 0.4, 0.6, 1.0, 1.5)}
+    ticks = {value: f"{value:g} ×" for value in (TENTH, 0.2, 0.4, 0.6, 1.0, 1.5)}
     least, most = np.log(0.08), np.log(1.8)
     for (row, hidden), (column, score) in product(enumerate(HIDDEN), enumerate(SCORES)):
         panel = Panel(picture, row, column, lambda v: (np.log(v) - least) / (most - least))

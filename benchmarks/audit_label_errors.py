@@ -52,7 +52,7 @@ USUAL = (
 CELLS = tuple(
     (name, labels, errors)
     for name, labels, errors in product(
-        (*USUAL, *(each for each in HOSTILE if each != "300 comments")), LABELS, ERRORS
+        (*USUAL, *(item for item in HOSTILE if item != "300 comments")), LABELS, ERRORS
     )
     if errors[2] == 0 or name in USUAL
 )
@@ -93,7 +93,7 @@ class Audit:
         sides = (population.flagged, population.unflagged)
         self.comments = tuple(side.label.size for side in sides)
         designs = (made.flagged, made.unflagged)
-        rows = [each.draw(side.score, generator) for each, side in zip(designs, sides, strict=True)]
+        rows = [item.draw(side.score, generator) for item, side in zip(designs, sides, strict=True)]
         score, truth = (
             np.concatenate(
                 [getattr(side, name)[row] for side, row in zip(sides, rows, strict=True)]
@@ -146,17 +146,17 @@ class Audit:
 def row(metric, truth, estimates, bands):
     """Return what one metric of an audit came to."""
     found = {}
-    for name, each in estimates.items():
-        low, high = 0.0 if each.low is None else each.low, 1.0 if each.high is None else each.high
+    for name, item in estimates.items():
+        low, high = 0.0 if item.low is None else item.low, 1.0 if item.high is None else item.high
         found |= {
             f"{name}_holds": holds(low, high, truth),
-            f"{name}_width": high - low if each.value is not None else np.nan,
-            f"{name}_value": np.nan if each.value is None else each.value,
+            f"{name}_width": high - low if item.value is not None else np.nan,
+            f"{name}_value": np.nan if item.value is None else item.value,
         }
     if bands:
         every = [estimates["corrected"], *bands]
-        low = min(0.0 if each.low is None else each.low for each in every)
-        high = max(1.0 if each.high is None else each.high for each in every)
+        low = min(0.0 if entry.low is None else entry.low for entry in every)
+        high = max(1.0 if entry.high is None else entry.high for entry in every)
         found |= {"band_holds": holds(low, high, truth), "band_width": high - low}
     return {"metric": metric, "truth": truth} | found
 
@@ -175,8 +175,8 @@ def cell(number, repetitions):
             made = planned(population, labels, "slice", generator)[0]
             sides = {"flagged": made.flagged, "unflagged": made.unflagged}
             rules = planned_rules(
-                {side: each.labels.tolist() for side, each in sides.items()},
-                {side: each.score.tolist() for side, each in sides.items()},
+                {side: item.labels.tolist() for side, item in sides.items()},
+                {side: item.score.tolist() for side, item in sides.items()},
                 SHARE,
             )
         audit = Audit(population, made, rules, errors, generator)
@@ -193,9 +193,9 @@ def cell(number, repetitions):
                 for up, down in ((SHARED, 0.0), (0.0, SHARED), (SHARED, SHARED))
             ]
         for metric in METRICS:
-            made_ = {kind: each.estimate(metric) for kind, each in estimators.items()}
+            made_ = {kind: item.estimate(metric) for kind, item in estimators.items()}
             rows.append(
-                row(metric, wanted[metric], made_, [each.estimate(metric) for each in bands])
+                row(metric, wanted[metric], made_, [band.estimate(metric) for band in bands])
             )
     table = pd.DataFrame(rows)
     lines = []
@@ -243,7 +243,7 @@ def floors(table: pd.DataFrame) -> bool:
     """Print the coverage of all cells and which are below their floor; return whether any is."""
     missed = False
     for metric, part in table.groupby("metric"):
-        shared = part["errors"].map(lambda each: each[2] > 0)
+        shared = part["errors"].map(lambda item: item[2] > 0)
         for what, rows, floor in (
             ("coverage", part[~shared], FLOOR),
             ("band", part[shared], BAND),

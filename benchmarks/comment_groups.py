@@ -65,7 +65,7 @@ def exact(prob, label):
 
 def true_sets(days, inside, truth, seed):
     """Return the true values of prediction sets, by side: those of the sample, of all comments."""
-    both = (inside, [~each for each in inside])
+    both = (inside, [~item for item in inside])
     sides = [_side(days, member, threshold=THRESHOLD) for member in both]
     pooled = Sample(sides)
     part = np.repeat([0, 1], [int(side.labelled.sum()) for side in sides])
@@ -85,9 +85,9 @@ def true_sets(days, inside, truth, seed):
                 )
                 for rows in (half, ~half)
             ]  # fmt: skip
-            hit = [each.contains[np.arange(label.size), label].mean() for each in sets]
+            hit = [set.contains[np.arange(label.size), label].mean() for set in sets]
             found[metric].append(float(np.mean(hit)))
-        found["unsure_share"].append(float(np.mean([(each.size != 1).mean() for each in sets])))
+        found["unsure_share"].append(float(np.mean([(set.size != 1).mean() for set in sets])))
     return found
 
 

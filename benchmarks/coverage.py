@@ -230,7 +230,7 @@ def report(frame):
     frame = frame[frame["truth"].notna()].reset_index()
     ends = [*(f"{p}{e}" for p in ("", "first_", "infallible_") for e in ("low", "high"))]
     ends += ["shared_low", "shared_high", "value", "truth"]
-    frame = frame.reindex(columns=[*frame.columns, *(each for each in ends if each not in frame)])
+    frame = frame.reindex(columns=[*frame.columns, *(end for end in ends if end not in frame)])
     frame = frame.astype(dict.fromkeys(ends, float))
     frame["ok"], frame["held"] = frame["status"] == "ok", held(frame)
     frame["first_held"], frame["infallible_held"] = (

@@ -131,7 +131,7 @@ def labelled(
     for comment in drawn:
         *two, lead = auditors
         turns = [*(two[place] for place in rng.permutation(2)), lead]
-        said = [each.label(comment.comment_id, truth[comment.comment_id]) for each in turns]
+        said = [item.label(comment.comment_id, truth[comment.comment_id]) for item in turns]
         number = 1 + (said[0] in plan.confirms(comment.stratum, comment.key))
         number += number == 2 and said[0] != said[1]
         for turn, label in enumerate(said[:number]):
@@ -183,8 +183,8 @@ def audit(
 def estimates(evidence: Evidence) -> Iterator[tuple[AuditEstimate, AuditEstimate]]:
     """Yield the figures of the result, as `audit.results.computed`, and those of first labels."""
     plan, drawn = evidence.plan, evidence.samples[-1]
-    sizes = {number: each.population for number, each in enumerate(plan.strata)}
-    first = {key: each[0].label for key, each in in_order(evidence.labels).items()}
+    sizes = {number: item.population for number, item in enumerate(plan.strata)}
+    first = {key: item[0].label for key, item in in_order(evidence.labels).items()}
     errors = label_errors(plan, drawn, evidence.labels)
     if errors is None or errors.useless:
         raise SystemExit("the labels tell too little; no figure would be printed")
@@ -199,8 +199,8 @@ def row(
 ) -> dict[str, object]:
     """Return one figure beside its truth; an end that is not printed cannot be wrong."""
     (low, high), (first_low, first_high) = (
-        (0.0 if each.low is None else each.low, 1.0 if each.high is None else each.high)
-        for each in (made, first)
+        (0.0 if item.low is None else item.low, 1.0 if item.high is None else item.high)
+        for item in (made, first)
     )
     return {
         "seed": seed,
@@ -223,7 +223,7 @@ def report(rows: pd.DataFrame) -> list[str]:
     rows["missed"] = rows["too_high"] | rows["too_low"]
     table = rows.groupby("metric", sort=False).agg(
         truth=("truth", "first"), mean=("value", "mean"), sd=("value", "std"),
-        given=("given", "mean"), coverage=("missed", lambda each: 1 - each.mean()),
+        given=("given", "mean"), coverage=("missed", lambda item: 1 - item.mean()),
         too_high=("too_high", "mean"), too_low=("too_low", "mean"), first=("first", "mean"),
         width=("width", "mean"), labels=("labels", "mean"), positives=("positives", "mean"),
     )  # fmt: skip

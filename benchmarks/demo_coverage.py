@@ -215,13 +215,13 @@ def measured(
     true = [fully_labelled(day.label, day.prob) for day in days]
     tables = [
         measure_days(
-            each,
+            value,
             review_fractions=[POLICY.review_fraction],
             strategies=[POLICY.strategy],
             threshold=threshold,
             seed=seed,
         ).set_index("metric")[["value", "low", "high"]]
-        for each in (reviewed, plain, true)
+        for value in (reviewed, plain, true)
     ]
     ours, first, truth = tables
     table = ours.join(first.add_prefix("first_")).join(truth["value"].rename("truth"))

@@ -41,7 +41,7 @@ def columns(n, seed=0):
     annotator = rng.integers(0, PEOPLE, item.size, dtype=np.int32)
     threshold = rng.normal(0.5, 0.12, PEOPLE).astype(np.float32)
     again = np.flatnonzero(rng.random(item.size, np.float32) < RETESTS)
-    item, annotator = (np.concatenate([each, each[again]]) for each in (item, annotator))
+    item, annotator = (np.concatenate([value, value[again]]) for value in (item, annotator))
     primary = toxicity[item] > threshold[annotator]
     label = primary ^ (rng.random(item.size, np.float32) < 0.1)
     prob = np.clip(toxicity + rng.normal(0, 0.15, items), 0, 1)

@@ -273,8 +273,8 @@ class TwoSets:
         The deviations are those of the confirmed, as parts of their mean.
         """
         y = self.window.majority, self.window.first
-        true, guess = (target.fixed + target.slope * each for each in y)
-        left, right = (self.share * (each - self.share @ each) for each in (true, guess))
+        true, guess = (target.fixed + target.slope * item for item in y)
+        left, right = (self.share * (value - self.share @ value) for value in (true, guess))
         return left, right, self.window.variance(self.all_share, guess, np.zeros(guess.size))
 
     def variance(self, target, power):
@@ -304,14 +304,14 @@ def imputed(window, labels):
     chosen = rng.choice(len(labels.prob), IMPUTATIONS, replace=False)
     drawn = [rng.random(labels.cell.size) < labels.prob[draw][labels.cell] for draw in chosen]
     rows = [list(window.estimates(taken=draw.astype(int))) for draw in drawn]
-    for each in zip(*rows, strict=True):
-        value, low, high = np.array([row[1:] for row in each], float).T
+    for item in zip(*rows, strict=True):
+        value, low, high = np.array([row[1:] for row in item], float).T
         within = (((high - low) / (2 * stats.norm.ppf(0.975))) ** 2).mean()
         between = (1 + 1 / IMPUTATIONS) * value.var(ddof=1)
         freedom = (IMPUTATIONS - 1) * (1 + within / max(between, 1e-15)) ** 2
         reach = stats.t.ppf(0.975, freedom) * np.sqrt(within + between)
         middle = value.mean()
-        yield each[0][0], *np.clip([middle, middle - reach, middle + reach], 0, 1)
+        yield item[0][0], *np.clip([middle, middle - reach, middle + reach], 0, 1)
 
 
 def maximum_likelihood(window):
@@ -436,7 +436,7 @@ def main():
     cells = [*COMPARED, *RETESTED]
     with ProcessPoolExecutor(asked.processes) as pool:
         for number, cell in enumerate(cells, start=1):
-            seeds = [10_000 * CELLS.index(cell) + each for each in range(asked.repetitions)]
+            seeds = [10_000 * CELLS.index(cell) + item for item in range(asked.repetitions)]
             found = pool.map(measured, seeds, [cell] * len(seeds))
             rows.append(pd.DataFrame([row for of_window in found for row in of_window]))
             tables.append(summary(rows[-1]))

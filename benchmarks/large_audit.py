@@ -43,7 +43,7 @@ LABELS = 1000
 
 
 def days(number: int) -> list[datetime.date]:
-    return [FIRST + datetime.timedelta(days=each) for each in range(number)]
+    return [FIRST + datetime.timedelta(days=item) for item in range(number)]
 
 
 def filled(schema: pa.Schema, rows: int, **columns: pa.Array) -> pa.RecordBatch:
@@ -64,7 +64,9 @@ def comments(day: datetime.date, rows: int, *, scores: bool) -> Iterator[pa.Reco
         prob = (1 / (1 + np.exp(-latent))).astype(np.float32)
         shared = {
             "dt": pa.array([day] * size),
-            "comment_id": pa.array([f"{day:%Y%m%d}-{start + each:09d}" for each in range(size)]),
+            "comment_id": pa.array(
+                [f"{day:%Y%m%d}-{start + number:09d}" for number in range(size)]
+            ),
         }
         moment = datetime.datetime.combine(day, datetime.time(), tzinfo=datetime.UTC)
         if scores:
@@ -130,17 +132,17 @@ def label(at: Resources, _number: int) -> int:
     frozen = AuditPlan.from_json(folder["plan.json"].decode())
     said = [
         AuditLabel(
-            day=each.day,
-            comment_id=each.comment_id,
+            day=comment.day,
+            comment_id=comment.comment_id,
             labeller=f"coin-{person}",
             action="label",
             label=value,
             decided_at="2026-02-01T00:00:00+00:00",
             decision="00",
         )
-        for each in read_sample(folder[sample_file(1)])
-        for value in [int(generator.random() < each.score)]
-        for person in range(labels_demanded(frozen, each, [SimpleNamespace(label=value)]))
+        for comment in read_sample(folder[sample_file(1)])
+        for value in [int(generator.random() < comment.score)]
+        for person in range(labels_demanded(frozen, comment, [SimpleNamespace(label=value)]))
     ]
     kept.record("large", "labelled", content={labels_file(1): write_labels(said)})
     return len(said)
@@ -193,5 +195,5 @@ def main(rows: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    given = [int(each) for each in sys.argv[1:3]]
+    given = [int(item) for item in sys.argv[1:3]]
     main(*given, *(10_000_000, 10)[len(given) :])

@@ -158,7 +158,7 @@ def print_exponents(sizes: Sequence[int], days: Sequence[dict[str, tuple[float, 
     print(f"\n{'exponents':16}" + "".join(f"{size:>12,}" for size in sizes[1:]))
     for name in STEPS:
         found = np.diff(np.log([day[name][0] for day in days])) / growth
-        print(f"{name:16}" + "".join(f"{each:>12.2f}" for each in found))
+        print(f"{name:16}" + "".join(f"{match:>12.2f}" for match in found))
 
 
 def main() -> None:

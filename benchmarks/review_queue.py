@@ -164,11 +164,11 @@ def _race(work: Callable[..., None], url: str, seconds: float, **more: object) -
         context.Process(target=work, args=(url, number + 1, seconds, start, done), kwargs=more)
         for number in range(WORKERS)
     ]
-    for each in crew:
-        each.start()
+    for item in crew:
+        item.start()
     total = sum(done.get(timeout=seconds + 120) for _ in crew)
-    for each in crew:
-        each.join(timeout=60)
+    for item in crew:
+        item.join(timeout=60)
     return total / seconds
 
 
@@ -260,8 +260,8 @@ def open_loop(_: str, engine: Engine, seconds: float, rate: float = 50.0) -> Non
     pairs = int(rate * max(seconds, 20))
     begin = time.monotonic() + 0.5
     with ThreadPoolExecutor(MODERATORS) as pool:
-        for each in [pool.submit(pair, n, begin + n / rate) for n in range(pairs)]:
-            each.result(timeout=120)
+        for item in [pool.submit(pair, n, begin + n / rate) for n in range(pairs)]:
+            item.result(timeout=120)
     print(f"  {pairs} pairs at {rate:.0f}/s from {MODERATORS} moderators: {_times(taken)}")
 
 

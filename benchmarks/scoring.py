@@ -178,17 +178,17 @@ def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int
         runs["bf16, batches 4,096"] = lambda: large.score(texts)
         ours["bf16"].score(texts[:100])
         taken = processor_seconds(runs, dict.fromkeys(runs, 1) | {"bf16 product": 40}, repeats)
-        exact, coarse = (each.score(texts).prob.astype(float) for each in ours.values())
-    seconds = {name: float(np.median(each)) for name, each in taken.items()}
+        exact, coarse = (our.score(texts).prob.astype(float) for our in ours.values())
+    seconds = {name: float(np.median(item)) for name, item in taken.items()}
     total = operations(model.members[0].encoder.config, lengths)
     peak = per_product / seconds.pop("bf16 product")
     print(f"\n{encoder}: {n} comments, mean {np.mean(lengths):.0f} subwords, median "
           f"{np.median(lengths):.0f}, {threads} threads; bf16 products {peak / 1e9:.0f} GFLOP/s "
           "of processor time")  # fmt: skip
     base = seconds["pipeline, batch 32"]
-    for name, each in seconds.items():
-        print(f"  {name:20} {n / each:7.1f} comments/s  {base / each:6.2f} × pipeline  "
-              f"{total / each / peak:6.1%} of the bf16 products")  # fmt: skip
+    for name, item in seconds.items():
+        print(f"  {name:20} {n / item:7.1f} comments/s  {base / item:6.2f} × pipeline  "
+              f"{total / item / peak:6.1%} of the bf16 products")  # fmt: skip
     print(f"  bf16 against fp32: {agreement(exact, coarse, threshold=model.threshold)}")
 
 

@@ -98,8 +98,8 @@ def likelihoods(every, counts, share, rate, factor, kind):
             for name, rows in every.items()
         }
     new = np.minimum(rate * factor, 0.95)
-    each = flagged * np.log(new / rate) + (n - flagged) * np.log((1 - new) / (1 - rate))
-    return {name: each[rows].sum() for name, rows in every.items()}
+    item = flagged * np.log(new / rate) + (n - flagged) * np.log((1 - new) / (1 - rate))
+    return {name: item[rows].sum() for name, rows in every.items()}
 
 
 def case(seed, size, wanted, factor, kind):
@@ -126,7 +126,7 @@ def case(seed, size, wanted, factor, kind):
         counts[f"{prefix}flagged"] = rng.binomial(counts[f"{prefix}comments"], q)
     found = explain_shift(cells.assign(**counts), list(FACTORS), labels=[LABEL])
     known = likelihoods(every, counts, share, rate, factor, kind)
-    listed = [each.name for each in found if each.name in known]
+    listed = [match.name for match in found if match.name in known]
     return {
         **outcome(found, name),
         "shift": abs(day_share @ day_rate - share @ rate),

@@ -81,7 +81,7 @@ def latencies(url: str, rate: float) -> np.ndarray:
         for text, gap in zip(texts, gaps, strict=True):
             time.sleep(gap)
             asked.append(pool.submit(ask, text))
-        return np.array([each.result() for each in asked])
+        return np.array([item.result() for item in asked])
 
 
 def ready(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -46,7 +46,7 @@ def hide_all_but(extras: Sequence[str]) -> None:
         for module, names in metadata.packages_distributions().items()
         if not {canonicalize_name(name) for name in names} & visible
     }
-    sys.meta_path[:] = [_Finder(each, hidden) for each in sys.meta_path]
+    sys.meta_path[:] = [_Finder(item, hidden) for item in sys.meta_path]
 
 
 class _Finder:
@@ -71,8 +71,8 @@ def own_requirements(extras: Iterable[str]) -> list[Requirement]:
     for extra in extras:
         texts += _EXTRAS[extra]
     every = [Requirement(text) for text in texts]
-    inner = [name for each in every if each.name == "modwatch" for name in each.extras]
-    return [each for each in every if each.name != "modwatch"] + (
+    inner = [name for item in every if item.name == "modwatch" for name in item.extras]
+    return [item for item in every if item.name != "modwatch"] + (
         own_requirements(inner) if inner else []
     )
 
@@ -83,12 +83,12 @@ def _closure(requirements: Iterable[Requirement]) -> set[str]:
     done: set[tuple[str, frozenset[str]]] = set()
     waiting = list(requirements)
     while waiting:
-        each = waiting.pop()
-        name = canonicalize_name(each.name)
-        if (key := (name, frozenset(each.extras))) not in done:
+        item = waiting.pop()
+        name = canonicalize_name(item.name)
+        if (key := (name, frozenset(item.extras))) not in done:
             done.add(key)
             found.add(name)
-            waiting += _needs(name, each.extras)
+            waiting += _needs(name, item.extras)
     return found
 
 

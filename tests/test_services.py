@@ -16,7 +16,7 @@ def starting_fixtures() -> Iterator[tuple[str, ast.FunctionDef]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if (
                 isinstance(node, ast.FunctionDef)
-                and any("fixture" in ast.unparse(each) for each in node.decorator_list)
+                and any("fixture" in ast.unparse(item) for item in node.decorator_list)
                 and starts_something(node)
             ):
                 yield f"{path}:{node.name}", node
@@ -35,7 +35,7 @@ def test_a_fixture_that_starts_something_requests_services() -> None:
     unmarked = {
         name
         for name, fixture in starting.items()
-        if not _MARKED & {each.arg for each in fixture.args.args}
+        if not _MARKED & {item.arg for item in fixture.args.args}
     }
     assert len(starting) > 8
     assert unmarked == set(), "request the fixture `services`"

@@ -115,9 +115,9 @@ def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:
     """Return what an audit has found: its evidence without who did it, and when."""
     with open_resources(settings) as at:
         kept = at.audit_store.read(audit)
-    tables = {name: each for name, each in kept.items() if name.startswith(("sample", "popul"))}
+    tables = {name: item for name, item in kept.items() if name.startswith(("sample", "popul"))}
     said = sealed_labels(audit, settings)
-    labels = sorted((each.day, each.comment_id, each.label) for each in said)
+    labels = sorted((item.day, item.comment_id, item.label) for item in said)
     return {**tables, "plan": kept[files.PLAN], "labels": labels, **json.loads(kept[files.RESULT])}
 
 

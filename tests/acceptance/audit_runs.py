@@ -131,7 +131,7 @@ class Audits:
 
     def kill_triggerer(self) -> None:
         """Kill the process that waits for all audits; the stack starts another."""
-        victims = [each for each in self.demo.stack.processes() if "triggerer" in each.cmdline()]
+        victims = [item for item in self.demo.stack.processes() if "triggerer" in item.cmdline()]
         assert victims
         for process in victims:
             process.send_signal(signal.SIGKILL)

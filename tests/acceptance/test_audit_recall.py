@@ -168,7 +168,7 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
     with open_resources() as at:
         assert open_audit(at, "whole").verify() == []
     run = _tracked(airflow, "whole")
-    metrics = {each["key"]: each["value"] for each in run["data"]["metrics"]}
+    metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
     recall = _recall("whole")
     ends = {"recall": "value", "recall_low": "low", "recall_high": "high"}
     assert {name: metrics[name] for name in ends} == {n: recall[end] for n, end in ends.items()}
@@ -286,7 +286,7 @@ def test_no_comment_leaves_lake_and_queue(airflow: Audits, at_the_end_of: Wait) 
 
 
 def _recall(audit: str) -> dict[str, Any]:
-    return next(each for each in found(audit)["figures"] if each["metric"] == "recall")
+    return next(figure for figure in found(audit)["figures"] if figure["metric"] == "recall")
 
 
 def _tracked(airflow: Audits, audit: str) -> dict[str, Any]:
@@ -301,4 +301,4 @@ def _tracked(airflow: Audits, audit: str) -> dict[str, Any]:
         }
         [run] = client.post("/runs/search", json=wanted).json()["runs"]
         listed = client.get("/artifacts/list", params={"run_id": run["info"]["run_id"]}).json()
-    return {**run, "artifacts": [Path(each["path"]).name for each in listed["files"]]}
+    return {**run, "artifacts": [Path(file["path"]).name for file in listed["files"]]}

@@ -296,9 +296,9 @@ def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
     listening = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            for each in process.net_connections("inet"):
-                if each.status == psutil.CONN_LISTEN:
-                    listening.add((each.laddr.ip, each.laddr.port))
+            for connection in process.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    listening.add((connection.laddr.ip, connection.laddr.port))
     assert len(listening) >= 3
     assert {host for host, _ in listening} == {"127.0.0.1"}, listening
 
@@ -384,7 +384,7 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     with open_resources() as at, at.database.connect() as connection:
         payloads = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
         alerts = [payload["facts"] for payload in payloads if "facts" in payload]
-    of_groups = [(each["rule"], each["subject"]) for each in alerts if "subject" in each]
+    of_groups = [(alert["rule"], alert["subject"]) for alert in alerts if "subject" in alert]
     assert ("annotator_agreement_low", "moderators south") in of_groups
     mlflow = MlflowClient(job.demo.settings.mlflow_url)
     experiment = mlflow.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id

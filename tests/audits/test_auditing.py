@@ -215,9 +215,9 @@ def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) ->
     result = open_audit(at, "january").estimate()
     assert result["labelled"] == labelled < result["drawn"] == 120
     several = [  # of those that one of two people labelled
-        each
-        for each in files.read_labels(at.audit_store.read("january")[files.labels_file(1)])
-        if wanted[each.day, each.comment_id] == 2
+        label
+        for label in files.read_labels(at.audit_store.read("january")[files.labels_file(1)])
+        if wanted[label.day, label.comment_id] == 2
     ]
     assert result["short_of_labels"] == len(several) > 0
     assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
@@ -449,7 +449,7 @@ def test_an_unusable_service_is_refused_before_anybody_labels(small: Resources) 
 def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: Resources) -> None:
     small_audits.begin(small)
     small_audits.label_everything(small)
-    label = next(each for each in current_labels(small.database, "small") if each.labeller == "ann")
+    label = next(row for row in current_labels(small.database, "small") if row.labeller == "ann")
     item = NewItem(
         comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
         inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",

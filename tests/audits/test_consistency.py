@@ -61,19 +61,19 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
 
     def forged(change: Callable[[PlannedStratum], float], *numbers: int) -> list[str]:
         strata = tuple(
-            replace(each, score=change(each)) if number in numbers else each
-            for number, each in enumerate(plan.strata)
+            replace(item, score=change(item)) if number in numbers else item
+            for number, item in enumerate(plan.strata)
         )
         return problems(replace(plan, strata=strata), comments)
 
     first = plan.of_side("unflagged")[0]
-    assert forged(lambda each: each.score * (1 + 1e-9), 0, first) == []
+    assert forged(lambda row: row.score * (1 + 1e-9), 0, first) == []
     for number in (0, first):
         told = plan.strata[number].score
-        assert forged(lambda each: each.score / 2, number) == [
+        assert forged(lambda item: item.score / 2, number) == [
             f"stratum {number}: the mean score is {told:.6g}, but {told / 2:.6g} in the plan"
         ]
-    assert len(forged(lambda each: each.score * 0.999, 0, first)) == 2
+    assert len(forged(lambda entry: entry.score * 0.999, 0, first)) == 2
 
 
 def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) -> None:
@@ -81,7 +81,7 @@ def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) 
     other = replace(plan, calibrations=planned(comments, expected_prevalence=0.3).calibrations)
     found = problems(other, comments)
     assert len(found) > len(plan.strata) / 2
-    assert all("the mean score is" in each for each in found)
+    assert all("the mean score is" in match for match in found)
 
 
 def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
@@ -126,7 +126,7 @@ def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
         f"{part.day}: the number of flagged comments is {then.flagged - gone + 1}, but "
         f"{then.flagged} in the plan",
     ]
-    assert all(each.startswith("stratum ") for each in found[2:])
+    assert all(match.startswith("stratum ") for match in found[2:])
 
 
 def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -> None:
@@ -136,5 +136,5 @@ def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -
     flagged, _ = counts(comments.parts)
     found = list(plan_problems(plan, now, flagged, none))
     assert {number for number in range(len(plan.strata)) if any(
-        each.startswith(f"stratum {number}: the mean score is 0, but") for each in found
+        match.startswith(f"stratum {number}: the mean score is 0, but") for match in found
     )} == {*plan.of_side("unflagged")}  # fmt: skip

@@ -70,9 +70,9 @@ def item(comment_id: str, kind: str = "review", **more: Any) -> NewItem:
 
 def enqueue(at: Resources, *new: NewItem, day: date = MONDAY) -> None:
     if new[0].kind == "audit":
-        enqueue_audit(at.database, "another", [(day, each) for each in new])
+        enqueue_audit(at.database, "another", [(day, row) for row in new])
     else:
-        queue.enqueue(at.database, new, day, kinds={each.kind for each in new})
+        queue.enqueue(at.database, new, day, kinds={row.kind for row in new})
 
 
 def small_plan(at: Resources) -> AuditPlan:
@@ -89,14 +89,14 @@ UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
 
 def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources) -> None:
     found = period_measures(small_plan(at), at.lake, at.database)
-    each = Measures(comments=SIZE // 5, solely=SIZE // 10)
+    row = Measures(comments=SIZE // 5, solely=SIZE // 10)
     assert found == {
-        "": each + each,
-        "FR": each,
-        "de": each + each + each + each,
-        "en": each,
-        "en-GB": each,
-        "nb": each,
+        "": row + row,
+        "FR": row,
+        "de": row + row + row + row,
+        "en": row,
+        "en-GB": row,
+        "nb": row,
     }
 
 
@@ -283,10 +283,10 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> 
 def test_rates_are_those_of_the_result(at: Resources) -> None:
     planned, result = signed(at)
     rows = rows_of(dsa(at, planned, result)[AUTOMATED_MEANS_FILE])
-    german = next(each for each in result["domains"] if each["value"] == "de")
+    german = next(domain for domain in result["domains"] if domain["value"] == "de")
     for scope, figures in (("Total number", result["figures"]), ("de", german["figures"])):
         for metric, name in (("precision", "Precision"), ("recall", "Recall")):
-            figure = next(each for each in figures if each["metric"] == metric)
+            figure = next(entry for entry in figures if entry["metric"] == metric)
             row = rows[scope, name]
             # The seed decides whether there are enough; if not, there may be a bound.
             if scope == "de" and figure["status"] != "ok":

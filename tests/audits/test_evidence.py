@@ -33,7 +33,7 @@ from modwatch.common.ledger.chain import written_line
 
 ADAPTIVE = ["planned", "approved", "drawn", "labelled", "drawn", "labelled", "estimated",
             "signed_off", "published"]  # fmt: skip
-ACTIONS = [each for each in FOLLOWS if each is not None]
+ACTIONS = [follow for follow in FOLLOWS if follow is not None]
 #: A way to each step.
 WAYS = {action: ADAPTIVE[: ADAPTIVE.index(action) + 1] for action in ACTIONS if action in ADAPTIVE}
 WAYS["cancelled"] = ["planned", "cancelled"]
@@ -103,7 +103,7 @@ def test_the_orders_that_there_are() -> None:
     assert FOLLOWS["approved"] == ("drawn", "cancelled")
     for before, after in pairwise(ADAPTIVE):
         assert after in FOLLOWS[before]
-    assert all("cancelled" in FOLLOWS[each] for each in ADAPTIVE[:-1])
+    assert all("cancelled" in FOLLOWS[item] for item in ADAPTIVE[:-1])
     assert FOLLOWS["cancelled"] == FOLLOWS["published"] == ()
     assert FOLLOWS.keys() - {None} == NEEDS.keys()
 

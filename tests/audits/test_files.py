@@ -77,7 +77,7 @@ def test_labels_are_read_as_they_were_written_in_one_order(
 
 @given(st.lists(TEXTS, min_size=1, max_size=3))
 def test_no_cell_begins_as_a_formula_does(ids: list[str]) -> None:
-    content = files.write_sample([replace(A_COMMENT, comment_id=each) for each in ids])
+    content = files.write_sample([replace(A_COMMENT, comment_id=id) for id in ids])
     rows = list(csv.reader(io.StringIO(content.decode(errors="surrogatepass"), newline="")))
     assert len(rows) == len(ids) + 1  # also for other readers of CSV
     for row in rows:

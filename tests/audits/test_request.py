@@ -81,9 +81,9 @@ def test_what_is_not_said_is_as_by_default() -> None:
 def test_every_field_goes_where_it_belongs() -> None:
     asked = requested({**FORM, **SAID})
     told = {
-        **{each.name: getattr(asked, each.name) for each in fields(asked)},
+        **{field.name: getattr(asked, field.name) for field in fields(asked)},
         **asdict(asked.options),
-        **{name: each for name, each in asdict(asked.rule).items() if name != "method"},
+        **{name: item for name, item in asdict(asked.rule).items() if name != "method"},
         "interval": asked.rule.method,
     }
     assert {name: told[name] for name in SAID} == SAID
@@ -95,7 +95,7 @@ def test_what_is_no_field_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["labels", "bins", "deadline_days"])
 def test_a_whole_number_may_be_written_as_json_may(name: str) -> None:
-    whole, written = (requested({**FORM, name: each}) for each in (5, 5.0))
+    whole, written = (requested({**FORM, name: item}) for item in (5, 5.0))
     assert whole == written
     value = getattr(written, name, None) or getattr(written.options, name, None)
     assert type(value) is int
@@ -173,7 +173,7 @@ def test_the_plan_of_a_request_is_what_it_asks_for(
     )
     asked = replace(ASKED, labels=labels, options=options)
     plan = plan_of(asked)
-    assert sum(each.labels for each in plan.strata) == min(labels, 800)
+    assert sum(item.labels for item in plan.strata) == min(labels, 800)
     assert (plan.first, plan.last, plan.rule) == (asked.first, asked.last, asked.rule)
     assert plan.options == asdict(options)
     assert AuditPlan.from_json(plan.to_json()) == plan
@@ -208,13 +208,13 @@ def test_a_request_that_differs_in_anything_has_another_digest(changes: dict[str
 def test_all_comments_are_as_many_as_one_can_label() -> None:
     asked = replace(ASKED, labels=5_000)
     plan = plan_of(asked)
-    assert sum(each.labels for each in plan.strata) == 800
+    assert sum(item.labels for item in plan.strata) == 800
 
 
 def test_a_second_stage_is_part_of_the_plan() -> None:
     plan = plan_of(replace(ASKED, labels=300, second_stage_share=0.4))
     assert (plan.second_stage_labels, plan.first_stage_share) == (120, 0.6)
-    assert sum(each.labels for each in plan.strata) == 180
+    assert sum(item.labels for item in plan.strata) == 180
 
 
 def test_a_seed_is_nobodys_choice() -> None:

@@ -185,7 +185,7 @@ def test_a_label_that_is_confirmed_waits_for_a_second_person(
     label_all(engine, ann, lambda comment: int(comment == "c0"))
     assert audit_progress(engine, "one") == AuditProgress(waiting=1, decided=1)
     assert queue.lease(engine, ann.id) is None  # never the same person
-    assert [each.comment_id for each in label_all(engine, ben, lambda _: 1)] == ["c0"]
+    assert [row.comment_id for row in label_all(engine, ben, lambda _: 1)] == ["c0"]
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
 
 
@@ -272,4 +272,4 @@ def test_of_two_people_the_labels_of_both_stay_when_the_audit_is_stopped(
     label_next(engine, ann, 1)
     label_next(engine, ben, 0)
     assert withdraw_audit(engine, "one") == 1
-    assert [each[0] for each in said_of(engine)] == ["ann", "ben"]
+    assert [item[0] for item in said_of(engine)] == ["ann", "ben"]

@@ -38,9 +38,9 @@ def test_an_audit_from_plan_to_report(own: Resources) -> None:
     assert plan.threshold is None
     assert [day.flagged for day in plan.population] == [int(FLAGGED.sum())] * 2
     drawn = files.read_sample(audit.folder[files.sample_file(1)])
-    sides = [plan.strata[each.stratum].side == "flagged" for each in drawn]
-    assert sides == [bool(FLAGGED[int(each.comment_id[1:])]) for each in drawn]
-    against = [flagged != (each.score > 0.5) for flagged, each in zip(sides, drawn, strict=True)]
+    sides = [plan.strata[comment.stratum].side == "flagged" for comment in drawn]
+    assert sides == [bool(FLAGGED[int(comment.comment_id[1:])]) for comment in drawn]
+    against = [flagged != (item.score > 0.5) for flagged, item in zip(sides, drawn, strict=True)]
     assert 0 < sum(against) < len(drawn)
     report = audit.folder[files.REPORT].decode()
     assert "none: comments are flagged as the source decided, whatever the score" in report
@@ -52,7 +52,9 @@ def test_precision_and_recall_are_those_of_the_decisions(own: Resources) -> None
     number = np.arange(SIZE)
     toxic = (number > 150) & (number % 3 > 0)
     truth = {"precision": toxic[FLAGGED].mean(), "recall": FLAGGED[toxic].mean()}
-    figures = {each["metric"]: each for each in open_audit(own, "small").estimate()["figures"]}
+    figures = {
+        figure["metric"]: figure for figure in open_audit(own, "small").estimate()["figures"]
+    }
     for metric, value in truth.items():
         assert figures[metric]["low"] <= value <= figures[metric]["high"]
     by_score = (SCORES > 0.5)[toxic].mean()
@@ -73,7 +75,7 @@ def test_decisions_swapped_since_planning_are_refused(own: Resources) -> None:
     with pytest.raises(AuditError, match=f"scores or decisions of {MONDAY} changed since planning"):
         open_audit(own, "small").draw()
     problems = open_audit(own, "small").verify()
-    assert any("ids, scores or decisions differ from the plan" in each for each in problems)
+    assert any("ids, scores or decisions differ from the plan" in problem for problem in problems)
 
 
 def _between(lower: float, upper: float, edges: tuple[float, ...]) -> bool:

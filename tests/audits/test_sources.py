@@ -28,10 +28,10 @@ def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(
     stages = [files.read_sample(folder[files.sample_file(stage)]) for stage in (1, 2)]
     expected = {}
     for drawn in stages:
-        sizes = Counter(each.stratum for each in drawn)
-        for each in drawn:
-            chance = sizes[each.stratum] / strata[each.stratum].population
-            expected.setdefault((each.day, each.comment_id), chance)
+        sizes = Counter(comment.stratum for comment in drawn)
+        for comment in drawn:
+            chance = sizes[comment.stratum] / strata[comment.stratum].population
+            expected.setdefault((comment.day, comment.comment_id), chance)
     columns = (review_item.c.dt, review_item.c.comment_id, review_item.c.inclusion_probability)
     with small.database.connect() as connection:
         found = {(day, name): chance for day, name, chance in connection.execute(select(*columns))}
@@ -39,8 +39,8 @@ def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(
     first = len(stages[0])
     assert len(found) == len(stages[1]) == 160 > first
     by_the_first_alone = {
-        (each.day, each.comment_id): strata[each.stratum].labels / strata[each.stratum].population
-        for each in stages[1]
+        (item.day, item.comment_id): strata[item.stratum].labels / strata[item.stratum].population
+        for item in stages[1]
     }
     differ = [key for key, chance in found.items() if chance != by_the_first_alone[key]]
     assert len(differ) == len(found) - first
@@ -80,7 +80,7 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) 
     open_audit(small, "small").sign_off(actor="fay")
     assert open_audit(small, "small").verify() == []
     labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
-    assert sum(each.action == "correct" for each in labels) == 3
+    assert sum(label.action == "correct" for label in labels) == 3
 
 
 def test_a_result_whose_labels_changed_is_not_signed(small: Resources) -> None:

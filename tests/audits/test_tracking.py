@@ -112,7 +112,7 @@ def test_the_files_are_artifacts_byte_for_byte(
     publish: Callable[..., str], client: Any, tmp_path: Path
 ) -> None:
     run_id = publish()
-    assert {each.path for each in client.list_artifacts(run_id)} == {*FILES}
+    assert {artifact.path for artifact in client.list_artifacts(run_id)} == {*FILES}
     for name, content in FILES.items():
         assert Path(client.download_artifacts(run_id, name, str(tmp_path))).read_bytes() == content
 
@@ -128,7 +128,7 @@ def test_publishing_again_replaces_the_run_and_no_other(
     assert run.info.run_id == again
     assert (run.data.metrics["recall"], run.data.metrics["labelled"]) == (0.25, 300)
     assert "precision" not in run.data.metrics
-    assert {each.info.run_id for each in live()} == {other, again}
+    assert {item.info.run_id for item in live()} == {other, again}
 
 
 def test_what_is_insufficient_has_no_metric_and_is_named(

@@ -52,8 +52,8 @@ def test_another_model_than_that_of_the_scores_is_named(small: Resources) -> Non
 def test_a_mean_score_that_is_not_that_of_the_stratum_is_named(small: Resources) -> None:
     honest = plan_audit(small, replace(REQUEST, audit="honest"), actor="eva")
 
-    def halved(each: PlannedStratum) -> PlannedStratum:
-        return replace(each, score=each.score / 2) if each == honest.strata[-1] else each
+    def halved(item: PlannedStratum) -> PlannedStratum:
+        return replace(item, score=item.score / 2) if item == honest.strata[-1] else item
 
     forge(small, strata=tuple(map(halved, honest.strata)))
     [problem] = open_audit(small, "forged").verify()
@@ -107,7 +107,7 @@ def test_scores_that_changed_after_the_draw_are_told_in_words(
     put_scores(small.lake, MONDAY, np.maximum(scores(prob), 0))
     problems = open_audit(small, "small").verify()
     assert str(MONDAY) in problems[0]
-    assert any(words in each for each in problems)
+    assert any(words in problem for problem in problems)
 
 
 def test_both_stages_are_drawn_anew(small: Resources) -> None:

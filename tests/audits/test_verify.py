@@ -53,7 +53,7 @@ def resealed(auditor: Auditor, changes: Mapping[str, bytes], *, result: bool = F
         folder[files.RESULT] = to_json(computed(read_evidence(folder)))
     chain: list[evidence.Event] = []
     for event in auditor.chain:
-        digests = {each: evidence.file_digest(folder[each]) for each in event.files}
+        digests = {file: evidence.file_digest(folder[file]) for file in event.files}
         previous = chain[-1].digest if chain else evidence.START
         chain.append(dataclasses.replace(event, files=digests, previous=previous))
     return folder | {files.CHAIN: evidence.written(chain).encode()}
@@ -73,7 +73,9 @@ def changed(
     drawn: Sequence[DrawnComment], change: Callable[[DrawnComment], dict[str, Any]]
 ) -> bytes:
     """Return the file of a sample of which each comment was changed."""
-    return files.write_sample([dataclasses.replace(each, **change(each)) for each in drawn])
+    return files.write_sample(
+        [dataclasses.replace(comment, **change(comment)) for comment in drawn]
+    )
 
 
 def sample(auditor: Auditor, stage: int = 1) -> list[DrawnComment]:
@@ -127,7 +129,8 @@ def test_the_interval_holds_the_truth() -> None:
     for auditor in (finished(), finished(stages=2)):
         assert verify(auditor.folder) == []
         figures = {
-            each["metric"]: each for each in json.loads(auditor.folder[files.RESULT])["figures"]
+            figure["metric"]: figure
+            for figure in json.loads(auditor.folder[files.RESULT])["figures"]
         }
         recall = figures["recall"]
         assert recall["low"] <= auditor.comments.recall <= recall["high"]
@@ -147,7 +150,10 @@ def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
 
 def test_the_first_stage_is_part_of_the_second(adaptive: Auditor) -> None:
     first, second = (
-        {each.comment_id for each in files.read_sample(adaptive.folder[files.sample_file(stage)])}
+        {
+            comment.comment_id
+            for comment in files.read_sample(adaptive.folder[files.sample_file(stage)])
+        }
         for stage in (1, 2)
     )
     assert first < second
@@ -160,7 +166,7 @@ def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
     assert verify(done.folder | {name: bytes(changed)}) == [
         f"{name} was changed after it was sealed"
     ]
-    missing = {each: content for each, content in done.folder.items() if each != name}
+    missing = {item: content for item, content in done.folder.items() if item != name}
     assert verify(missing) == [f"{name} is missing"]
 
 
@@ -178,10 +184,10 @@ def test_a_changed_or_missing_event_is_found(done: Auditor, position: int) -> No
 def turned(auditor: Auditor) -> bytes:
     """Return the labels, of which one that stands alone is turned round."""
     there = labels(auditor)
-    ids = [each.comment_id for each in there]
-    single = next(each for each in there if ids.count(each.comment_id) == 1)
+    ids = [item.comment_id for item in there]
+    single = next(item for item in there if ids.count(item.comment_id) == 1)
     other = dataclasses.replace(single, label=1 - single.label)
-    return files.write_labels([other if each == single else each for each in there])
+    return files.write_labels([other if item == single else item for item in there])
 
 
 def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done: Auditor) -> None:
@@ -216,7 +222,9 @@ def test_a_sample_that_the_plan_does_not_draw_is_found(
 ) -> None:
     content = files.write_sample(change(sample(done)))
     problems = verify(resealed(done, {"sample-1.csv": content}))
-    assert any(each.startswith("sample-1.csv ") and why in each for each in problems), problems
+    assert any(problem.startswith("sample-1.csv ") and why in problem for problem in problems), (
+        problems
+    )
 
 
 def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Auditor) -> None:
@@ -229,21 +237,21 @@ def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Au
     ):
         content = changed(
             sample(done),
-            lambda each, n=number, s=score: {"score": s} if each.stratum == n else {},
+            lambda item, n=number, s=score: {"score": s} if item.stratum == n else {},
         )
         problems = verify(resealed(done, {"sample-1.csv": content}))
         assert problems
-        assert all("whose score is outside its stratum" in each for each in problems)
+        assert all("whose score is outside its stratum" in problem for problem in problems)
 
 
 def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     """Who draws more and keeps those that please has larger numbers than chance gives."""
-    sizes = [min(2 * each.labels, each.population) for each in done.plan.strata]
+    sizes = [min(2 * row.labels, row.population) for row in done.plan.strata]
     twice, kept = redrawn(done, sizes), list[DrawnComment]()
     for number, planned in enumerate(done.plan.strata):
-        mine = [each for each in twice if each.stratum == number]
+        mine = [row for row in twice if row.stratum == number]
         kept += random.Random(number).sample(mine, planned.labels)
-    kept.sort(key=lambda each: each.key)
+    kept.sort(key=lambda item: item.key)
     chosen = dataclasses.replace(done, folder={}, chain=[])
     chosen.begin()
     chosen.draw_and_label(1, files.write_sample(kept))
@@ -259,13 +267,13 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
     sizes = planned_sizes(done.plan, done.folder, 1)
     more = [size + (number == 5) for number, size in enumerate(sizes)]
     drawn = list(redrawn(done, more))
-    drawn.remove(next(each for each in drawn if each.stratum == 5))
+    drawn.remove(next(comment for comment in drawn if comment.stratum == 5))
     forged = dataclasses.replace(done, folder={}, chain=[])
     forged.begin()
     forged.draw_and_label(1, files.write_sample(drawn))
     forged.finish()
     moved = changed(
-        sample(done), lambda each: {"score": done.plan.strata[each.stratum].lower or each.score}
+        sample(done), lambda item: {"score": done.plan.strata[item.stratum].lower or item.score}
     )
     for folder in (forged.folder, resealed(done, {"sample-1.csv": moved}, result=True)):
         assert verify(folder) == []
@@ -327,9 +335,9 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
         adaptive, [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)]
     )
     gone = first[0]
-    [new] = [each for each in beyond if each.stratum == gone.stratum and each not in second]
-    rest = sorted([*(each for each in second if each != gone), new], key=lambda each: each.key)
-    kept = [each for each in labels(adaptive, 2) if each.comment_id != gone.comment_id]
+    [new] = [item for item in beyond if item.stratum == gone.stratum and item not in second]
+    rest = sorted([*(item for item in second if item != gone), new], key=lambda item: item.key)
+    kept = [label for label in labels(adaptive, 2) if label.comment_id != gone.comment_id]
     problems = verify(
         resealed(
             adaptive,
@@ -345,8 +353,8 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
 
 def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Auditor) -> None:
     forged = [
-        dataclasses.replace(each, label=int(each.comment_id.endswith("7")))
-        for each in labels(adaptive, 1)
+        dataclasses.replace(item, label=int(item.comment_id.endswith("7")))
+        for item in labels(adaptive, 1)
     ]
     problems = verify(resealed(adaptive, {"labels-1.csv": files.write_labels(forged)}))
     assert (
@@ -358,8 +366,8 @@ def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Audit
 def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
     first = labels(adaptive, 1)[0]
     later = labels(adaptive, 2)
-    left = [each for each in later if each != first]
-    turned = [dataclasses.replace(each, label=1 - each.label) for each in later]
+    left = [item for item in later if item != first]
+    turned = [dataclasses.replace(item, label=1 - item.label) for item in later]
     lacks = "labels-2.csv does not contain all labels of the previous stage"
     assert verify(resealed(adaptive, relabelled(adaptive, 2, turned))) == [lacks]
     # What became of the comment does not fit either.
@@ -390,7 +398,9 @@ def test_labels_are_given_between_draw_and_sealing(
     done: Auditor, decided_at: Any, why: str | None
 ) -> None:
     at = decided_at if isinstance(decided_at, str) else decided_at.isoformat()
-    content = files.write_labels(dataclasses.replace(each, decided_at=at) for each in labels(done))
+    content = files.write_labels(
+        dataclasses.replace(label, decided_at=at) for label in labels(done)
+    )
     problems = verify(resealed(done, {"labels-1.csv": content}, result=True))
     assert len(problems) == (why is not None)
     assert why is None or why in problems[0]
@@ -513,7 +523,7 @@ def begun(**changes: object) -> Auditor:
 def test_a_stopped_audit_is_estimated_from_its_first_stage(done: Auditor) -> None:
     made = stopped(stop=True)
     assert verify(made.folder) == []
-    result, whole = (json.loads(each.folder[files.RESULT]) for each in (made, done))
+    result, whole = (json.loads(value.folder[files.RESULT]) for value in (made, done))
     assert (result["stages"], result["stages_planned"]) == (1, 2)
     assert (whole["stages"], whole["stages_planned"]) == (1, 1)
     # As an audit of one stage would be, had it drawn the same comments.
@@ -580,7 +590,9 @@ def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> 
 def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
     other = dataclasses.replace(done.plan, deadline_days=3)
     problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
-    assert any("with another random number than the plan gives it" in each for each in problems)
+    assert any(
+        "with another random number than the plan gives it" in problem for problem in problems
+    )
     named = dataclasses.replace(done.plan, audit="other")
     assert verify(resealed(done, {"plan.json": named.to_json().encode()})) == [
         "the plan is of another audit than the chain"
@@ -640,7 +652,7 @@ def test_another_seed_draws_others() -> None:
     plan = make_plan(comments, 200)
     sizes = [stratum.labels for stratum in plan.strata]
     first, second = (
-        {each.comment_id for each in draw(plan, comments.parts, sizes, seed).comments}
+        {comment.comment_id for comment in draw(plan, comments.parts, sizes, seed).comments}
         for seed in ("one", "other")
     )
     assert len(first & second) < np.sqrt(len(first)) * 5

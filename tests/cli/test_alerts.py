@@ -30,7 +30,11 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
     blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
-    needed = {each.name: blank.get(each.type) for each in MEASUREMENTS if not each.nullable}
+    needed = {
+        measurement.name: blank.get(measurement.type)
+        for measurement in MEASUREMENTS
+        if not measurement.nullable
+    }
     with open_resources() as at:
         for number in range(23):
             value = 0.96 if number < 20 else 0.7

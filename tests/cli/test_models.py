@@ -59,7 +59,9 @@ def test_anybodys_votes_make_a_champion(
     version = client.get_model_version_by_alias("toxicity", "champion")
     assert version.tags["method"] == "sngp"
     assert len(client.get_metric_history(version.run_id, "held_out_average_precision")) >= 4
-    assert "data_report.json" in [each.path for each in client.list_artifacts(version.run_id)]
+    assert "data_report.json" in [
+        artifact.path for artifact in client.list_artifacts(version.run_id)
+    ]
     assert not [*(tmp_path / "home" / "training").iterdir()]
 
 

@@ -38,7 +38,7 @@ def test_what_is_not_drawn_is_invisible(character: str) -> None:
 def test_the_classes_are_classes_of_regular_expressions() -> None:
     bidi = re.compile(f"[{BIDI_CONTROLS}]")
     named = {chr(point) for point in range(0x3000) if bidi.match(chr(point))}
-    assert {unicodedata.bidirectional(each) for each in named} <= {
+    assert {unicodedata.bidirectional(item) for item in named} <= {
         "L", "R", "AL", "LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI", "BN",
     }  # fmt: skip
     assert len(named) == 12

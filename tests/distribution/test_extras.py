@@ -98,7 +98,7 @@ def test_a_missing_object_store_is_found_in_the_cause() -> None:
 def test_every_import_outside_the_base_belongs_to_an_extra() -> None:
     """Otherwise a user who lacks the package would read a traceback."""
     known = {*installed._EXTRA_OF, *installed._SHARED}
-    base = {each.name.lower() for each in own_requirements([])} | {"pydantic_core"}
+    base = {requirement.name.lower() for requirement in own_requirements([])} | {"pydantic_core"}
     base |= {name.replace("-", "_").replace("scikit_learn", "sklearn") for name in base}
     unknown = {
         name
@@ -114,7 +114,7 @@ def _imported(path: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names |= {each.name.partition(".")[0] for each in node.names}
+            names |= {item.name.partition(".")[0] for item in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return names

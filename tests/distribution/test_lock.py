@@ -46,4 +46,10 @@ def test_the_lock_asks_for_all_extras_and_the_development_group() -> None:
         unused = ["f"]
         """
     )
-    assert [str(each) for each in lock.requirements(project)] == ["a>=1", "b", "c", "d", "e"]
+    assert [str(requirement) for requirement in lock.requirements(project)] == [
+        "a>=1",
+        "b",
+        "c",
+        "d",
+        "e",
+    ]

@@ -182,7 +182,7 @@ def test_the_images_have_the_version_and_extras_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     texts = [path.read_text() for path in (*DOCKERFILES, ROOT / "docker" / "compose.yaml")]
     versions = re.findall(r'image\.version="([^"]+)"|image: modwatch/\w+:(\S+)', "\n".join(texts))
-    assert {"".join(each) for each in versions} == {project["version"]}
+    assert {"".join(version) for version in versions} == {project["version"]}
     [extras] = re.findall(r"\.\[([\w,]+)\]", "\n".join(texts))
     assert set(extras.split(",")) <= set(project["optional-dependencies"]) - {"all", "demo"}
 

@@ -121,9 +121,11 @@ def test_the_executor_is_a_local_one_that_can_be_loaded(compose: Compose) -> Non
     """Airflow reads it as a path of a class; a wrong one stops the scheduler."""
     from airflow.executors.local_executor import LocalExecutor
 
-    environments = [each.get("environment", {}) for each in compose["services"].values()]
+    environments = [service.get("environment", {}) for service in compose["services"].values()]
     chosen = {
-        each["AIRFLOW__CORE__EXECUTOR"] for each in environments if "AIRFLOW__API__WORKERS" in each
+        environment["AIRFLOW__CORE__EXECUTOR"]
+        for environment in environments
+        if "AIRFLOW__API__WORKERS" in environment
     }
     (path,) = chosen
     module, _, name = path.rpartition(".")

@@ -59,7 +59,7 @@ def test_there_is_a_node_for_every_replica(
 
 def test_the_image_is_built_here_and_has_ray(service: dict[str, Any]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    images = {each["image"] for _, pod in pods(service) for each in pod["containers"]}
+    images = {container["image"] for _, pod in pods(service) for container in pod["containers"]}
     assert images == {f"modwatch/serving:{project['version']}"}
     assert (ROOT / "docker" / "serving.Dockerfile").is_file()
     [extras] = re.findall(r"\.\[([\w,]+)\]", (ROOT / "docker" / "base.Dockerfile").read_text())
@@ -72,11 +72,13 @@ def test_pods_set_real_settings_and_no_secret(service: dict[str, Any]) -> None:
     known = {f"MODWATCH_{name.upper()}" for name in Settings.model_fields}
     for name, pod in pods(service):
         for container in pod["containers"]:
-            variables = {each["name"]: each for each in container["env"]}
+            variables = {item["name"]: item for item in container["env"]}
             assert set(variables) <= known, name
             assert "MODWATCH_SCORER_TOKEN" in variables
-            secrets = [each for each in variables if re.search("TOKEN|SECRET|PASSWORD", each)]
-            assert all("secretKeyRef" in variables[each]["valueFrom"] for each in secrets)
+            secrets = [
+                variable for variable in variables if re.search("TOKEN|SECRET|PASSWORD", variable)
+            ]
+            assert all("secretKeyRef" in variables[secret]["valueFrom"] for secret in secrets)
 
 
 def test_pods_are_confined_and_limited(service: dict[str, Any]) -> None:
@@ -90,8 +92,8 @@ def test_pods_are_confined_and_limited(service: dict[str, Any]) -> None:
             assert not context["allowPrivilegeEscalation"]
             assert context["capabilities"] == {"drop": ["ALL"]}
             assert "memory" in container["resources"]["limits"]
-            mounts = {each["name"] for each in container["volumeMounts"]}
-            assert mounts == {each["name"] for each in pod["volumes"]}
+            mounts = {volumeMount["name"] for volumeMount in container["volumeMounts"]}
+            assert mounts == {volume["name"] for volume in pod["volumes"]}
 
 
 def test_probes_ask_by_a_program_of_the_image(service: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def test_the_reference_has_every_public_name(site: Path, page: str, package: str
 
 def test_the_reference_has_every_error(site: Path) -> None:
     anchors = re.findall(r'id="([^"]+)"', (site / "api" / "errors.html").read_text())
-    named = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    named = {name for name, item in vars(errors).items() if isinstance(item, type)}
     assert {f"modwatch.common.errors.{name}" for name in named} <= set(anchors)
 
 

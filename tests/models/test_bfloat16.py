@@ -99,14 +99,14 @@ def test_what_is_no_plain_attention_is_left_to_transformers() -> None:
 )
 def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Module) -> None:
     coarse = in_bf16(encoder.eval())
-    assert {each.dtype for each in coarse.parameters()} == {torch.bfloat16}
-    assert {each.dtype for each in encoder.parameters()} == {torch.float32}
+    assert {parameter.dtype for parameter in coarse.parameters()} == {torch.bfloat16}
+    assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
     assert coarse.config._attn_implementation == "modwatch_blocked"
     assert encoder.config._attn_implementation == "sdpa"
     ids = torch.randint(1, 50, (3, 6))
     mask = torch.tensor([[1] * 6, [1, 1, 0, 0, 0, 0], [1] * 5 + [0]])
     with torch.inference_mode():
-        exact, near = (each(ids, attention_mask=mask)[0] for each in (encoder, coarse))
+        exact, near = (value(ids, attention_mask=mask)[0] for value in (encoder, coarse))
     assert (exact - near.float())[mask.bool()].abs().max() < 0.06
 
 
@@ -260,16 +260,16 @@ def test_an_encoder(build: "type[nn.Module]", activation: str, in_the_product: i
     torch.manual_seed(0)
     plain = build(activation).eval().to(torch.bfloat16)
     with torch.no_grad():
-        for each in plain.parameters():
-            each.mul_(3)  # so that an activation matters
+        for parameter in plain.parameters():
+            parameter.mul_(3)  # so that an activation matters
     packed = copy.deepcopy(plain)
     pack(packed)
-    layers = [each for each in packed.modules() if isinstance(each, PackedLinear)]
-    assert len(layers) == sum(type(each) is nn.Linear for each in plain.modules())
-    assert sum(isinstance(each, nn.Identity) for each in packed.modules()) == in_the_product
+    layers = [module for module in packed.modules() if isinstance(module, PackedLinear)]
+    assert len(layers) == sum(type(module) is nn.Linear for module in plain.modules())
+    assert sum(isinstance(module, nn.Identity) for module in packed.modules()) == in_the_product
     ids = torch.randint(1, 50, (3, 6))
     with torch.inference_mode():
-        expected, found = (each(ids).last_hidden_state for each in (plain, packed))
+        expected, found = (value(ids).last_hidden_state for value in (plain, packed))
     assert (found.float() - expected.float()).abs().max() < 0.25
     assert (found.float() - expected.float()).abs().mean() < 0.02
 
@@ -281,4 +281,4 @@ def test_what_may_compute_something_else_stays() -> None:
 
     module = nn.Sequential(Doubled(4, 4), nn.Linear(4, 4)).to(torch.bfloat16)
     pack(module)
-    assert [type(each) for each in module] == [Doubled, PackedLinear]
+    assert [type(item) for item in module] == [Doubled, PackedLinear]

@@ -115,7 +115,7 @@ def test_the_choice_does_not_flatter_isotonic_regression() -> None:
         rng = np.random.default_rng(seed)
         true = rng.normal(0, 1.5, 150)
         chosen.append(choose_calibration(expit(2 * true), drawn(rng, expit(true)), seed=0))
-    assert sum(each.calibration.method == "isotonic" for each in chosen) == 0
+    assert sum(item.calibration.method == "isotonic" for item in chosen) == 0
 
 
 def test_out_of_fold_probabilities_are_not_the_fitted_ones() -> None:

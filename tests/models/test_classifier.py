@@ -132,8 +132,8 @@ def test_embeddings_that_go_on_after_their_dropout_are_not_shared(place: str) ->
         for number in range(5):
             with dropout_pass(layers, number):
                 found.append(embeddings(torch.ones(1, 8)))
-    assert {value for each in found for value in each.unique().tolist()} == {1.0, 3.0}
-    assert len({tuple(each[0].tolist()) for each in found}) > 1
+    assert {value for match in found for value in match.unique().tolist()} == {1.0, 3.0}
+    assert len({tuple(match[0].tolist()) for match in found}) > 1
 
 
 def test_a_padded_batch_gives_what_a_single_comment_gives() -> None:

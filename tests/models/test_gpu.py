@@ -53,7 +53,7 @@ def test_company_does_not_change_a_score_on_the_device(corpus: Corpus, tiny_reci
     ids = encode(model.tokenizer, corpus[0][:64], max_length=recipe.max_length)
     predictor = model.predictor(CUDA)
     alone = np.concatenate(
-        [predictor.predict([each], batch_tokens=512, batch_size=1).prob() for each in ids]
+        [predictor.predict([id], batch_tokens=512, batch_size=1).prob() for id in ids]
     )
     together = predictor.predict(ids, batch_tokens=512, batch_size=32).prob()
     assert np.abs(alone - together).max() < 1e-4
@@ -99,8 +99,8 @@ def test_flash_attention_gives_the_states_of_pytorch_s() -> None:
     batch = padded([[7] * 30, [8] * 3, [9] * 17], pad_id=0).to(CUDA)
     with torch.inference_mode():
         exact, near = (
-            each(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
-            for each in (encoder, coarse)
+            value(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
+            for value in (encoder, coarse)
         )
     assert (exact - near.float())[batch.mask.bool()].abs().max() < 0.1
 

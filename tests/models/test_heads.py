@@ -107,7 +107,7 @@ def test_the_posterior_is_laplace_in_numpy(linear: bool) -> None:
     x, new = torch.randn(50, 8), torch.randn(7, 8)
     head.observe(x)
     with torch.no_grad():
-        phi, other = (head.basis(each).double().numpy() for each in (x, new))
+        phi, other = (head.basis(value).double().numpy() for value in (x, new))
         weight = head.output.weight.double().numpy()[0]
         bias = float(head.output.bias)
     p = 1 / (1 + np.exp(-(phi @ weight + bias)))

@@ -118,8 +118,8 @@ if __name__ == "__main__":
 def _trainers(process: psutil.Process) -> list[psutil.Process]:
     """Return the living processes of a pool, without the one that only tracks resources."""
     found = []
-    for each in process.children():
+    for child in process.children():
         with suppress(psutil.Error):  # it has just ended
-            if "spawn_main" in " ".join(each.cmdline()):
-                found.append(each)
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.append(child)
     return found

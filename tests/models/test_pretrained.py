@@ -45,8 +45,8 @@ def test_hugging_face_loads_what_was_trained(encoder: Path, tmp_path: Path) -> N
     first = load_file(encoder / "model.safetensors")["embeddings.LayerNorm.weight"].float()
     assert not torch.equal(first, plain.embeddings.LayerNorm.weight)  # the encoder was trained
     scores = [
-        each.predict(ids, batch_tokens=512, batch_size=8).moments(model.calibration).prob
-        for each in (model.predictor(), load(folder).predictor())
+        item.predict(ids, batch_tokens=512, batch_size=8).moments(model.calibration).prob
+        for item in (model.predictor(), load(folder).predictor())
     ]
     assert np.array_equal(*scores)
     daily = LocalScorer(folder, model_version="1", precision="fp32").score(texts[:4]).prob

@@ -23,8 +23,8 @@ def state(step: int, steps: int = 100, network: int = 1, networks: int = 1) -> P
 def lines(states: list[Progress], clock: Iterator[float]) -> list[str]:
     said: list[str] = []
     with TrainingProgress(said.append, clock=lambda: next(clock)) as show:
-        for each in states:
-            show(each)
+        for item in states:
+            show(item)
     return said
 
 
@@ -87,8 +87,8 @@ def test_a_terminal_has_a_bar_with_the_time_left(
 def test_a_bar_follows_a_run_that_starts_again() -> None:
     terminal = Terminal()
     with TrainingProgress(print, terminal=terminal) as show:
-        for each in (state(1), state(60), state(1, 200), state(200, 200)):
-            show(each)
+        for value in (state(1), state(60), state(1, 200), state(200, 200)):
+            show(value)
     assert terminal.getvalue().rstrip().rpartition("\r")[2].count("200/200") == 1
 
 

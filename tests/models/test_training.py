@@ -386,7 +386,7 @@ def test_without_memory_for_the_posterior_its_batches_are_halved(
     model = train(*corpus, recipe=tiny_recipe, seed=1)
     assert "the posterior of the SNGP head starts again with half the batch" in caplog.text
     assert "at most 32 comments" in caplog.text
-    ours, whole = (each.members[0].head.precision for each in (model, tiny_model))
+    ours, whole = (value.members[0].head.precision for value in (model, tiny_model))
     assert torch.allclose(ours, whole, rtol=1e-4), "comments were observed twice, or not at all"
 
 

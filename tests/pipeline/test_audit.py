@@ -41,7 +41,7 @@ def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources
     for name, step in steps.items():
         answers[name] = step(small)
         before = picture(small)
-        assert {each: steps[each](small) for each in answers} == answers
+        assert {answer: steps[answer](small) for answer in answers} == answers
         assert picture(small) == before
     assert answers == {
         **{"plan": "small", "approve": None, "draw": 96, "seal": 96, "draw_again": 160},
@@ -242,5 +242,5 @@ def test_a_published_audit_is_one_run_of_mlflow(
         [run] = runs_tagged(client, experiment, {"kind": "audit"})
         assert run.info.run_id == run_id
         assert run.data.tags["audit"] == "small"
-        names = {each.path for each in client.list_artifacts(run_id)}
+        names = {artifact.path for artifact in client.list_artifacts(run_id)}
     assert names == {*files.SHOWN}

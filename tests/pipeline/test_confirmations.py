@@ -39,8 +39,8 @@ def test_labels_are_confirmed_by_their_probabilities_and_cost_what_is_allowed(
         first, second = rng.random((2, len(routing.row))) < sure
         for k, row in enumerate(rows.to_pylist()):
             chance.append(row[f"confirmation_probability_{int(first[k])}"])
-            each = drawn.get(row["comment_id"])
-            confirmed.append(each is not None and int(first[k]) in each[0]["confirms"])
+            item = drawn.get(row["comment_id"])
+            confirmed.append(item is not None and int(first[k]) in item[0]["confirms"])
         top.extend(routing.stratum == 0)
         label.extend(first)
         differ.extend(first != second)

@@ -124,15 +124,15 @@ def test_the_reliability_diagram_is_corrected(at: Resources, day: LabelledDay) -
     columns = ["positive_rate", "low", "high"]
     curve = at.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()
     corrected, first = (
-        reliability_estimates([each])[columns].to_numpy(float)
-        for each in (day, replace(day, confirmations=None))
+        reliability_estimates([value])[columns].to_numpy(float)
+        for value in (day, replace(day, confirmations=None))
     )
     assert curve == pytest.approx(corrected)
     assert np.abs(curve - first).max() > 0.05
 
 
 def test_alerts_watch_the_corrected_figure(at: Resources, headline: pd.DataFrame) -> None:
-    values = {each.metric: each for each in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
+    values = {item.metric: item for item in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
     for metric in HEADLINE:
         watched = values[f"window_{metric}"]
         assert [watched.value, watched.low, watched.high] == headline.loc[metric, ENDS].tolist()

@@ -200,7 +200,7 @@ def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
         assert plan.model_version == "rules-7"
         assert [day.flagged for day in plan.population] == [75]
         sides = {
-            side: sum(each.population for each in plan.strata if each.side == side)
+            side: sum(item.population for item in plan.strata if item.side == side)
             for side in ("flagged", "unflagged")
         }
         assert sides == {"flagged": 75, "unflagged": SIZE - 75}

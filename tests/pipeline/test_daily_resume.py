@@ -170,7 +170,7 @@ def test_scores_of_what_was_read_before_are_never_published(
 def change(at: Resources, own: bool, to: float) -> int:
     """Change each comment of the day, or the score that came with it; return how many there are."""
     day = at.lake.table("comments", MONDAY)
-    changed: dict[str, list[Any]] = {"text": [f"{each} {to}" for each in day["text"].to_pylist()]}
+    changed: dict[str, list[Any]] = {"text": [f"{row} {to}" for row in day["text"].to_pylist()]}
     if own:
         changed = {"prob": [to], "model_version": ["own"], "flagged": [to > 0.3]}
         changed = {name: value * day.num_rows for name, value in changed.items()}

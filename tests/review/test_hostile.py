@@ -59,7 +59,7 @@ def test_a_person_may_go_from_one_console_to_the_other(
     assert "invented text of c0" in second.get("/", headers=held).text
     item, _, token = shown.cookies["modwatch_lease"].partition(".")
     form = {"csrf": csrf_of(session), "item_id": item, "lease_token": token, "verdict": "1"}
-    places = [each.post("/decide", data=form, headers=cookie) for each in (second, first)]
+    places = [value.post("/decide", data=form, headers=cookie) for value in (second, first)]
     assert {place.headers["Location"] for place in places} == {"./?done=1"}
     second.post("/logout", data={"csrf": csrf_of(session)}, headers=cookie)
     assert first.get("/day", headers=cookie).headers["Location"].startswith("./login")

@@ -160,7 +160,7 @@ def test_a_history_tells_all_in_order(
     queue.enqueue(engine, later, day, kinds=["imported"])
     told = search.history(engine, LEAD, item_id=lease.item.id)
     assert told == search.history(engine, LEAD, comment_id="a")
-    assert [(each.action, each.pseudonym, each.label) for each in told.events] == [
+    assert [(event.action, event.pseudonym, event.label) for event in told.events] == [
         ("queued", None, None), ("label", "ann", 1), ("undo", "ann", None), ("label", "ann", 0),
         ("correct", "cora", 1), ("queued", None, None),
     ]  # fmt: skip
@@ -206,7 +206,9 @@ def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
     label_next(engine, ann)
     queue.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
     told = search.history(engine, AUDITOR, comment_id="a")
-    assert [(each.label, each.note, each.policy_code) for each in told.events] == [(None,) * 3] * 3
+    assert [(event.label, event.note, event.policy_code) for event in told.events] == [
+        (None,) * 3
+    ] * 3
     assert {item.label for item in told.items} == {None}
     assert search.history(engine, AUDITOR, comment_id="b").items[0].label == 1
     assert search.history(engine, LEAD, comment_id="a").items[0].label == 1
@@ -248,7 +250,7 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
     assert found(engine, own(ann)) == ["a"]
     assert found(engine, own(ann), comment_id="b") == []
     told = search.history(engine, own(ann), comment_id="a")
-    assert [(each.pseudonym, each.label) for each in told.events] == [("ann", 1)]
+    assert [(event.pseudonym, event.label) for event in told.events] == [("ann", 1)]
     with pytest.raises(ItemNotFoundError):
         search.history(engine, own(ann), comment_id="b")
     with unguarded(engine) as connection:

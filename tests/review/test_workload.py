@@ -150,7 +150,7 @@ def test_queues_and_reasons_are_told_apart(
     assert workload.overview(engine, queues=[]) == []
     lease = queue.lease(engine, ann.id, queues=["de"])
     assert lease is not None
-    assert [each.queue for each in workload.holders(engine, queues=["de"])] == ["de"]
+    assert [holder.queue for holder in workload.holders(engine, queues=["de"])] == ["de"]
     assert workload.holders(engine, queues=["general"]) == []
 
 
@@ -161,14 +161,14 @@ def test_who_holds_what_and_taking_it_back(
     first, second = held(engine, ann), held(engine, ann)
     other = held(engine, ben)
     found = workload.holders(engine)
-    assert [(each.pseudonym, each.item_id) for each in found] == [
+    assert [(match.pseudonym, match.item_id) for match in found] == [
         ("ann", first.item.id), ("ann", second.item.id), ("ben", other.item.id),
     ]  # fmt: skip
     assert (found[0].claimed_at, found[0].leased_until) == (first.claimed_at, first.expires_at)
     one = workload.release_all(engine, ann.id, actor_id=cora.id, item_id=second.item.id)
     assert (one, workload.release_all(engine, ann.id, actor_id=cora.id)) == (1, 1)
     assert workload.release_all(engine, ann.id, actor_id=cora.id) == 0
-    assert [each.pseudonym for each in workload.holders(engine)] == ["ben"]
+    assert [holder.pseudonym for holder in workload.holders(engine)] == ["ben"]
     with engine.connect() as connection:
         events = connection.execute(
             text(
@@ -224,7 +224,7 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     now = datetime.now(UTC)
     today = now.date()
     days = workload.throughput(engine, today, today)
-    assert [(each.pseudonym, each.labels, each.skips, each.escalations) for each in days] == [
+    assert [(row.pseudonym, row.labels, row.skips, row.escalations) for row in days] == [
         ("ann", 3, 0, 0), ("ben", 0, 1, 1),
     ]  # fmt: skip
     assert days[0].median_seconds == 4
@@ -232,8 +232,8 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     assert (days[1].median_seconds, days[1].share_toxic) == (None, None)
     assert days[0].at == datetime(today.year, today.month, today.day, tzinfo=UTC)
     hours = workload.throughput(engine, today, today, grain="hour")
-    assert sum(each.labels for each in hours) == 3
-    assert all(each.at.minute == 0 and now - each.at < timedelta(hours=2) for each in hours)
+    assert sum(hour.labels for hour in hours) == 3
+    assert all(hour.at.minute == 0 and now - hour.at < timedelta(hours=2) for hour in hours)
     yesterday = today - timedelta(days=1)
     assert workload.throughput(engine, yesterday, yesterday) == []
     assert workload.throughput(engine, today, today, queues=["elsewhere"]) == []

@@ -93,10 +93,10 @@ def test_a_budget_is_kept_and_gives_the_width_that_takes_it_or_a_narrower_one_if
     }
     assert found[enough].loc["accuracy", "width"] == pytest.approx(0.07, rel=0.05)
     for metric in ("accuracy", "oc_accuracy"):
-        widths = [each.loc[metric, "width"] for each in found.values()]
+        widths = [match.loc[metric, "width"] for match in found.values()]
         assert widths[1] < 0.9 * widths[0]
-        for budget, each in found.items():
-            assert 0.9 * budget <= each.loc[metric, "total"] <= budget + 1
+        for budget, item in found.items():
+            assert 0.9 * budget <= item.loc[metric, "total"] <= budget + 1
 
 
 def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(labelled):

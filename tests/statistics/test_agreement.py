@@ -197,7 +197,7 @@ def test_the_intervals_cover(prevalence, error, n):
         first, second, kappa = drawn_pairs(rng, prevalence, error, n)
         matrix = np.array([first, second], dtype=float)
         both = (cohen_kappa(first, second), alpha(matrix, resamples=200))
-        covered.append([each.low <= kappa <= each.high for each in both if each.value is not None])
+        covered.append([item.low <= kappa <= item.high for item in both if item.value is not None])
     assert np.mean([row[0] for row in covered if row]) >= 0.92
     assert np.mean([row[1] for row in covered if row]) >= 0.92
 

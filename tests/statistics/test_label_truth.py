@@ -27,7 +27,7 @@ def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
     said = truth[:, None] ^ wrong
     second = rng.random(size) < np.where(said[:, 0], 3 * confirmed, confirmed / 3)
     asked = np.column_stack([np.ones(size, bool), second, second & (said[:, 0] != said[:, 1])])
-    given, toxic = (each.sum(axis=1).astype(np.int64) for each in (asked, asked & said))
+    given, toxic = (value.sum(axis=1).astype(np.int64) for value in (asked, asked & said))
     group = (rng.random(size) < 0.2).astype(np.int64)
     return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
 
@@ -161,8 +161,8 @@ def test_few_confirmations_leave_the_rates_far_apart():
     confirmed = true_labels(team(1)[0])
     effect, weight = np.ones(4000), np.ones(4000)
     wide, narrow = (
-        each.deviations(effect, weight, np.random.default_rng(0)).std()
-        for each in (found, confirmed)
+        value.deviations(effect, weight, np.random.default_rng(0)).std()
+        for value in (found, confirmed)
     )
     assert wide > 3 * narrow
 
@@ -208,7 +208,7 @@ def test_the_order_of_the_rows_changes_no_estimate(seed):
         **{name: getattr(day, name)[order] for name in ("prob", "stratum", "label", "labelled")},
         confirmations=Confirmations(row=np.argsort(order)[further.row], label=further.label),
     )
-    one, other = (measure_days([each], review_fractions=[0.1]) for each in (day, moved))
+    one, other = (measure_days([value], review_fractions=[0.1]) for value in (day, moved))
     assert one["reason"].tolist() == other["reason"].tolist()
     for end in ("value", "low", "high"):
         assert other[end].to_numpy(float, na_value=-1) == pytest.approx(
@@ -308,7 +308,7 @@ def test_confirmations_of_unlabelled_comments_are_refused():
 def test_people_who_may_err_make_every_interval_wider():
     day = partly_labelled()
     people = replace(day, confirmations=Confirmations.none())
-    plain, unsure = (measure_days([each], review_fractions=[0.1]) for each in (day, people))
+    plain, unsure = (measure_days([value], review_fractions=[0.1]) for value in (day, people))
     for table in (plain, unsure):
         table["width"] = table["high"] - table["low"]
     both = plain.merge(unsure, on=["metric", "strategy", "alpha"], suffixes=("", "_unsure"))

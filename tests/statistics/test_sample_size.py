@@ -65,7 +65,7 @@ def test_optimal_allocation_is_eq_8_and_13(rows):
     population, rate = zip(*rows, strict=True)
     total = sum(population)
     spread = [N * (p * (1 - p)) ** 0.5 for N, p in rows]
-    share = [each / sum(spread) for each in spread]
+    share = [item / sum(spread) for item in spread]
     assert optimal_shares(population, rate) == pytest.approx(share)
     error = 0.2 * sum(N / total * p for N, p in rows) / Z
     number = 0.0

@@ -29,9 +29,11 @@ def turned_round(at: Resources) -> list[AuditLabel]:
     folder = at.audit_store.read("small")
     plan = AuditPlan.from_json(folder[files.PLAN].decode())
     drawn = files.read_sample(folder[files.sample_file(1)])
-    alone = {key_of(each) for each in drawn if not plan.confirms(each.stratum, each.key)}
+    alone = {
+        key_of(comment) for comment in drawn if not plan.confirms(comment.stratum, comment.key)
+    }
     labels = files.read_labels(folder[files.labels_file(1)])
-    turned = [replace(each, label=0) if key_of(each) in alone else each for each in labels]
+    turned = [replace(item, label=0) if key_of(item) in alone else item for item in labels]
     assert turned != labels
     return turned
 
@@ -53,7 +55,7 @@ def forge(
     changes = dict(changes or {})
     folder = at.audit_store.read(audit) | changes
     chain = at.audit_store.chain(audit)[:cut]
-    names = {name for each in chain for name in each.files}
+    names = {name for item in chain for name in item.files}
     if redo and files.RESULT in names:
         folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
         folder[files.RESULT] = recomputed(folder)
@@ -62,7 +64,7 @@ def forge(
         of = Publication.from_json(folder[files.PUBLICATION])
         plan = AuditPlan.from_json(folder[files.PLAN].decode())
         folder |= published_files(plan, json.loads(folder[files.RESULT]), signed, of)
-        folder |= {name: each for name, each in changes.items() if name in names}
+        folder |= {name: item for name, item in changes.items() if name in names}
     forged = _rechained(chain, folder, event)
     folder[files.CHAIN] = evidence.written(forged).encode()
     folder[files.NOTES] = evidence.written_notes(forged)
@@ -102,19 +104,19 @@ def without_triggers(at: Resources, statement: str) -> None:
 
 def problems(at: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the problems of one level."""
-    levels = {each.name: each for each in open_audit(at, audit).levels()}
+    levels = {item.name: item for item in open_audit(at, audit).levels()}
     return list(levels[level].problems) if level in levels else []
 
 
 def remarks(at: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the remarks of one level."""
-    levels = {each.name: each for each in open_audit(at, audit).levels()}
+    levels = {item.name: item for item in open_audit(at, audit).levels()}
     return list(levels[level].remarks)
 
 
 def finders(at: Resources, audit: str = "small") -> set[str]:
     """Return the levels with problems."""
-    return {each.name for each in open_audit(at, audit).levels() if each.problems}
+    return {level.name for level in open_audit(at, audit).levels() if level.problems}
 
 
 def _rechained(chain: Sequence[Event], folder: Mapping[str, bytes], change: Change) -> list[Event]:

@@ -190,7 +190,7 @@ class Auditor:
     def record(
         self, action: str, note: str = "", facts: Mapping[str, str] | None = None, **content: bytes
     ) -> None:
-        made = {name.replace("__", ".").replace("_", "-"): each for name, each in content.items()}
+        made = {name.replace("__", ".").replace("_", "-"): item for name, item in content.items()}
         event = evidence.following(
             self.chain, audit=self.plan.audit, action=action, actor=ACTORS.get(action, "eva"),
             at=NOW, files=made, note=note,

@@ -32,7 +32,7 @@ Step = Callable[[Resources], Any]
 def recall_status(audit: Audit) -> str:
     """Estimate; return the status of recall."""
     metrics = audit.estimate()["figures"]
-    return next(each["status"] for each in metrics if each["metric"] == "recall")
+    return next(metric["status"] for metric in metrics if metric["metric"] == "recall")
 
 
 #: An audit of one stage, step by step; people label between `draw` and `seal`.

@@ -85,7 +85,7 @@ def make(folder: Path, *, root: Certified, chain: list[Certified]) -> Authority:
     pem = serialization.Encoding.PEM
     (folder / "roots.pem").write_bytes(root[0].public_bytes(pem))
     (folder / "chain.pem").write_bytes(
-        b"".join(each.public_bytes(pem) for each, _ in chain[:-1] or chain)
+        b"".join(item.public_bytes(pem) for item, _ in chain[:-1] or chain)
     )
     (folder / "tsa.pem").write_bytes(signer.public_bytes(pem))
     (folder / "tsa.key").write_bytes(

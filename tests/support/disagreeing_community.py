@@ -13,7 +13,7 @@ def community_labels(
     people: Sequence[Person],
     toxicity: NDArray[np.float64],
     *,
-    each: int,
+    row: int,
     again: int = 0,
     seed: int = 0,
 ) -> Annotations:
@@ -24,14 +24,14 @@ def community_labels(
     rng = np.random.default_rng(seed)
     items, labels, sizes = [], [], []
     for person in people:
-        first = rng.choice(toxicity.size, each, replace=False)
+        first = rng.choice(toxicity.size, row, replace=False)
         for number, item in enumerate((first, first[:again])):
             names = [str(place) for place in item]
             labels.append(
                 simulate_labels(person, names, toxicity[item], round_number=number, seed=seed)
             )
             items.append(item)
-        sizes.append(each + again)
+        sizes.append(row + again)
     return Annotations.from_columns(
         item=np.concatenate(items),
         annotator=np.repeat(np.arange(len(people)), sizes),

@@ -25,7 +25,7 @@ PROB = np.clip(_ITEMS + np.random.default_rng(1).normal(0, 0.15, 500), 0.01, 0.9
 
 
 def crowd(
-    seed: int, *, people: int = 100, each: int = 30, bias: float = 0.0, groups: int = 3
+    seed: int, *, people: int = 100, row: int = 30, bias: float = 0.0, groups: int = 3
 ) -> Crowd:
     """Return `people` of each group with `each` labels; the last group contradicts the model.
 
@@ -35,7 +35,7 @@ def crowd(
     rng = np.random.default_rng(seed)
     size = people * groups
     group = np.arange(size) % groups
-    labels = rng.integers(each // 2, each * 3 // 2 + 1, size)
+    labels = rng.integers(row // 2, row * 3 // 2 + 1, size)
     person = np.repeat(np.arange(size), labels)
     item = rng.integers(0, _ITEMS.size, person.size)
     strict = rng.normal(0.5, 0.1, size)[person]

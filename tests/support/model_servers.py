@@ -93,7 +93,7 @@ def running(registry: Registry, *, token: str | None = None, **changes: int) -> 
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            for each in registry.scorers.values():
-                each.go.set()
+            for scorer in registry.scorers.values():
+                scorer.go.set()
             server.should_exit = True
             thread.join(timeout=30)

@@ -64,7 +64,7 @@ def _labels(
     hard = (severity > 0.3) & (severity < 0.55)
     slip = rng.random(rows.size) < np.where(hard, _HARD, _EASY)[rows]
     label = (severity > threshold)[rows] ^ slip
-    return [(f"c{row}", name, int(each)) for row, each in zip(rows, label, strict=True)]
+    return [(f"c{row}", name, int(item)) for row, item in zip(rows, label, strict=True)]
 
 
 def _put(lake: Lake, day: datetime.date, rows: list[tuple[str, str, int]]) -> None:

@@ -69,20 +69,20 @@ class Group:
 
     def replicas(self) -> list[psutil.Process]:
         """Return the processes of the model's replicas."""
-        return [each for each in self.members() if "ServeReplica:modwatch" in title(each)]
+        return [member for member in self.members() if "ServeReplica:modwatch" in title(member)]
 
     def hang(self) -> None:
         """Stop the replicas, by SIGSTOP, until they hold requests that they do not answer."""
-        for each in self.replicas():
-            each.suspend()
+        for replica in self.replicas():
+            replica.suspend()
         time.sleep(1)
 
     def kill(self) -> None:
         """Kill all of them, by SIGKILL."""
         members = self.members()
-        for each in members:
+        for member in members:
             with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
+                member.kill()
         psutil.wait_procs(members, timeout=10)
         self.process.wait(timeout=10)
 
@@ -122,8 +122,8 @@ def cluster(folder: Path, env: Mapping[str, str]) -> Iterator[Cluster]:
         own = {**shared, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         yield Cluster(address=address, env=own, head=groups[0], worker=groups[1])
     finally:
-        for each in reversed(groups):
-            each.kill()
+        for group in reversed(groups):
+            group.kill()
 
 
 def _node(arguments: list[str], env: Mapping[str, str]) -> Group:

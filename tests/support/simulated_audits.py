@@ -291,7 +291,7 @@ def draw_positives(
     [3, 0]
     """
     given = {"population": population, "positives": positives, "labels": labels}
-    sizes, known, drawn = (whole_numbers(*each) for each in given.items())
+    sizes, known, drawn = (whole_numbers(*value) for value in given.items())
     if not sizes.shape == known.shape == drawn.shape:
         raise MetricInputError("population, positives and labels must have equal lengths.")
     if (np.maximum(known, drawn) > sizes).any() or (sizes >= _MAX_POPULATION).any():

@@ -52,13 +52,13 @@ def forged(
 ) -> dict[str, bytes]:
     """Return the files with these labels, and outcomes that fit."""
     kept = list(labels)
-    number = {key: len(each) for key, each in in_order(kept).items()}
+    number = {key: len(item) for key, item in in_order(kept).items()}
     folder = at.audit_store.read("small")
     told = [
-        each
-        if each.labels == number.get(key_of(each), 0)
-        else replace(each, outcome=outcome, labels=number.get(key_of(each), 0))
-        for each in files.read_outcomes(folder[files.outcomes_file(1)])
+        item
+        if item.labels == number.get(key_of(item), 0)
+        else replace(item, outcome=outcome, labels=number.get(key_of(item), 0))
+        for item in files.read_outcomes(folder[files.outcomes_file(1)])
     ]
     return {
         files.labels_file(1): files.write_labels(kept),
@@ -69,17 +69,17 @@ def forged(
 def only_the_first(at: Resources) -> tuple[list[AuditLabel], int]:
     """Return the labels without the confirmations that overturned the first one."""
     kept, gone = [], 0
-    for each in sealed(at).values():
-        overturned = len(each) > 1 and each[0].label != each[1].label
+    for item in sealed(at).values():
+        overturned = len(item) > 1 and item[0].label != item[1].label
         gone += overturned
-        kept += each[:1] if overturned else each
+        kept += item[:1] if overturned else item
     assert gone
     return kept, gone
 
 
 def test_what_was_published_is_valid(published: Resources) -> None:
     assert open_audit(published, "small").verify() == []
-    assert any(len(each) > 1 for each in sealed(published).values())
+    assert any(len(item) > 1 for item in sealed(published).values())
 
 
 def test_only_the_favourable_label_is_kept(published: Resources) -> None:
@@ -107,8 +107,8 @@ def test_only_the_favourable_label_is_kept_and_the_labelling_said_to_be_stopped(
 
 
 def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resources) -> None:
-    one = next(each[0] for each in sealed(published).values() if len(each) == 1)
-    every = [label for each in sealed(published).values() for label in each]
+    one = next(item[0] for item in sealed(published).values() if len(item) == 1)
+    every = [label for item in sealed(published).values() for label in item]
     another = replace(one, labeller="dan", label=1 - one.label)
     third = replace(one, labeller="eli", label=1 - one.label)
     forge(published, forged(published, [*every, another, third]))

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 def recall(at: Resources) -> float:
     figures = json.loads(at.audit_store.read("small")[files.RESULT])["figures"]
-    return float(next(each["value"] for each in figures if each["metric"] == "recall"))
+    return float(next(figure["value"] for figure in figures if figure["metric"] == "recall"))
 
 
 def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> dict[str, bytes]:
@@ -33,22 +33,22 @@ def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> 
     folder = at.audit_store.read("small")
     labels = files.read_labels(folder[files.labels_file(1)])
     unflagged = {
-        key_of(each)
-        for each in files.read_sample(folder[files.sample_file(1)])
-        if each.score <= 0.5
+        key_of(comment)
+        for comment in files.read_sample(folder[files.sample_file(1)])
+        if comment.score <= 0.5
     }
-    missed = sorted({key_of(each) for each in labels if each.label and key_of(each) in unflagged})
+    missed = sorted({key_of(item) for item in labels if item.label and key_of(item) in unflagged})
     gone = {*missed[:number]}
     assert len(gone) == number
     changed = {
         files.labels_file(1): files.write_labels(
-            [each for each in labels if key_of(each) not in gone]
+            [item for item in labels if key_of(item) not in gone]
         )
     }
     if outcomes:
         told = [
-            replace(each, outcome="withdrawn", labels=0) if key_of(each) in gone else each
-            for each in files.read_outcomes(folder[files.outcomes_file(1)])
+            replace(item, outcome="withdrawn", labels=0) if key_of(item) in gone else item
+            for item in files.read_outcomes(folder[files.outcomes_file(1)])
         ]
         changed[files.outcomes_file(1)] = files.write_outcomes(told)
     return changed
@@ -87,8 +87,8 @@ def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str)
     go_to(small, "publish")
     changed = without_missed(small)
     told = [
-        replace(each, outcome=outcome if each.outcome == "withdrawn" else each.outcome)
-        for each in files.read_outcomes(changed[files.outcomes_file(1)])
+        replace(item, outcome=outcome if item.outcome == "withdrawn" else item.outcome)
+        for item in files.read_outcomes(changed[files.outcomes_file(1)])
     ]
     forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
     [problem] = problems(small, "files")
@@ -168,7 +168,7 @@ def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: 
     changed = without_missed(small)
     forge(small, changed, event=stop)
     told = files.read_outcomes(changed[files.outcomes_file(1)])
-    for day, name in (key_of(each) for each in told if each.outcome == "withdrawn"):
+    for day, name in (key_of(item) for item in told if item.outcome == "withdrawn"):
         where = f"dt = '{day}' AND comment_id = '{name}'"
         without_triggers(small, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
         without_triggers(small, f"DELETE FROM decision WHERE {where}")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 
 def sizes(plan: AuditPlan) -> list[int]:
-    return [each.labels for each in plan.strata]
+    return [item.labels for item in plan.strata]
 
 
 def test_the_planner_knows_no_sample_of_any_plan(small: Resources) -> None:
@@ -195,8 +195,8 @@ def test_an_audit_that_is_in_neither_register_nor_database(small: Resources, yea
     at = datetime.datetime(year, 1, 1, tzinfo=datetime.UTC)
     planned = following([], audit="older", action="planned", actor="eva", at=at, files=content)
     content[files.CHAIN] = written([planned]).encode()
-    for name, each in content.items():
-        kept.write(f"older/{name}", each)
+    for name, item in content.items():
+        kept.write(f"older/{name}", item)
     in_register, in_database = problems(small, "register", "older")
     assert "1 of 1 steps of the audit are not in the register" in in_register
     assert "1 of 1 steps of the audit are not in the database" in in_database
@@ -243,8 +243,8 @@ def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> N
     assert "compare '3 14 15 92' with the published 'a lottery" in remarks(small, "files")[0]
 
     def other(event: Event) -> Event:
-        facts = {name: "6 5 35 89" if name == PUBLIC_VALUE else each
-                 for name, each in event.facts.items()}  # fmt: skip
+        facts = {name: "6 5 35 89" if name == PUBLIC_VALUE else item
+                 for name, item in event.facts.items()}  # fmt: skip
         return replace(event, facts=facts)
 
     forge(small, event=other)

@@ -182,8 +182,8 @@ def test_times_are_changed(at: Resources, keys: Path) -> None:
     signed(at, keys)
     labels = files.read_labels(at.audit_store.read("small")[files.labels_file(1)])
     before = [
-        replace(each, decided_at=(moment(each.decided_at) - timedelta(days=7)).isoformat())
-        for each in labels
+        replace(label, decided_at=(moment(label.decided_at) - timedelta(days=7)).isoformat())
+        for label in labels
     ]
     forge(at, {files.labels_file(1): files.write_labels(before)}, event=earlier)
     assert ["is not valid" in said for said in problems(at, "timestamps")] == [True, True]
@@ -213,8 +213,8 @@ def test_signatures_and_timestamps_are_removed(at: Resources, keys: Path, tsa: A
     """Who demands them finds that they are missing; who does not is told."""
     signed(at, keys)
     folder = {
-        name: each
-        for name, each in at.audit_store.read("small").items()
+        name: item
+        for name, item in at.audit_store.read("small").items()
         if not files.witnessed_steps(name)
     }
     signers, roots = read_signers(keys / "signers.toml"), read_roots(tsa.roots)

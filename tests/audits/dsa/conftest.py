@@ -112,7 +112,7 @@ class Table:
 
     def rules(self) -> list[str]:
         """Return the rules of all findings."""
-        return [each.rule for each in validate(self.content())]
+        return [item.rule for item in validate(self.content())]
 
 
 def parsed(content: bytes) -> Table:

@@ -37,4 +37,4 @@ def test_what_is_repeated_of_a_cell_is_short_and_harmless(text):
     shown = echo(text)[1:-1]
 
     assert len(shown) <= 40
-    assert all(each.isalnum() or each in " .,:/%+-_[]()?…" for each in shown)
+    assert all(row.isalnum() or row in " .,:/%+-_[]()?…" for row in shown)

@@ -56,11 +56,11 @@ def test_of_a_language_its_domain_is_told_where_the_labels_suffice() -> None:
     plan, result = audited()
     rows = cells(part_8())
     told = 0
-    for each in result["domains"]:
-        for figure in each["figures"]:
+    for domain in result["domains"]:
+        for figure in domain["figures"]:
             if figure["metric"] == "prevalence_unflagged":
                 continue
-            row = rows[each["value"], figure["metric"].capitalize()]
+            row = rows[domain["value"], figure["metric"].capitalize()]
             told += figure["status"] == "ok"
             if figure["status"] == "ok":
                 assert float(row["Value"]) == pytest.approx(figure["value"], abs=5.1e-5)

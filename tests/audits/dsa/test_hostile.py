@@ -15,7 +15,7 @@ from modwatch.audits.dsa.vocabulary import COLUMNS
 @examples(300)
 @given(st.binary(max_size=300))
 def test_any_bytes_have_findings(content):
-    assert all(isinstance(each, Finding) for each in validate(content))
+    assert all(isinstance(item, Finding) for item in validate(content))
 
 
 @examples(300)
@@ -62,7 +62,7 @@ def test_findings_are_listed_up_to_a_number(tables):
 
     assert len(findings) == MAX_FINDINGS + 1
     assert exit_status(findings) == 1
-    assert [each.rule for each in findings].count("too-many-findings") == 1
+    assert [finding.rule for finding in findings].count("too-many-findings") == 1
 
 
 def test_errors_do_not_hide_behind_warnings(tables):
@@ -71,7 +71,7 @@ def test_errors_do_not_hide_behind_warnings(tables):
     table.put(len(table.rows) - 1, "Value", "high")
     findings = validate(table.content())
 
-    assert [each.rule for each in findings] == ["too-many-findings", "blank-row"]
+    assert [finding.rule for finding in findings] == ["too-many-findings", "blank-row"]
     assert f"similar rows: {MAX_FINDINGS - 1}." in findings[1].message
     assert exit_status(findings) == 1
 
@@ -81,12 +81,14 @@ def test_large_files_are_judged_in_bounded_time(tables, repeated):
     table = tables["platform"]
     long = "-" + "1" * 10**6 + "x"
     rows = {
-        0: [[*table.rows[5][:6], "0.5", f"system {each} " * 20] for each in range(19_000)],
+        0: [[*table.rows[5][:6], "0.5", f"system {number} " * 20] for number in range(19_000)],
         1: [[*table.rows[5][:6], long, long]] * 5,
         2: [[*table.rows[5][:5], long, "", ""]] * 9,
         3: [[long] * 8] * 1,
-        4: [[*table.rows[5][:5], f"{each:x}", "1", ""] for each in range(19_000)],
-        5: [[*table.rows[5][:4], f"{each:x}", f"{each:x}", "1", "x"] for each in range(19_000)],
+        4: [[*table.rows[5][:5], f"{number:x}", "1", ""] for number in range(19_000)],
+        5: [
+            [*table.rows[5][:4], f"{number:x}", f"{number:x}", "1", "x"] for number in range(19_000)
+        ],
     }[repeated]
     table.rows.extend(rows)
     content = table.content()

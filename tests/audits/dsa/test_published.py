@@ -73,7 +73,9 @@ def test_warnings_that_are_alike_are_one(tables):
         table.put(at, "Scope", table.get(at, "Scope").upper())
     findings = validate(table.content())
 
-    assert [(each.row, each.rule) for each in findings] == [
+    assert [(finding.row, finding.rule) for finding in findings] == [
         (at, "scope-spelling") for at in (2, 7, 12, 17)
     ]
-    assert all(each.message.endswith("in the template; similar rows: 4.") for each in findings)
+    assert all(
+        finding.message.endswith("in the template; similar rows: 4.") for finding in findings
+    )

@@ -221,7 +221,7 @@ def test_another_name_of_a_column_is_one_too_few_and_one_too_many(tables):
     rename(CONTEXT, "Notes")(tables["platform"])
     findings = validate(tables["platform"].content())
 
-    assert [each.rule for each in findings] == ["header", "header"]
+    assert [finding.rule for finding in findings] == ["header", "header"]
     assert "'Contextual Information' is missing" in findings[1].message
     assert "'Notes', is not in the template" in findings[0].message
 
@@ -245,7 +245,7 @@ SHAPES: list[tuple[str, Callable]] = [
 
 @pytest.mark.parametrize(("rule", "content"), SHAPES)
 def test_one_fault_of_shape_breaks_one_rule(tables, rule, content):
-    assert [each.rule for each in validate(content(tables))] == [rule]
+    assert [item.rule for item in validate(content(tables))] == [rule]
 
 
 def test_quotes_that_never_end_hide_what_follows(tables):
@@ -253,7 +253,7 @@ def test_quotes_that_never_end_hide_what_follows(tables):
     last = content.rindex(b"Only for")
     content = content[:last] + b'"' + content[last:]
 
-    assert [each.rule for each in validate(content)] == ["missing-row", "unclosed-quote"]
+    assert [item.rule for item in validate(content)] == ["missing-row", "unclosed-quote"]
 
 
 def test_periods_that_no_report_has(tables):
@@ -375,7 +375,7 @@ def test_findings_come_by_row_and_column(tables):
     put("Section", "x", SOLELY)(table)
     drop(RECALL, NAM_TOTAL)(table)
 
-    places = [(each.row, each.column) for each in validate(table.content())]
+    places = [(item.row, item.column) for item in validate(table.content())]
 
     assert places == [(None, "Indicator"), (2, "Section"), (6, "Applicability"), (6, "Value")]
 
@@ -405,4 +405,6 @@ def test_a_faulty_value_is_found_in_any_row(tables, data, file):
     findings = validate(table.content())
     table.put(at, "Value", before)
 
-    assert [(each.rule, each.row, each.column) for each in findings] == [(rule, at + 1, "Value")]
+    assert [(finding.rule, finding.row, finding.column) for finding in findings] == [
+        (rule, at + 1, "Value")
+    ]

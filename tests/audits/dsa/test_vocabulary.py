@@ -65,7 +65,7 @@ def test_the_languages_are_those_of_the_treaties():
 def test_each_kind_of_provider_has_the_scopes_of_those_before_it():
     scopes = [kind.scopes for kind in Provider]
 
-    assert [len(each) for each in scopes] == [2, 3, 4, 28]
+    assert [len(scope) for scope in scopes] == [2, 3, 4, 28]
     assert all(more[: len(less)] == less for less, more in itertools.pairwise(scopes))
 
 

@@ -112,7 +112,7 @@ def test_people_are_counted_apart(report):
 @pytest.mark.parametrize("sign", FORMULA_SIGNS)
 def test_cells_that_begin_like_a_formula_are_neutralised(report, qualitative, sign):
     name = f"{sign}HYPERLINK(0)"
-    words = {each: getattr(qualitative, each) for each in qualitative.__dataclass_fields__}
+    words = {field: getattr(qualitative, field) for field in qualitative.__dataclass_fields__}
     content = qualitative_csv(Qualitative(**words | {"purposes": name, "service": name}))
 
     assert {row["Service"] for row in cells(content)} == {f"'{name}"}

@@ -31,7 +31,7 @@ def told(
 
 
 def figure(result: Document, metric: str) -> Document:
-    return next(each for each in result["figures"] if each["metric"] == metric)
+    return next(item for item in result["figures"] if item["metric"] == metric)
 
 
 def test_recall_is_at_least() -> None:
@@ -54,8 +54,8 @@ def test_recall_is_at_least() -> None:
 def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> None:
     def all_flagged(plan: AuditPlan) -> AuditPlan:
         strata = (
-            replace(each, labels=each.population) if each.side == "flagged" else each
-            for each in plan.strata
+            replace(item, labels=item.population) if item.side == "flagged" else item
+            for item in plan.strata
         )
         return replace(plan, strata=tuple(strata))
 

@@ -28,7 +28,7 @@ def test_it_is_accessible_fits_and_prints(
 ) -> None:
     name = "W" * 300
     chain = [*adaptive.chain[:-3]]
-    result["domains"] = [each | {"value": name, "column": name} for each in result["domains"]]
+    result["domains"] = [domain | {"value": name, "column": name} for domain in result["domains"]]
     report = render_report(adaptive.plan, result, chain, earlier(5), service=name)
     file = tmp_path / "report.html"
     file.write_text(report, "utf-8")
@@ -42,7 +42,9 @@ def test_it_is_accessible_fits_and_prints(
             assert complaints == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             found = Axe().run(page, options=RULES).response["violations"]
-            assert [(each["id"], [n["html"][:200] for n in each["nodes"]]) for each in found] == []
+            assert [
+                (match["id"], [n["html"][:200] for n in match["nodes"]]) for match in found
+            ] == []
             page.emulate_media(media="print")
             page.set_viewport_size({"width": 680, "height": 960})
             assert page.evaluate("document.documentElement.scrollWidth") <= 680

@@ -218,7 +218,7 @@ def hostile_report(adaptive: Auditor, result: Document) -> str:
                 note=HOSTILE,
             )
         )
-    domains = [each | {"column": HOSTILE, "value": HOSTILE} for each in result["domains"]]
+    domains = [domain | {"column": HOSTILE, "value": HOSTILE} for domain in result["domains"]]
     before = result | {"audit": HOSTILE, "model_version": HOSTILE}
     result |= {"model_version": HOSTILE, "domains": domains}
     return render_report(adaptive.plan, result, chain, [before], service=HOSTILE)
@@ -255,7 +255,7 @@ def test_the_style_sheet_is_the_one_that_the_policy_allows(done: Auditor) -> Non
 
 
 def test_no_comment_is_on_the_page(adaptive: Auditor) -> None:
-    ids = {each.comment_id for each in read_evidence(adaptive.folder).samples[-1]}
+    ids = {sample.comment_id for sample in read_evidence(adaptive.folder).samples[-1]}
 
     assert not ids & set(re.findall(r"\w+", report_on(adaptive)))
 

@@ -46,7 +46,7 @@ def test_a_wider_one_is_left_and_the_command_named_once(
         for name in ("a", "b"):
             Folder(root=str(root), holds="notes").write(name, b"c")
     assert mode(root) == 0o755
-    assert [each.getMessage() for each in caplog.records if "chmod" in each.getMessage()] == [
+    assert [record.getMessage() for record in caplog.records if "chmod" in record.getMessage()] == [
         f"Other users of this machine may read the comments in {root}; run: chmod 700 '{root}'"
     ]
 

@@ -25,7 +25,7 @@ MOMENTS = st.datetimes(dt.datetime(2001, 10, 1), dt.datetime(2060, 1, 1))  # noq
 )
 def test_the_format_that_times_were_written_in_is_always_among_those_found(moments, form):
     found = time_formats([moment.strftime(form) for moment in moments])
-    assert form in [each.written for each in found]
+    assert form in [match.written for match in found]
     assert len(found) <= 2
 
 

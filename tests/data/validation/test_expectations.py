@@ -52,11 +52,11 @@ def test_the_suites_are_those_of_great_expectations_and_of_the_tables(suite, tab
     gx = great_expectations()
     rules = suite_rules(suite, Thresholds())
 
-    configs = [{"type": each.type, "kwargs": dict(each.kwargs)} for each in rules]
+    configs = [{"type": item.type, "kwargs": dict(item.kwargs)} for item in rules]
     assert len(gx.ExpectationSuite(name=suite, expectations=configs).expectations) == len(rules)
-    (schema,) = (each for each in rules if each.name == "schema")
+    (schema,) = (item for item in rules if item.name == "schema")
     assert schema.kwargs["column_set"] == table.names
-    assert all("{" not in each.allowed for each in rules)
+    assert all("{" not in item.allowed for item in rules)
 
 
 PROBE = """

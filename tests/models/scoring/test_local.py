@@ -57,8 +57,8 @@ def test_a_compiled_encoder_gives_the_same_scores(
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     plain, compiled = (
-        LocalScorer(scoring_artifact, model_version="7", precision="fp32", compiled=each)
-        for each in (False, True)
+        LocalScorer(scoring_artifact, model_version="7", precision="fp32", compiled=value)
+        for value in (False, True)
     )
     texts = mixed(100)
     found, expected = columns(compiled.score(texts)), columns(plain.score(texts))
@@ -166,7 +166,7 @@ def test_the_encoder_is_in_memory_in_one_precision(
     monkeypatch.setattr(local, "load", remembering)
     scorer = LocalScorer(scoring_artifact, model_version="7", precision=precision)
     gc.collect()
-    assert [each() is not None for each in loaded] == [precision == "fp32"]
+    assert [item() is not None for item in loaded] == [precision == "fp32"]
     assert scorer.score(["river"]).prob.shape == (1,)
 
 

@@ -158,7 +158,7 @@ def two_columns(content: dict[str, Any]) -> dict[str, Any]:
     """Return probabilities of two classes, as Triton does: flat, with a shape."""
     (tensor,) = content["inputs"]
     prob = [len(text) / 100 for text in tensor["data"]]
-    flat = [each for p in prob for each in (1 - p, p)]
+    flat = [value for p in prob for value in (1 - p, p)]
     output = {"name": "scores", "datatype": "FP32", "shape": [len(prob), 2], "data": flat}
     return {"model_name": "hate", "model_version": "4", "outputs": [output]}
 

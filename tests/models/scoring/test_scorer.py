@@ -18,7 +18,7 @@ def split(texts: Sequence[str]) -> Ids:
 
 
 def lengths(ids: Ids) -> Predictions:
-    value = np.array([len(each) for each in ids], np.float32)
+    value = np.array([len(id) for id in ids], np.float32)
     return Predictions(prob=value, model_variance=value + 1, mutual_information=value + 2)
 
 
@@ -27,7 +27,7 @@ def test_order_and_equal_texts(texts: list[str], window: int) -> None:
     seen = list[tuple[int, ...]]()
 
     def predict(ids: Ids) -> Predictions:
-        seen.extend(tuple(each) for each in ids)
+        seen.extend(tuple(id) for id in ids)
         return lengths(ids)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -49,7 +49,7 @@ def test_health_server_and_model(client: httpx.Client) -> None:
     found = client.get(MODEL).json()
     assert (found["name"], found["versions"]) == ("toxicity", ["1"])
     assert found["inputs"] == [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
-    assert [each["name"] for each in found["outputs"]] == [
+    assert [output["name"] for output in found["outputs"]] == [
         "prob", "uncertainty", "model_variance", "mutual_information",
     ]  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_before_a_champion_exists_the_server_lives_and_is_not_ready() -> None:
 def test_predictions_are_in_the_order_of_the_texts(client: httpx.Client) -> None:
     found = client.post(f"{MODEL}/infer", json=body("a", "abc", "")).json()
     assert found["model_version"] == "1"
-    columns = {each["name"]: each["data"] for each in found["outputs"]}
+    columns = {output["name"]: output["data"] for output in found["outputs"]}
     assert columns["prob"] == pytest.approx([0.001, 0.003, 0])
     assert columns["uncertainty"] == pytest.approx([0.001 * 0.999, 0.003 * 0.997, 0])
 

@@ -48,16 +48,16 @@ def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
     async def work() -> None:
         scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         requests = [["a" * k] * k for k in range(1, 6)]
-        tasks = [asyncio.create_task(batcher.score(each)) for each in requests]
+        tasks = [asyncio.create_task(batcher.score(request)) for request in requests]
         await asyncio.sleep(0)
         assert batcher.waiting == 15
         scorer.go.set()
         found = await asyncio.gather(first, *tasks)
         assert found[0].prob.tolist() == lengths(["first"])
-        for texts, each in zip(requests, found[1:], strict=True):
-            assert each.prob.tolist() == lengths(texts)
-            assert each.model_variance.tolist() == pytest.approx(each.prob / 10)
-            assert each.mutual_information.tolist() == pytest.approx(each.prob / 5)
+        for texts, item in zip(requests, found[1:], strict=True):
+            assert item.prob.tolist() == lengths(texts)
+            assert item.model_variance.tolist() == pytest.approx(item.prob / 10)
+            assert item.mutual_information.tolist() == pytest.approx(item.prob / 5)
         assert len(scorer.batches) == 2
         assert batcher.waiting == 0
 
@@ -123,7 +123,7 @@ def test_too_many_waiting_characters_are_refused_until_they_are_scored() -> None
         fills = asyncio.create_task(batcher.score(["g" * 999]))  # all of it is free again
         await asyncio.sleep(0)
         scorer.go.set()
-        assert [len(each.prob) for each in await asyncio.gather(again, waits, fills)] == [1] * 3
+        assert [len(item.prob) for item in await asyncio.gather(again, waits, fills)] == [1] * 3
 
     run(work())
 

@@ -139,7 +139,7 @@ def test_a_response_has_every_output_unless_some_are_wanted() -> None:
         "id": "42",
         "parameters": {"threshold": 0.25},
     }
-    columns = {each["name"]: each["data"] for each in found["outputs"]}  # type: ignore[attr-defined]
+    columns = {output["name"]: output["data"] for output in found["outputs"]}  # type: ignore[attr-defined]
     assert columns == {
         "prob": [0, 0.5, 1],
         "uncertainty": [0, 0.25, 0],
@@ -147,7 +147,7 @@ def test_a_response_has_every_output_unless_some_are_wanted() -> None:
         "mutual_information": [0, 0.25, 0.5],
     }
     few, _ = answered(request(["a", "b", "c"]) | {"outputs": [{"name": "uncertainty"}]})
-    assert [each["name"] for each in few["outputs"]] == ["uncertainty"]  # type: ignore[attr-defined]
+    assert [output["name"] for output in few["outputs"]] == ["uncertainty"]  # type: ignore[attr-defined]
     assert "id" not in few
 
 

@@ -135,7 +135,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "end"), ENDS, ids=lambda each: each)
+@pytest.mark.parametrize(("name", "end"), ENDS, ids=lambda item: item)
 def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, end: str) -> None:
     value = FORM[name].schema[end]
     if end.startswith("exclusive"):
@@ -256,4 +256,4 @@ def test_whatever_airflow_takes_makes_a_plan_or_a_named_refusal(
         return
     assert (made.first, made.last, made.rule) == (request.first, request.last, request.rule)
     assert plan_audit(small, request, actor="eva") == made  # the same request again
-    assert sum(each.labels for each in made.strata) <= request.labels
+    assert sum(item.labels for item in made.strata) <= request.labels

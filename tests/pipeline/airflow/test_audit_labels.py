@@ -148,4 +148,4 @@ def test_a_reminder_is_counted_by_the_time_and_the_next_one_comes_later(
         2,
     ]  # the first was slept through; the second is the same if it comes again
     third = drawn_at(at) + datetime.timedelta(days=9)
-    assert [each.trigger.remind_at for each in (slept, again)] == [third.isoformat()] * 2
+    assert [value.trigger.remind_at for value in (slept, again)] == [third.isoformat()] * 2

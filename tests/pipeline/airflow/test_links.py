@@ -36,7 +36,7 @@ def address(link: BaseOperatorLink, **context: object) -> str:
     ],
 )
 def test_a_button_leads_to_the_page_of_the_day(context: dict[str, object]) -> None:
-    assert [address(each, **context) for each in (VALIDATION_PAGE, MLFLOW_RUN, REVIEW_QUEUE)] == [
+    assert [address(value, **context) for value in (VALIDATION_PAGE, MLFLOW_RUN, REVIEW_QUEUE)] == [
         f"{AIRFLOW}/modwatch-ops/days/2026-01-05/validation",
         f"{AIRFLOW}/modwatch-ops/days/2026-01-05/mlflow",
         CONSOLE,

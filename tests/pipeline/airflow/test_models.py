@@ -91,7 +91,7 @@ def test_a_run_makes_one_version_and_says_what_it_does(
     assert models.evaluate.function(version) in ("passed", "failed")
     with open_resources(home.settings) as at:
         made = Evaluation.from_json(read_evaluation("toxicity", version, at.settings.mlflow_url))
-        names = {each["metric"] for each in made.rows}
+        names = {item["metric"] for item in made.rows}
     assert made.champion == "1"
     assert made.comments == 1_500
     assert {"average_precision", "calibration_auprc", "oc_auroc", "false_positive_rate_gap"} < names

@@ -206,7 +206,7 @@ def test_the_log_of_a_task_tells_its_rows_and_its_time(
     run = task_of(count).function
     with caplog.at_level("INFO"), pytest.raises(ValueError) if fails else nullcontext():  # noqa: PT011
         run(data_interval_start=DAY)
-    [line] = [each.getMessage() for each in caplog.records if "took" in each.getMessage()]
+    [line] = [record.getMessage() for record in caplog.records if "took" in record.getMessage()]
     read = "nothing" if fails else r"landed (\d+)"
     assert re.fullmatch(
         rf"count of 2026-01-05 took \d.\d s; rows read: {read}; wrote: landed (\d+)", line

@@ -27,7 +27,9 @@ _LIMIT_SECONDS = 60
 
 
 def panels() -> list[dict[str, Any]]:
-    return [each for each in json.loads(DASHBOARD.read_text())["panels"] if each["type"] != "row"]
+    return [
+        panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"
+    ]
 
 
 def queries() -> list[str]:

@@ -100,7 +100,7 @@ def test_escalated_items_are_for_leads(
     lead = people.create_moderator(engine, "lea", "lead")
     headers = {"Authorization": f"Bearer {people.issue_token(engine, lead.id)}"}
     opinions = leased(client, headers, escalated=True).json()["opinions"]
-    assert [(each["pseudonym"], each["reason"], each["note"]) for each in opinions] == [
+    assert [(opinion["pseudonym"], opinion["reason"], opinion["note"]) for opinion in opinions] == [
         ("ann", "legal", "look")
     ]
 

@@ -45,7 +45,7 @@ def plain(page: httpx.Response) -> str:
 
 
 def account(engine: Engine, pseudonym: str) -> people.Account:
-    return next(each for each in people.people(engine) if each.pseudonym == pseudonym)
+    return next(person for person in people.people(engine) if person.pseudonym == pseudonym)
 
 
 def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> None:
@@ -166,7 +166,7 @@ def test_what_was_given_up_is_sent_again(
     assert "answer 500" in plain(page)
     assert "a secret payload" not in page.text
     listed = admin.get("/api/v1/deliveries/dead?channel=platform", headers=bearer).json()
-    assert [each["last_problem"] for each in listed["dead_letters"]] == ["answer 500"] * 3
+    assert [letter["last_problem"] for letter in listed["dead_letters"]] == ["answer 500"] * 3
     form = csrf(page) | {"channel": "platform"}
     admin.post("/deliveries/resend", data=form | {"message_id": "1"})
     state = admin.get("/api/v1/deliveries", headers=bearer).json()["channels"]["platform"]

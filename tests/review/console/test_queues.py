@@ -152,7 +152,7 @@ def test_a_lead_gives_an_item_back(
     item = workload.holders(engine)[0].item_id
     lead.post("/lead/release", data={**hidden(page, "release"), "item_id": str(item)})
     assert workload.holders(engine) == []
-    (event,) = [each for each in recent_events(engine) if each.action == "leases_released"]
+    (event,) = [row for row in recent_events(engine) if row.action == "leases_released"]
     assert (event.actor, event.subject) == ("cora", "ann")
 
 

@@ -17,14 +17,14 @@ def source(template: str) -> str:
     """Return the template with those that it includes."""
     text = (TEMPLATES / template).read_text()
     included = re.findall(r'{% include "([\w.]+)"', text)
-    return text + "".join(source(each) for each in included)
+    return text + "".join(source(item) for item in included)
 
 
 def records(base: type[Page]) -> Iterator[type[Page]]:
-    for each in base.__subclasses__():
-        if "template" in vars(each):
-            yield each
-        yield from records(each)
+    for subclass in base.__subclasses__():
+        if "template" in vars(subclass):
+            yield subclass
+        yield from records(subclass)
 
 
 @pytest.mark.parametrize("record", list(records(Page)), ids=lambda record: record.__name__)

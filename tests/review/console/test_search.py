@@ -192,9 +192,9 @@ def test_the_log_is_pulled_and_exported(
     allowed = role in ("lead", "admin")
     assert with_notes.status_code == (200 if allowed else 403)
     assert (b"'=private()" in with_notes.content) == allowed
-    taken = [each for each in recent_events(engine) if each.action == "export"]
+    taken = [event for event in recent_events(engine) if event.action == "export"]
     assert len(taken) == 6 + allowed
-    assert {each.actor for each in taken} == {"them"}
+    assert {item.actor for item in taken} == {"them"}
 
 
 def test_who_works_some_queues_exports_nothing(engine: Engine, visitor: TestClient) -> None:

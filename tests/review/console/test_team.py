@@ -44,8 +44,8 @@ def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
     def put(n: int, day: date = TODAY, **fields: Any) -> None:
         named = [{"comment_id": f"secret-id-{day}-{k}", **fields} for k in range(n)]
         items = [
-            new_item(rank=3 * k + number, **each, **more)
-            for k, each in enumerate(named)
+            new_item(rank=3 * k + number, **item, **more)
+            for k, item in enumerate(named)
             for number, more in enumerate(
                 ({}, *({"kind": "confirmation", "round": number} for number in (2, 3))), start=1
             )
@@ -102,11 +102,11 @@ def test_nobody_is_named(
         told.append(answer.text)
     assert "invented text" in told[0]
     assert "invented text" in told[2]
-    for each in told:
-        assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", each)
-        assert "secret-id" not in each.replace("invented text of secret-id", "")
-        assert not re.search(r"\d\d:\d\d", each)
-        assert "/items/" not in each
+    for item in told:
+        assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", item)
+        assert "secret-id" not in item.replace("invented text of secret-id", "")
+        assert not re.search(r"\d\d:\d\d", item)
+        assert "/items/" not in item
 
 
 def test_no_view_ranks_people_below_the_minimum(
@@ -124,11 +124,11 @@ def test_no_view_ranks_people_below_the_minimum(
     days = {"first": str(TODAY - timedelta(1)), "last": str(TODAY + timedelta(1))}
     answer = lead.get("/api/v1/lead/agreement", headers=bearer_of(engine, cora), params=days)
     persons = [*answer.json()["gold_by_person"], *answer.json()["retests_by_person"]]
-    assert {each["pseudonym"] for each in persons} == set(NAMES)
-    assert {each["agreement"]["n"] for each in persons} == {29}
-    assert {each["agreement"][name] for each in persons for name in ("value", "low", "high")} == {
-        None
-    }
+    assert {person["pseudonym"] for person in persons} == set(NAMES)
+    assert {person["agreement"]["n"] for person in persons} == {29}
+    assert {
+        person["agreement"][name] for person in persons for name in ("value", "low", "high")
+    } == {None}
     tables = lead.get("/lead/team", params=days).text.partition('id="gold-title"')[2]
     rows = re.findall(r"<bdi>([^<]*)</bdi>.*?insufficient data:", tables, re.S)
     assert rows == [*NAMES, *NAMES]
@@ -146,8 +146,8 @@ def rows_of(found: Any) -> Iterator[dict[str, Any]]:
     if isinstance(found, dict):
         yield found
     if isinstance(found, dict | list):
-        for each in found.values() if isinstance(found, dict) else found:
-            yield from rows_of(each)
+        for item in found.values() if isinstance(found, dict) else found:
+            yield from rows_of(item)
 
 
 @pytest.mark.parametrize("role", ["moderator", "auditor", "ops", "admin"])
@@ -168,13 +168,13 @@ def test_hostile_texts_are_escaped(lead: TestClient, overturned: Callable[..., N
     overturned(1, text=HOSTILE, parent_text=HOSTILE + "\u202e", language="x")
     filtered, page = (lead.get("/lead/errors", params={"queue": name}) for name in (HOSTILE, ""))
     assert "No overturned labels" in plain(filtered)
-    for each in (filtered, page):
-        assert each.status_code == 200
-        assert "<script>alert" not in each.text
-        assert "<img" not in each.text
-        assert ">49<" not in each.text
-        assert "\u202e" not in each.text
-        assert not re.search(r"<style|style=|\son\w+=\"|<script(?![^>]*src=)", each.text)
+    for value in (filtered, page):
+        assert value.status_code == 200
+        assert "<script>alert" not in value.text
+        assert "<img" not in value.text
+        assert ">49<" not in value.text
+        assert "\u202e" not in value.text
+        assert not re.search(r"<style|style=|\son\w+=\"|<script(?![^>]*src=)", value.text)
     assert "&lt;script&gt;" in page.text
 
 

@@ -39,7 +39,7 @@ def test_forged_forms_change_nothing(
     changing = [(method, path) for method, path in routes_of(app) if method not in ("GET", "HEAD")]
     assert len(changing) > 30
     for role, session in sessions.items():
-        other = csrf_of(next(each for each in sessions.values() if each != session))
+        other = csrf_of(next(item for item in sessions.values() if item != session))
         for method, path in changing:
             for forged in (None, "", other, csrf_of("the log-in form"), csrf_of(""), "é"):
                 answer = forge(stranger, method, path, session, forged)
@@ -52,7 +52,7 @@ def test_forged_forms_change_nothing(
                     )
     assert rows(engine) == before
     assert queue.counts(engine).leased == 0
-    assert all(people.authenticate(engine, each, "session") for each in sessions.values())
+    assert all(people.authenticate(engine, item, "session") for item in sessions.values())
 
 
 def is_incomplete(answer: httpx.Response) -> bool:
@@ -95,7 +95,7 @@ ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
     "disabled": lambda _, engine, ann, __: people.disable(engine, ann.id),
     "role": lambda _, engine, ann, __: people.change_role(engine, ann.id, "lead"),
     "revoked": lambda _, engine, ann, __: [
-        people.revoke_token_by_id(engine, each.id) for each in people.tokens(engine, ann.id)
+        people.revoke_token_by_id(engine, token.id) for token in people.tokens(engine, ann.id)
     ],
 }
 

@@ -99,7 +99,7 @@ def _rows_of(parquet: bytes) -> str:
     """Return the rows of a Parquet file, one a line, with bytes in hex."""
     table = pq.read_table(io.BytesIO(parquet)).to_pylist()
     return "\n".join(
-        str([each.hex() if isinstance(each, bytes) else each for each in row.values()])
+        str([item.hex() if isinstance(item, bytes) else item for item in row.values()])
         for row in table
     )
 

@@ -130,7 +130,7 @@ def test_two_imports_of_one_file_at_once_are_one(engine: Engine) -> None:
     tasks = [task(f"c{i}", annotation()) for i in range(20)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: load(engine, *tasks), range(4)))
-    assert sorted(each.labels for each in done) == [0, 0, 0, 20]
+    assert sorted(item.labels for item in done) == [0, 0, 0, 20]
     assert queue.verify_log(engine).problems == ()
 
 
@@ -305,7 +305,7 @@ def test_days_and_kinds_are_chosen(engine: Engine, fill: Fill, new_item: Any) ->
     queue.enqueue(engine, [new_item("c9")], date(2026, 1, 2))
 
     def ids(**chosen: Any) -> list[str]:
-        return [each["data"]["comment_id"] for each in exported(engine, **chosen)]
+        return [item["data"]["comment_id"] for item in exported(engine, **chosen)]
 
     assert ids() == ["c0", "c1", "c9"]
     assert ids(last=DAY) == ["c0", "c1"]
@@ -348,14 +348,14 @@ def test_memory_does_not_grow_with_the_export(
 def test_a_hostile_text_goes_there_and_back(engine: Engine) -> None:
     hostile = '</script>\u2028\u202e"\\ {{7*7}} =1+1 😀\x01\r\n'
     load(engine, task("c1", text=hostile))
-    (each,) = exported(engine)
-    assert each["data"]["text"] == hostile
+    (item,) = exported(engine)
+    assert item["data"]["text"] == hostile
 
 
 def test_the_labelling_configuration_offers_the_labels() -> None:
     view = ET.fromstring(LABELING_CONFIG)
     assert [choice.get("value") for choice in view.iter("Choice")] == list(LABELS)
-    assert {each.get("value") for each in view.iter("Text")} == {"$text", "$parent_text"}
+    assert {item.get("value") for item in view.iter("Text")} == {"$text", "$parent_text"}
     assert view.find("Choices").get("toName") == "text"  # type: ignore[union-attr]
 
 

@@ -49,9 +49,11 @@ def test_several_decisions_are_appended_at_once(engine: Engine, ann: Moderator, 
     fill(3)
     with engine.begin() as connection:
         done = append(connection, ann.id, contents(engine))
-    assert [each.position for each in done] == [1, 2, 3]
-    assert [each.id for each in done] == sorted(each.id for each in done)
-    assert [each.previous_hash for each in done[1:]] == [each.hash for each in done[:-1]]
+    assert [decision.position for decision in done] == [1, 2, 3]
+    assert [decision.id for decision in done] == sorted(decision.id for decision in done)
+    assert [decision.previous_hash for decision in done[1:]] == [
+        decision.hash for decision in done[:-1]
+    ]
     report = queue.verify_log(engine)
     assert (report.decisions, report.problems) == (3, ())
 

@@ -23,7 +23,11 @@ from review.labelling import decide_all
 
 Fill = Callable[[int], None]
 
-NOTES = [*(each for each in FORMULAS if "\0" not in each), 'two\r\nlines, "quoted"\n\rend', "é😀"]
+NOTES = [
+    *(formula for formula in FORMULAS if "\0" not in formula),
+    'two\r\nlines, "quoted"\n\rend',
+    "é😀",
+]
 
 
 @pytest.fixture

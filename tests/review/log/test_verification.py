@@ -173,7 +173,7 @@ def test_an_end_that_was_written_anew_disagrees_with_what_was_witnessed(
     decide_all(engine, [ben], note="something else", policy_version="2")
     assert verify_log(engine).intact
     problems = verify_log(engine, shift).problems
-    assert [each for each in problems if "is not the one that was witnessed" in each]
+    assert [problem for problem in problems if "is not the one that was witnessed" in problem]
 
 
 def test_what_was_witnessed_stays_true_as_the_log_grows(

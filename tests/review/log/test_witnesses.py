@@ -95,7 +95,7 @@ def test_a_stamped_witness_cannot_be_written_later(
     done = verify_and_witness(engine, place, authority)
     assert (done.failure, len(place.names())) == ("", 2)
     forge(engine)
-    (name,) = (each for each in place.names() if each.endswith(".json"))
+    (name,) = (item for item in place.names() if item.endswith(".json"))
     place.write(name, verify_log(engine).witness.encode())  # the old timestamp is of another text
     (problem,) = verify_and_witness(engine, place, authority).report.problems
     assert problem.startswith("the last witness is not valid: the timestamp is not valid")

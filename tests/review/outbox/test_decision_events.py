@@ -48,7 +48,7 @@ def told(engine: Engine) -> list[tuple[str, str, int | None]]:
     """Relay, and return all events so far."""
     relay_decisions(engine, [])
     payloads = [row.payload for row in messages(engine)]
-    return [(each["comment_id"], each["event"], each["label"]) for each in payloads]
+    return [(item["comment_id"], item["event"], item["label"]) for item in payloads]
 
 
 def write(connection: Connection, desk: Desk, who: Moderator, comment_id: str) -> None:
@@ -266,7 +266,7 @@ def test_several_relays_at_once_tell_everything_once(
         desk.label(ann.id, f"c{number}")
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(relay_decisions, engine, ["platform"], batch=3) for _ in range(4)]
-        assert sum(each.result(60) for each in done) == 40
+        assert sum(decision.result(60) for decision in done) == 40
     assert [row.payload["comment_id"] for row in messages(engine)] == [f"c{n}" for n in range(40)]
 
 
@@ -377,7 +377,7 @@ def read(engine: Engine, limit: int, after: str | None = None) -> list[str]:
     while (page := feed(engine, after, limit)).events:
         found += page.events
         after = page.next_cursor
-    return [each["comment_id"] for each in found]
+    return [match["comment_id"] for match in found]
 
 
 def test_an_empty_feed_has_a_cursor_to_come_back_with(
@@ -387,7 +387,7 @@ def test_an_empty_feed_has_a_cursor_to_come_back_with(
     assert first.events == ()
     assert feed(engine, first.next_cursor) == first
     decide(1)
-    assert [each["comment_id"] for each in feed(engine, first.next_cursor).events] == ["c0"]
+    assert [event["comment_id"] for event in feed(engine, first.next_cursor).events] == ["c0"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])

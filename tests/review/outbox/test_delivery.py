@@ -93,8 +93,8 @@ def test_what_is_due_is_posted_in_order_and_once(
     with webhook() as server:
         assert give(engine, server.url) == Round(claimed=3, sent=3, failed=0, dead=0, pause=None)
         assert give(engine, server.url).claimed == 0
-    assert [each.json["comment_id"] for each in server.requests] == ["c0", "c1", "c2"]
-    assert server.keys == [f"decision-{each.json['decision_id']}" for each in server.requests]
+    assert [request.json["comment_id"] for request in server.requests] == ["c0", "c1", "c2"]
+    assert server.keys == [f"decision-{request.json['decision_id']}" for request in server.requests]
     assert row(engine).delivered_at is not None
 
 
@@ -119,7 +119,7 @@ def test_what_passes_is_tried_again_later_under_the_same_key(
         shift_deliveries(engine, 1)
         assert give(engine, server.url).sent == 1
     assert len(set(server.keys)) == 1
-    assert len({each.body for each in server.requests}) == 1
+    assert len({request.body for request in server.requests}) == 1
     assert row(engine).last_problem is None
 
 
@@ -220,8 +220,12 @@ def test_a_receiver_that_was_down_for_an_hour_gets_all_in_order(
     with webhook() as server:
         assert sum(give(engine, server.url).sent for _ in range(3)) == 8
     for number in range(4):
-        mine = [each.json for each in server.requests if each.json["comment_id"] == f"c{number}"]
-        assert [(each["sequence"], each["label"]) for each in mine] == [(1, 1), (2, 0)]
+        mine = [
+            request.json
+            for request in server.requests
+            if request.json["comment_id"] == f"c{number}"
+        ]
+        assert [(item["sequence"], item["label"]) for item in mine] == [(1, 1), (2, 0)]
     assert Counter(server.keys).most_common(1)[0][1] == 1
 
 
@@ -236,7 +240,7 @@ def test_a_later_message_of_a_comment_waits_for_the_earlier(
         assert give(engine, server.url).claimed == 0
         shift_deliveries(engine, 1)
         assert [give(engine, server.url).sent for _ in range(2)] == [1, 1]
-    told = [(each.json["comment_id"], each.json["sequence"]) for each in server.requests]
+    told = [(request.json["comment_id"], request.json["sequence"]) for request in server.requests]
     assert told == [("c0", 1), ("c1", 1), ("c0", 1), ("c0", 2)]
 
 
@@ -251,7 +255,7 @@ def test_a_dead_letter_holds_nothing_up(
         assert give(engine, server.url).sent == 1
         assert resend(engine, "platform") == 1
         assert give(engine, server.url).sent == 1
-    assert [each.json["sequence"] for each in server.requests] == [1, 2, 1]
+    assert [request.json["sequence"] for request in server.requests] == [1, 2, 1]
 
 
 def test_several_at_once_send_nothing_twice(
@@ -271,12 +275,16 @@ def test_several_at_once_send_nothing_twice(
 
     with webhook() as server, ThreadPoolExecutor(4) as pool:
         sent = [pool.submit(until_done, server.url) for _ in range(4)]
-        shares = [each.result(60) for each in sent]
+        shares = [item.result(60) for item in sent]
     assert sum(shares) == len(server.requests) == len(set(server.keys)) == 80
     assert sum(share > 0 for share in shares) > 1
     for number in range(40):
-        mine = [each.json for each in server.requests if each.json["comment_id"] == f"c{number}"]
-        assert [each["sequence"] for each in mine] == [1, 2]
+        mine = [
+            request.json
+            for request in server.requests
+            if request.json["comment_id"] == f"c{number}"
+        ]
+        assert [item["sequence"] for item in mine] == [1, 2]
 
 
 def test_no_transaction_is_open_while_a_receiver_takes_its_time(

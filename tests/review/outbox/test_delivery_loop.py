@@ -62,7 +62,7 @@ def test_what_is_decided_while_it_runs_arrives(
             wait_for(lambda: len(server.requests) == 2)  # a failure first
             desk.label(ann.id, "c1")
             wait_for(lambda: len(server.requests) == 3)
-    assert [each.json["comment_id"] for each in server.requests] == ["c0", "c0", "c1"]
+    assert [request.json["comment_id"] for request in server.requests] == ["c0", "c0", "c1"]
     assert server.requests[0].json["dsa_category"] == "OTHER_VIOLATION_TC"
 
 

@@ -27,7 +27,7 @@ OTHER = replace(FIRST, key="psi/1", series="psi", topic="failure")
 
 
 def pending(engine: Engine, channel: str) -> list[str]:
-    return [each.key for each in outbox.pending(engine, channel, younger_than=FOREVER)]
+    return [item.key for item in outbox.pending(engine, channel, younger_than=FOREVER)]
 
 
 def stored(engine: Engine) -> list[str]:

@@ -172,7 +172,7 @@ def test_requests_at_once_rotate_once(engine: Engine, session: str) -> None:
         made = list(
             pool.map(lambda _: people.rotate_session(engine, session, HOUR, NOW), range(16))
         )
-    assert sum(each is not None for each in made) == 1
+    assert sum(record is not None for record in made) == 1
 
 
 def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: Moderator) -> None:

@@ -80,7 +80,9 @@ def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
         found.confirmations, found.confirmations_kappa, found.several_labels_alpha,
         found.gold_accuracy, found.retest_consistency, found.retest_disagreement,
     )  # fmt: skip
-    assert {(each.status, each.value, each.n) for each in figures} == {("insufficient", None, 0)}
+    assert {(figure.status, figure.value, figure.n) for figure in figures} == {
+        ("insufficient", None, 0)
+    }
     assert found.gold_by_person == found.retests_by_person == ()
     with pytest.raises(QueueError, match="swap the days"):
         agreement_report(engine, TODAY, TODAY - timedelta(1))
@@ -192,7 +194,7 @@ def test_retests_compare_a_person_with_themselves(
     assert len(label_all(engine, ann, lambda comment_id: 1 - truth(comment_id))) == 30
     assert len(label_all(engine, ben, lambda _: 1)) == 10
     found = report(engine, minimum=10)
-    assert [(each.pseudonym, each.agreement.value) for each in found.retests_by_person] == [
+    assert [(item.pseudonym, item.agreement.value) for item in found.retests_by_person] == [
         ("ann", 0),
         ("ben", 1),
     ]
@@ -260,8 +262,8 @@ def test_gold_accuracy_covers_what_is_true_of_each_person(
         assert len(label_all(engine, person, erring(rates[k], k))) == 50
     found = report(engine)
     covered = [
-        each.agreement.low <= 1 - rate <= each.agreement.high
-        for each, rate in zip(found.gold_by_person, rates, strict=True)
+        item.agreement.low <= 1 - rate <= item.agreement.high
+        for item, rate in zip(found.gold_by_person, rates, strict=True)
     ]
     assert sum(covered) >= 18
     assert found.gold_accuracy.n == 1000

@@ -87,8 +87,8 @@ def holds(rates: ErrorRates) -> bool:
 def test_rates_are_recovered_within_their_intervals() -> None:
     found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(8)]
     assert sum(map(holds, found)) >= 7  # both at once
-    assert all(each.false_negative.high - each.false_negative.low < 0.25 for each in found)
-    assert all(0 < (each.overturned or 0) < each.confirmed < each.labelled for each in found)
+    assert all(match.false_negative.high - match.false_negative.low < 0.25 for match in found)
+    assert all(0 < (match.overturned or 0) < match.confirmed < match.labelled for match in found)
 
 
 def test_top_and_slice_are_told_apart() -> None:
@@ -167,17 +167,17 @@ def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: 
     route(3, MONDAY + timedelta(7))
     rounds(engine, team, 1, 1)
     report = error_rate_report(engine, MONDAY, MONDAY + timedelta(20))
-    assert {week: each.confirmed for week, each in report.by_week.items()} == {
+    assert {week: item.confirmed for week, item in report.by_week.items()} == {
         MONDAY + timedelta(7): 3,
         MONDAY: 42,
     }
     assert list(report.by_week) == [MONDAY + timedelta(7), MONDAY]
-    assert {name: each.confirmed for name, each in report.by_reason.items()} == {
+    assert {name: item.confirmed for name, item in report.by_reason.items()} == {
         "random_slice": 10,
         "uncertainty": 35,
     }
     assert report.by_queue == {"general": report.everything}
-    assert [each.false_positive.status for each in report.by_week.values()] == [
+    assert [item.false_positive.status for item in report.by_week.values()] == [
         "insufficient",
         "ok",
     ]
@@ -198,9 +198,9 @@ def fields_of(value: object) -> Iterator[str]:
             yield field.name
             yield from fields_of(getattr(value, field.name))
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, item in value.items():
             yield str(name)
-            yield from fields_of(each)
+            yield from fields_of(item)
     elif isinstance(value, str):
         yield value
 

@@ -44,9 +44,9 @@ def route(engine: Engine, new_item: Make, day: date) -> Route:
     def put(*ids: str, on: date = day, **more: object) -> None:
         confirmations = [{}, *({"kind": "confirmation", "round": number} for number in (2, 3))]
         items = [
-            new_item(name, 3 * k + n, **each, **more)
+            new_item(name, 3 * k + n, **item, **more)
             for k, name in enumerate(ids)
-            for n, each in enumerate(confirmations, start=1)
+            for n, item in enumerate(confirmations, start=1)
         ]
         queue.enqueue(engine, items, on)
 
@@ -60,7 +60,7 @@ def found(engine: Engine, viewer: Moderator, **options: object) -> OverturnedLab
 
 def texts(engine: Engine, viewer: Moderator, **options: object) -> list[str]:
     prefix = "invented text of "
-    return [each.text.removeprefix(prefix) for each in found(engine, viewer, **options).labels]
+    return [item.text.removeprefix(prefix) for item in found(engine, viewer, **options).labels]
 
 
 def overturn(engine: Engine, team: list[Moderator], first: int = 1) -> None:
@@ -189,6 +189,6 @@ def test_the_latest_of_some_queues(
     assert texts(engine, lea) == ["c2", "c1", "c0"]
     assert not found(engine, lea).more
     some = found(engine, lea, limit=2)
-    assert ([each.dt.day for each in some.labels], some.more) == ([3, 2], True)
+    assert ([item.dt.day for item in some.labels], some.more) == ([3, 2], True)
     assert texts(engine, lea, queues=["general"]) == ["c2", "c1", "c0"]
     assert texts(engine, lea, queues=["de"]) == texts(engine, lea, queues=[]) == []

@@ -117,8 +117,8 @@ def test_a_retest_is_the_comment_once_more_for_the_same_person(
         assert row["prob"] == pytest.approx(before.prob)
     assert queue.lease(engine, ben.id) is None
     again = label_all(engine, ann)
-    assert {each.kind for each in again} == {"retest"}
-    assert len({each.comment_id for each in again}) == 5
+    assert {entry.kind for entry in again} == {"retest"}
+    assert len({entry.comment_id for entry in again}) == 5
 
 
 def test_fourteen_days_and_not_an_hour_less(
@@ -179,7 +179,7 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
 ) -> None:
     day = date(2026, 1, 1)
     queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(4)], day)
-    done = {each.comment_id: each for each in label_all(engine, ann)}
+    done = {entry.comment_id: entry for entry in label_all(engine, ann)}
     lease = undo(engine, moderator_id=ann.id, decision_id=done["c0"].id, idempotency_key="undo")
     queue.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
@@ -292,9 +292,9 @@ def test_checks_come_within_a_day_at_the_times_at_which_the_person_works(
                 "WHERE kind = 'gold'"
             )
         ).scalars()
-        hours = [float(each) for each in waits]
+        hours = [float(wait) for wait in waits]
     assert len(hours) == 40
-    assert all(17.7 < each < 18.3 for each in hours)
+    assert all(17.7 < hour < 18.3 for hour in hours)
     assert len(set(hours)) == 40
 
 
@@ -314,8 +314,8 @@ def test_checks_mix_into_the_stream_and_nothing_tells_them_from_it(
     )
     done = label_all(engine, ann)
     # What is due comes first, what is not yet last; the day's items in between.
-    assert [each.kind for each in done] == ["gold"] * 5 + ["review"] * 20 + ["retest"] * 5
-    assert {each.dt for each in done} == {TODAY}
+    assert [decision.kind for decision in done] == ["gold"] * 5 + ["review"] * 20 + ["retest"] * 5
+    assert {decision.dt for decision in done} == {TODAY}
 
 
 def test_the_ids_of_checks_are_among_those_of_the_day(
@@ -342,7 +342,7 @@ def test_the_ids_of_checks_are_among_those_of_the_day(
     assert found < before
     assert {ids[number] for number in ids.keys() - before} == {"review"}
     # Who has seen an item finds it where it was, and none was lost or doubled.
-    assert {held.item.id, *(each.item.id for each in given if each)}.isdisjoint(found)
+    assert {held.item.id, *(value.item.id for value in given if value)}.isdisjoint(found)
     assert sorted(row.comment_id for row in after if row.kind == "review") == sorted(
         item.comment_id for item in items
     )
@@ -388,7 +388,7 @@ def test_a_withdrawn_check_comes_again_unless_it_was_seen(engine: Engine, ann: M
     assert lease is not None
     withdraw_expired(engine, TODAY + timedelta(1))
     assert queue_some(engine, TODAY + timedelta(1)).gold == 4
-    assert lease.item.comment_id not in {each.comment_id for each in label_all(engine, ann)}
+    assert lease.item.comment_id not in {row.comment_id for row in label_all(engine, ann)}
 
 
 def test_what_still_waits_is_not_drawn_again(engine: Engine, ann: Moderator) -> None:
@@ -410,7 +410,7 @@ def test_two_runs_at_once_add_one_set(
     labelled_long_ago(engine, ann, old_items)
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: queue_some(engine), range(4)))
-    assert sorted(each.gold for each in done) == [0, 0, 0, 5]
+    assert sorted(decision.gold for decision in done) == [0, 0, 0, 5]
     assert len(checks(engine)) == 10
 
 

@@ -236,7 +236,10 @@ def test_a_lead_settles_what_two_people_see_differently(
     assert standing(engine, day) == {}
     third = queue.lease_escalated(engine, lea.id)
     assert third is not None
-    assert [(each.pseudonym, each.label) for each in third.opinions] == [("ann", 1), ("ben", 0)]
+    assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
+        ("ann", 1),
+        ("ben", 0),
+    ]
     settled = label(engine, lea, third, 0)
     assert settled.action == "adjudicate"
     assert label(engine, lea, third, 0) == settled
@@ -374,7 +377,10 @@ def test_a_lead_is_not_told_what_was_taken_back(
     label(engine, ben, held(engine, ben), 1)
     third = queue.lease_escalated(engine, lea.id)
     assert third is not None
-    assert [(each.pseudonym, each.label) for each in third.opinions] == [("ann", 0), ("ben", 1)]
+    assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
+        ("ann", 0),
+        ("ben", 1),
+    ]
 
 
 def test_several_people_label_the_same_text(

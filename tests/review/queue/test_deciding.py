@@ -223,7 +223,7 @@ def test_racing_retries_make_one_decision(engine: Engine, ann: Moderator, fill: 
         for _ in range(20):
             lease = held(engine, ann)
             tries = [pool.submit(label, engine, ann, lease, lease.token) for _ in range(4)]
-            assert len({each.result(timeout=30).id for each in tries}) == 1
+            assert len({item.result(timeout=30).id for item in tries}) == 1
     assert logged(engine) == 20
 
 

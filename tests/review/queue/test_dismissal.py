@@ -205,7 +205,7 @@ def test_two_at_once_close_each_item_once(engine: Engine, cora: Moderator, fill:
     for thread in threads:
         thread.join()
     done = [dismissal.progress(engine, id_) for id_ in ids]
-    assert sum(each.closed for each in done) == 40
+    assert sum(decision.closed for decision in done) == 40
     assert queue.verify_log(engine).decisions == 40
     assert queue.verify_log(engine).intact
 

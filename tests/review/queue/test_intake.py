@@ -163,7 +163,7 @@ def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: da
     items = [new_item(f"c{i}", i + 1) for i in range(200)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda part: queue.enqueue(engine, part, day), [items] * 4))
-    assert sorted(each.changed for each in done) == [0, 0, 0, 200]
+    assert sorted(decision.changed for decision in done) == [0, 0, 0, 200]
 
 
 def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:

@@ -231,8 +231,8 @@ def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
     with ThreadPoolExecutor(len(team)) as pool:
         rounds = list(zip(*pool.map(race, team), strict=True))
     assert len(rounds) * len(team) == 10_000
-    for each in rounds:
-        taken = [item for item in each if item]
+    for round in rounds:
+        taken = [item for item in round if item]
         assert len(taken) == len(set(taken))
         assert taken
 

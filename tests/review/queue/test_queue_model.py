@@ -112,10 +112,10 @@ class QueueModel(RuleBasedStateMachine):
     def _route(self) -> queue.Enqueued:
         items = [
             self.new_item(
-                each.name, rank + 1, kind=each.kind, labels_wanted=each.wanted,
-                **({"round": each.round, "confirms": list(each.confirms)} if each.confirms else {}),
+                wanted.name, rank + 1, kind=wanted.kind, labels_wanted=wanted.wanted,
+                **({"round": wanted.round, "confirms": list(wanted.confirms)} if wanted.confirms else {}),
             )
-            for rank, each in enumerate(self.items)
+            for rank, wanted in enumerate(self.items)
         ]  # fmt: skip
         return queue.enqueue(self.engine, items, self.day)
 
@@ -127,7 +127,7 @@ class QueueModel(RuleBasedStateMachine):
 
     def _of(self, item: ModelItem, number: int) -> ModelItem:
         """Return the item of a round of the same comment."""
-        return next(each for each in [item, *self._twins(item)] if each.round == number)
+        return next(element for element in [item, *self._twins(item)] if element.round == number)
 
     def _opens(self, item: ModelItem) -> bool | None:
         """Return whether a confirmation should be open; None: labels before it are missing."""
@@ -154,7 +154,7 @@ class QueueModel(RuleBasedStateMachine):
             return connection.scalar(select(func.count()).select_from(decision)) or 0
 
     def _twins(self, item: ModelItem) -> list[ModelItem]:
-        return [each for each in self.items if each.name == item.name and each is not item]
+        return [wanted for wanted in self.items if wanted.name == item.name and wanted is not item]
 
     @rule(who=st.integers(0, LEAD), expires=st.booleans())
     def lease(self, who: int, expires: bool) -> None:
@@ -166,9 +166,9 @@ class QueueModel(RuleBasedStateMachine):
 
     def _take(self, who: int, status: str, take: Callable[..., Any], expires: bool) -> None:
         free = [
-            each
-            for each in self.items
-            if each.status == status and each.holder is None and who not in each.excluded
+            wanted
+            for wanted in self.items
+            if wanted.status == status and wanted.holder is None and who not in wanted.excluded
         ]
         lease = take(self.engine, self.people[who], OVER if expires else queue.LEASE_LENGTH)
         assert (lease.item.comment_id if lease else None) == (free[0].name if free else None)
@@ -208,7 +208,7 @@ class QueueModel(RuleBasedStateMachine):
             return
         self.held.remove(held)
         answers = [act(self.engine, **request) for _ in range(sent)]
-        assert len({each.id for each in answers}) == 1
+        assert len({answer.id for answer in answers}) == 1
         before = held.item.status
         self._settled(held.item, held.who, action, value)
         self.logged += 1
@@ -216,8 +216,8 @@ class QueueModel(RuleBasedStateMachine):
 
     def _settled(self, item: ModelItem, who: int, action: str, value: int) -> None:
         item.holder, item.changes = None, item.changes + 1
-        for each in self._twins(item):
-            each.excluded.add(who)
+        for twin in self._twins(item):
+            twin.excluded.add(who)
         if action == "escalate":
             item.status = "escalated"
             return
@@ -236,9 +236,9 @@ class QueueModel(RuleBasedStateMachine):
                 item.final = (value, who) if agree else None
                 item.given = value if agree else None
         if item.status == "decided" and item.given is not None:
-            for each in self._twins(item):
-                if each.round > item.round:
-                    self._follow(each)
+            for twin in self._twins(item):
+                if twin.round > item.round:
+                    self._follow(twin)
 
     def _follow(self, item: ModelItem) -> None:
         """Do what the label of an earlier round does to a confirmation."""
@@ -272,11 +272,11 @@ class QueueModel(RuleBasedStateMachine):
         if done.decision.action == "label":
             del item.labels[done.who]
         item.excluded.discard(done.who)
-        for each in self._twins(item):
-            if each.holder is not None:
-                item.excluded.add(each.holder)
-        for each in self._twins(item):
-            self._settle(each)
+        for one_twin in self._twins(item):
+            if one_twin.holder is not None:
+                item.excluded.add(one_twin.holder)
+        for one_twin in self._twins(item):
+            self._settle(one_twin)
         item.holder = done.who
         self.held.append(Held(item, back, done.who))
 
@@ -286,7 +286,8 @@ class QueueModel(RuleBasedStateMachine):
         if item.status != "decided" or item.kind != "review":
             return
         last = max(
-            (each for each in self.done if each.item is item), key=lambda each: each.decision.id
+            (one_decision for one_decision in self.done if one_decision.item is item),
+            key=lambda entry: entry.decision.id,
         )
         request = {
             "moderator_id": self.people[LEAD],
@@ -305,8 +306,8 @@ class QueueModel(RuleBasedStateMachine):
         self.logged += 1
         item.changes += 1
         item.final = (value, LEAD)
-        for each in self._twins(item):
-            each.excluded.add(LEAD)
+        for element in self._twins(item):
+            element.excluded.add(LEAD)
 
     @invariant()
     def the_database_says_the_same(self) -> None:
@@ -327,9 +328,9 @@ class QueueModel(RuleBasedStateMachine):
             for row in part.to_pylist()
         )
         expected = sorted(
-            (each.name, each.kind, each.final[0], str(each.final[1]))
-            for each in self.items
-            if each.final
+            (element.name, element.kind, element.final[0], str(element.final[1]))
+            for element in self.items
+            if element.final
         )
         assert found == expected
         confirmed = sorted(

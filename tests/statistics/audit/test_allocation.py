@@ -39,10 +39,10 @@ def test_the_order_of_the_strata_moves_no_more_than_what_was_rounded(rows, more,
     shuffled = rows.copy()
     random.shuffle(shuffled)
     found = []
-    for each in (rows, shuffled):
-        population, spread, _ = (np.array(column) for column in zip(*each, strict=True))
+    for value in (rows, shuffled):
+        population, spread, _ = (np.array(column) for column in zip(*value, strict=True))
         rules = every_rule(population, spread, 2 * len(rows) + more, 2)
-        found.append([sorted(zip(each, sizes.tolist(), strict=True)) for sizes in rules])
+        found.append([sorted(zip(value, sizes.tolist(), strict=True)) for sizes in rules])
     for one, other in zip(*found, strict=True):
         moved = sum(abs(a[1] - b[1]) for a, b in zip(one, other, strict=True))
         assert moved <= 2 * len(rows)
@@ -98,7 +98,7 @@ def test_the_optimal_allocation_has_the_least_variance():
 
     found = allocation.optimal(population, positives, 40)
     every = ([a, b, 40 - a - b] for a in range(2, 37) for b in range(2, 39 - a))
-    assert variance(found) <= 1.01 * min(variance(np.array(each)) for each in every)
+    assert variance(found) <= 1.01 * min(variance(np.array(item)) for item in every)
 
 
 def test_one_stratum_that_varies_gets_all_but_the_minima():
@@ -115,9 +115,9 @@ def over_random(strata, labels):
     if drawn >= whole or np.ptp(every) < 1e-6:
         return None
     within = sum(
-        (len(each) / whole) ** 2 * np.var(each, ddof=1) * (1 / number - 1 / len(each))
-        for each, number in zip(strata, labels, strict=True)
-        if len(each) > 1
+        (len(item) / whole) ** 2 * np.var(item, ddof=1) * (1 / number - 1 / len(item))
+        for item, number in zip(strata, labels, strict=True)
+        if len(item) > 1
     )
     return float(within / (np.var(every, ddof=1) * (1 / drawn - 1 / whole)))
 
@@ -131,7 +131,7 @@ class TestPromise:
         st.sampled_from([1.0, 1.05, 1.1, 2.0]),
     )
     def test_it_holds_whatever_the_comments_are(self, strata, data, worst):
-        sizes = [len(each) for each in strata]
+        sizes = [len(item) for item in strata]
         labels = data.draw(st.integers(1, sum(sizes)))
         least = allocation.safe_minima(sizes, labels, worst)
         spare = labels - int(least.sum())
@@ -204,9 +204,9 @@ class TestPilot:
         assert allocation.pilot([10_000] * 2, [50] * 2, [0, 0], 1000).tolist() == [500, 500]
 
     @given(STRATA, st.integers(1, 60), st.integers(0, 10**5))
-    def test_labels_are_spent_and_the_pilot_is_kept(self, rows, each, more):
+    def test_labels_are_spent_and_the_pilot_is_kept(self, rows, item, more):
         population = np.array([row[0] for row in rows])
-        first = np.minimum(population, each)
+        first = np.minimum(population, item)
         found = np.round(first * [row[2] for row in rows]).astype(int)
         labels = int(first.sum()) + more
         total = allocation.pilot(population, first, found, labels)

@@ -263,10 +263,10 @@ def labels_of(*what):
 
     def people(drawn, truth):
         said = []
-        for each, given_ in zip(drawn, what, strict=False):
+        for item, given_ in zip(drawn, what, strict=False):
             said += [
                 AuditLabel(
-                    day=each.day, comment_id=each.comment_id, labeller=f"p{number}",
+                    day=item.day, comment_id=item.comment_id, labeller=f"p{number}",
                     action="label", label=label, decided_at="2026-02-01T00:00:00+00:00",
                     decision="00",
                 )
@@ -282,7 +282,7 @@ def labels_of(*what):
 def test_disputed_passed_over_and_not_reached_are_told_apart():
     evidence = labels_of([1], [], [1, 0], [0, 0], [], [], [1], [])
     found = unlabelled(evidence.samples, evidence.labels)
-    keys = [(each.day, each.comment_id) for each in evidence.samples[-1]]
+    keys = [(sample.day, sample.comment_id) for sample in evidence.samples[-1]]
     assert found.disputed == {keys[2]}
     assert found.passed_over == {keys[1], keys[4], keys[5]}
     assert found.not_reached == {*keys[7:]}
@@ -306,15 +306,15 @@ def test_whoever_passes_over_positives_widens_the_interval_and_hides_nothing():
             comments=comments,
             plan=make_plan(comments, 500),
             people=lambda drawn, truth, passing=passing: [
-                each
-                for each in label_all(drawn, truth)
-                if not (passing and each.label and each.comment_id.endswith(("1", "2", "3")))
+                row
+                for row in label_all(drawn, truth)
+                if not (passing and row.label and row.comment_id.endswith(("1", "2", "3")))
             ],
         )
         auditor.begin()
         auditor.draw_and_label()
         document = computed(read_evidence(auditor.folder))
-        results.append({each["metric"]: each for each in document["figures"]})
+        results.append({figure["metric"]: figure for figure in document["figures"]})
     honest, other = (result["prevalence_unflagged"] for result in results)
     assert other["value"] < honest["value"]
     assert other["high"] >= honest["high"] - 1e-9

@@ -19,7 +19,7 @@ STRATA = st.lists(st.tuples(st.integers(0, 2000), st.floats(0, 1)), min_size=1, 
 
 def spent(rules: dict[str, ConfirmationRule], sides: dict[str, list[tuple[int, float]]]) -> float:
     return expected_confirmations(
-        rules, [(name, *each) for name, strata in sides.items() for each in strata]
+        rules, [(name, *item) for name, strata in sides.items() for item in strata]
     )
 
 
@@ -73,8 +73,8 @@ def test_the_share_of_confirmed_comments_is_that_of_the_rule() -> None:
     keys = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
     rule = ConfirmationRule(negative=0.03, positive=0.6)
     found = [rule.confirmed(int(key)) for key in keys]
-    assert np.mean([0 in each for each in found]) == pytest.approx(0.03, abs=0.005)
-    assert np.mean([1 in each for each in found]) == pytest.approx(0.6, abs=0.015)
+    assert np.mean([0 in match for match in found]) == pytest.approx(0.03, abs=0.005)
+    assert np.mean([1 in match for match in found]) == pytest.approx(0.6, abs=0.015)
 
 
 def test_nobody_confirms_anything_at_a_share_of_zero() -> None:

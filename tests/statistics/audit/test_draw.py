@@ -70,7 +70,7 @@ def parts_of(rows: Sequence[Row], cuts: Sequence[int] = ()) -> list[Scored]:
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[list[Row], AuditPlan]:
     named = draw(st.sets(st.tuples(st.integers(0, 1), IDS), min_size=1, max_size=25))
-    rows = [Row(*each, np.float32(draw(SCORES)).item(), draw(TRAITS)) for each in sorted(named)]
+    rows = [Row(*entry, np.float32(draw(SCORES)).item(), draw(TRAITS)) for entry in sorted(named)]
     edges = {}
     for side, flagged in (("flagged", True), ("unflagged", False)):
         scores = sorted({row.prob for row in rows if (row.prob > 0.5) == flagged})[1:]
@@ -84,10 +84,10 @@ def sizes_of(plan: AuditPlan) -> list[int]:
 
 
 def stratum_of(plan: AuditPlan, row: Row) -> int:
-    for number, each in enumerate(plan.strata):
-        lower = 0 if each.lower is None else each.lower
-        upper = 2 if each.upper is None else each.upper
-        if (each.side == "flagged") == (row.prob > 0.5) and lower <= row.prob < upper:
+    for number, item in enumerate(plan.strata):
+        lower = 0 if item.lower is None else item.lower
+        upper = 2 if item.upper is None else item.upper
+        if (item.side == "flagged") == (row.prob > 0.5) and lower <= row.prob < upper:
             return number
     raise AssertionError
 
@@ -105,15 +105,22 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
                 day = FIRST + datetime.timedelta(days=row.day)
                 mine.append((int(keys_of(plan, day, [row.comment_id])[0]), day, row))
         assert len(mine) == planned.population
-        mine.sort(key=lambda each: each[:2])
+        mine.sort(key=lambda entry: entry[:2])
         expected += [(key, day, number, row) for key, day, row in mine[: planned.labels]]
-    expected.sort(key=lambda each: each[:2])
+    expected.sort(key=lambda item: item[:2])
     shuffled = [*rows]
     random.shuffle(shuffled)
     found = draw(plan, parts_of(shuffled, cuts), sizes_of(plan))
     assert [
-        (each.key, each.day, each.stratum, each.comment_id, each.score, each.traits["language"])
-        for each in found.comments
+        (
+            comment.key,
+            comment.day,
+            comment.stratum,
+            comment.comment_id,
+            comment.score,
+            comment.traits["language"],
+        )
+        for comment in found.comments
     ] == [
         (key, day, number, row.comment_id, row.prob, tuple(dict.fromkeys(row.values)))
         for key, day, number, row in expected
@@ -134,7 +141,7 @@ def test_of_a_long_stream_the_smallest_are_kept(labels: int, step: int) -> None:
         days = [FIRST, FIRST + datetime.timedelta(days=1)]
         mine = [row for row in rows if stratum_of(plan, row) == number]
         keys = [int(keys_of(plan, days[row.day], [row.comment_id])[0]) for row in mine]
-        assert [each.key for each in found if each.stratum == number] == sorted(keys)[
+        assert [match.key for match in found if match.stratum == number] == sorted(keys)[
             : planned.labels
         ]
 
@@ -144,12 +151,12 @@ def test_a_second_stage_goes_on_where_the_first_ended(
     stream: tuple[list[Row], AuditPlan], data: st.DataObject
 ) -> None:
     rows, plan = stream
-    more = [data.draw(st.integers(0, each.population)) for each in plan.strata]
+    more = [data.draw(st.integers(0, item.population)) for item in plan.strata]
     sizes = [data.draw(st.integers(0, size)) for size in more]
-    first, second = (draw(plan, parts_of(rows), each).comments for each in (sizes, more))
+    first, second = (draw(plan, parts_of(rows), value).comments for value in (sizes, more))
     for number, size in enumerate(sizes):
-        mine = [each for each in second if each.stratum == number]
-        assert mine[:size] == [each for each in first if each.stratum == number]
+        mine = [item for item in second if item.stratum == number]
+        assert mine[:size] == [item for item in first if item.stratum == number]
         assert len(mine) == more[number]
 
 
@@ -170,7 +177,7 @@ def test_every_sample_of_a_stratum_is_as_likely() -> None:
     for seed in range(times):
         found = draw(plan, PARTS, sizes_of(plan), seed=f"seed {seed}").comments
         for number in range(len(STRATA)):
-            ids = [each.comment_id for each in found if each.stratum == number]
+            ids = [match.comment_id for match in found if match.stratum == number]
             drawn.update(ids)
             pairs.update(map(frozenset, combinations(ids, 2)))
     squares, freedom = 0.0, 0
@@ -208,7 +215,7 @@ def test_memory_holds_the_sample_and_one_part() -> None:
     plan = replace(
         plan,
         population=(replace(day, comments=size, flagged=day.flagged * times),),
-        strata=tuple(replace(each, population=each.population * times) for each in plan.strata),
+        strata=tuple(replace(item, population=item.population * times) for item in plan.strata),
     )
     try:
         drawn = draw(plan, stream(), sizes_of(plan))
@@ -291,7 +298,7 @@ def test_the_extremes_of_the_score_have_strata_too() -> None:
 def test_the_digest_of_a_day_does_not_depend_on_order_or_parts(
     comments: list[tuple[str, float]], random: Any
 ) -> None:
-    rows = [Row(0, *each) for each in comments]
+    rows = [Row(0, *comment) for comment in comments]
     expected = hashlib.sha256(
         b"".join(
             sorted(

@@ -19,7 +19,7 @@ from modwatch.statistics.audit.stratified import StratumCounts
 def test_a_forecast_of_a_plan_is_always_the_same():
     plan = make_plan(make_comments())
     assert forecast(plan) == forecast(plan)
-    assert [each.metric for each in forecast(plan)] == list(METRICS)
+    assert [item.metric for item in forecast(plan)] == list(METRICS)
 
 
 def test_more_labels_are_forecast_to_tell_more():
@@ -49,7 +49,7 @@ def test_few_labels_known_beforehand_make_the_forecast_less_sure():
 
 def test_where_nothing_can_be_estimated_it_says_so():
     plan = make_plan(make_comments(), 100)
-    strata = tuple(replace(each, score=0.0) for each in plan.strata)
+    strata = tuple(replace(item, score=0.0) for item in plan.strata)
     found = forecast(replace(plan, strata=strata))[0]
     assert (found.insufficient, found.value) == (1.0, None)
     assert "recall cannot be estimated" in describe_forecast(replace(plan, strata=strata))
@@ -124,7 +124,7 @@ def test_audits_are_as_wide_as_their_plans_forecast(name):
         plan = replace(
             make_plan(make_comments()),
             population=tuple(
-                replace(day, comments=sum(each.comments for each in scores) if not number else 0,
+                replace(day, comments=sum(item.comments for item in scores) if not number else 0,
                         flagged=scores[0].comments if not number else 0)
                 for number, day in enumerate(make_plan(make_comments()).population)
             ),

@@ -25,17 +25,17 @@ def plan_of(comments: Comments, labels: int, share: float = 0.2, **changes: Any)
     """Return a plan with an expected share of confirmations."""
     plan = make_plan(comments, labels)
     strata = {side: [plan.strata[n] for n in plan.of_side(side)] for side in SIDES}
-    strata = {side: each for side, each in strata.items() if each}
+    strata = {side: item for side, item in strata.items() if item}
     rules = planned_rules(
-        {side: [one.labels for one in each] for side, each in strata.items()},
-        {side: [one.score for one in each] for side, each in strata.items()},
+        {side: [one.labels for one in item] for side, item in strata.items()},
+        {side: [one.score for one in item] for side, item in strata.items()},
         share,
     )
     return replace(plan, **{"confirmations": rules, **changes})
 
 
 def drawn_by(plan: AuditPlan, comments: Comments, seed: str = SEED) -> Sequence[DrawnComment]:
-    return draw(plan, comments.parts, [each.labels for each in plan.strata], seed).comments
+    return draw(plan, comments.parts, [item.labels for item in plan.strata], seed).comments
 
 
 def said(
@@ -43,15 +43,15 @@ def said(
 ) -> list[AuditLabel]:
     """Return all labels that the plan demands, as far as there are people."""
     made: list[AuditLabel] = []
-    for each in drawn:
+    for comment in drawn:
         mine: list[AuditLabel] = []
         for number, name in enumerate(people):
-            if mine and labels_demanded(plan, each, mine) <= number:
+            if mine and labels_demanded(plan, comment, mine) <= number:
                 break
             mine.append(
                 AuditLabel(
-                    day=each.day, comment_id=each.comment_id, labeller=name, action="label",
-                    label=say(each, name), decided_at=NOW.replace(minute=number).isoformat(),
+                    day=comment.day, comment_id=comment.comment_id, labeller=name, action="label",
+                    label=say(comment, name), decided_at=NOW.replace(minute=number).isoformat(),
                     decision="00",
                 )
             )  # fmt: skip
@@ -60,8 +60,8 @@ def said(
 
 
 def erring(truth: Mapping[str, int], up: float, down: float, rng: np.random.Generator) -> Say:
-    def say(each: DrawnComment, _: str) -> int:
-        toxic = truth[each.comment_id]
+    def say(item: DrawnComment, _: str) -> int:
+        toxic = truth[item.comment_id]
         return toxic ^ int(rng.random() < (down if toxic else up))
 
     return say
@@ -74,12 +74,12 @@ def result_of(
 
 
 def figure(result: Mapping[str, Any], metric: str, where: str = "figures") -> dict[str, Any]:
-    return next(each for each in result[where] if each["metric"] == metric)
+    return next(item for item in result[where] if item["metric"] == metric)
 
 
-def holds(each: Mapping[str, Any], truth: float) -> bool:
-    low = 0.0 if each["low"] is None else each["low"]
-    high = 1.0 if each["high"] is None else each["high"]
+def holds(item: Mapping[str, Any], truth: float) -> bool:
+    low = 0.0 if item["low"] is None else item["low"]
+    high = 1.0 if item["high"] is None else item["high"]
     return bool(low <= truth <= high)
 
 
@@ -95,7 +95,7 @@ def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> No
         labels = said(parts, drawn, erring(comments.truth, 0.02, 0.2, rng))
         result = result_of(parts, drawn, labels)
         corrected += holds(figure(result, "recall"), comments.recall)
-        first = [each for each in labels if each.labeller == PEOPLE[0]]
+        first = [label for label in labels if label.labeller == PEOPLE[0]]
         single = result_of(replace(parts, confirmations={}), drawn, first)
         uncorrected += holds(figure(single, "recall"), comments.recall)
         prices.append(len(labels) / len(drawn) - 1)
@@ -123,7 +123,7 @@ def test_infallible_annotators_give_nearly_the_uncorrected_estimate() -> None:
     plan = plan_of(comments, 1500)
     drawn = drawn_by(plan, comments)
     result = result_of(
-        plan, drawn, said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+        plan, drawn, said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     )
     for metric in ("recall", "precision", "prevalence_unflagged"):
         one, other = (figure(result, metric, where) for where in ("figures", "uncorrected"))
@@ -135,8 +135,8 @@ def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> N
     comments = make_comments(4000, prevalence=0.05)
     plan = plan_of(comments, 1200)
     every = tuple(
-        replace(each, labels=each.population) if each.side == "flagged" else each
-        for each in plan.strata
+        replace(item, labels=item.population) if item.side == "flagged" else item
+        for item in plan.strata
     )
     plan = replace(plan, strata=every)
     drawn = drawn_by(plan, comments)
@@ -154,7 +154,7 @@ def test_without_confirmations_labels_count_as_true() -> None:
     plan = plan_of(comments, 400, share=0.0)
     drawn = drawn_by(plan, comments)
     result = result_of(
-        plan, drawn, said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+        plan, drawn, said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     )
     assert plan.confirmations == {}
     assert "label_errors" not in result
@@ -201,15 +201,15 @@ def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason
     drawn = drawn_by(plan, comments)
     numbers = {*plan.of_side(side)}
 
-    def say(each: DrawnComment, name: str) -> int:
-        return comments.truth[each.comment_id] ^ int(each.stratum in numbers and name in wrong)
+    def say(item: DrawnComment, name: str) -> int:
+        return comments.truth[item.comment_id] ^ int(item.stratum in numbers and name in wrong)
 
     result = result_of(plan, drawn, said(plan, drawn, say))
     assert result["label_errors"]["overturned"] > 0
-    for each in result["figures"]:
-        assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
-        assert (each["low"], each["high"]) == (None, None)
-        assert "annotators disagree so often" in each["reason"]
+    for row in result["figures"]:
+        assert (row["status"], row["value"], row["bound"]) == ("insufficient", None, None)
+        assert (row["low"], row["high"]) == (None, None)
+        assert "annotators disagree so often" in row["reason"]
     assert result["shared_errors"] == []
 
 
@@ -220,16 +220,16 @@ def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
     for seed in range(4):
         rng = np.random.default_rng(seed)
         result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
-        for each in result["figures"]:
-            assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
-            assert "annotators disagree so often" in each["reason"]
+        for item in result["figures"]:
+            assert (item["status"], item["value"], item["bound"]) == ("insufficient", None, None)
+            assert "annotators disagree so often" in item["reason"]
 
 
 def test_two_labels_by_one_person_are_refused() -> None:
     comments = make_comments(6000)
     plan = plan_of(comments, 400)
     drawn = drawn_by(plan, comments)
-    labels = said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    labels = said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     with pytest.raises(AuditError, match="second by the same person"):
         result_of(plan, drawn, [*labels, labels[0]])
 
@@ -261,7 +261,7 @@ def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
     comments = make_comments(30_000, prevalence=0.05)
     plan = plan_of(comments, 800)
     drawn = drawn_by(plan, comments)
-    labels = said(plan, drawn, lambda each, _: comments.truth[each.comment_id])
+    labels = said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     lead = replace(labels[0], labeller="lee", action="adjudicate", label=1 - labels[0].label)
     one, other = result_of(plan, drawn, labels), result_of(plan, drawn, [*labels, lead])
     assert one["figures"] == other["figures"]
@@ -283,7 +283,7 @@ def test_agreement_of_confirmations_represents_all_labels() -> None:
     result = result_of(plan, drawn, labels)
     observed, kappa = result["agreement"]
     # Of the labels that nobody would confirm, too: as often as two people with these rates agree.
-    toxic = np.mean([comments.truth[each.comment_id] for each in drawn])
+    toxic = np.mean([comments.truth[comment.comment_id] for comment in drawn])
     expected = 1 - 2 * (toxic * 0.2 * 0.8 + (1 - toxic) * 0.02 * 0.98)
     assert observed["low"] <= expected <= observed["high"]
     among = [mine for mine in in_order(labels).values() if len(mine) > 1]

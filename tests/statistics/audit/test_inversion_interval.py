@@ -195,8 +195,8 @@ def test_repetitions_at_once_are_those_one_by_one(made):
     population, labels, score = scores
     low, high = inversion_interval(of(population, labels, every[None], score))
     assert low.shape == (1, 4)
-    for number, each in enumerate(every):
-        alone = inversion_interval(of(population, labels, each, score))
+    for number, item in enumerate(every):
+        alone = inversion_interval(of(population, labels, item, score))
         assert (low[0, number], high[0, number]) == pytest.approx(alone, abs=1e-8)
 
 

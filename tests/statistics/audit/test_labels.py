@@ -61,7 +61,7 @@ def test_most_labels_count_and_a_tie_gives_none() -> None:
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("others", [(), (0,), (1,), (0, 1), (1, 1), (0, 0)])
 def test_a_settlement_goes_over_all(label: int, others: tuple[int, ...]) -> None:
-    labels = [said("a", f"p{number}", each) for number, each in enumerate(others)]
+    labels = [said("a", f"p{number}", item) for number, item in enumerate(others)]
     settled = said("a", "lea", label, "adjudicate")
     assert final(*labels, settled) == final(settled, *labels) == {"a": label}
 
@@ -112,7 +112,7 @@ def test_people_may_not_label_what_they_moderated() -> None:
             st.sampled_from("abc"), st.sampled_from(["p", "q", "r"]), st.integers(0, 1),
             st.sampled_from(["label", "adjudicate"]),
         ),
-        max_size=9, unique_by=lambda each: each[:2],
+        max_size=9, unique_by=lambda item: item[:2],
     ),
     st.randoms(use_true_random=False),
 )  # fmt: skip

@@ -86,7 +86,7 @@ def sides(draw: st.DrawFn, side: str) -> list[PlannedStratum]:
 def plans(draw: st.DrawFn) -> AuditPlan:
     flagged = draw(st.just([]) | sides("flagged"))
     unflagged = draw(sides("unflagged"))
-    parts = [sum(each.population for each in side) for side in (flagged, unflagged)]
+    parts = [sum(item.population for item in side) for side in (flagged, unflagged)]
     cut = [draw(st.integers(0, size)) for size in parts]
     two_days = [a_day(0, comments=sum(cut), flagged=cut[0])]
     two_days.append(a_day(1, comments=sum(parts) - sum(cut), flagged=parts[0] - cut[0]))
@@ -345,8 +345,8 @@ def test_a_rule_that_there_is_not_is_no_plan() -> None:
 def test_strata_of_a_design_are_planned_as_they_were_made() -> None:
     comments = make_comments(3000)
     plan = make_plan(comments, 200)
-    assert sum(each.labels for each in plan.strata) == 200
-    assert sum(each.population for each in plan.strata) == 3000
+    assert sum(item.labels for item in plan.strata) == 200
+    assert sum(item.population for item in plan.strata) == 3000
     assert plan.edges("unflagged").edges == tuple(
         plan.strata[number].lower for number in plan.of_side("unflagged")[1:]
     )

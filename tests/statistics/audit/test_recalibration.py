@@ -198,7 +198,7 @@ def test_labels_stand_for_as_many_comments_as_their_weight():
 def test_known_labels_that_do_not_fit_are_refused(changes, error):
     fields = {"score": [0.5], "label": [1], "weight": [1.0]} | changes
     with pytest.raises(error):
-        KnownLabels(**{name: np.array(each) for name, each in fields.items()}, source="slice")
+        KnownLabels(**{name: np.array(item) for name, item in fields.items()}, source="slice")
 
 
 def test_without_labels_or_comments_there_is_no_map():

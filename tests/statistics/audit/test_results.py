@@ -50,7 +50,7 @@ def carried_out(comments: Comments, plan: AuditPlan, people: People, seed: str =
     if plan.stages > 1:
         again = draw(plan, comments.parts, second_stage(plan, drawn.comments, labels), seed)
         samples.append(again.comments)
-        known = {(each.day, each.comment_id) for each in drawn.comments}
+        known = {(comment.day, comment.comment_id) for comment in drawn.comments}
         labels += people([c for c in again.comments if (c.day, c.comment_id) not in known])
     return Evidence(plan=plan, samples=samples, population=drawn.population, labels=labels)
 
@@ -89,7 +89,7 @@ def plainly(comments: Comments, language: str | None = None) -> dict[str, float]
 
 def census(comments: Comments, **changes: object) -> AuditPlan:
     plan = make_plan(comments, 100, **changes)
-    strata = tuple(replace(each, labels=each.population) for each in plan.strata)
+    strata = tuple(replace(item, labels=item.population) for item in plan.strata)
     return replace(plan, strata=strata)
 
 
@@ -117,7 +117,7 @@ def of_language(comments: Comments, language: str) -> Comments:
     """Return the comments of one language alone."""
     parts = []
     for part in comments.parts:
-        rows = [row for row, each in enumerate(part.traits["language"]) if language in each]
+        rows = [row for row, item in enumerate(part.traits["language"]) if language in item]
         parts.append(
             replace(
                 part,
@@ -186,9 +186,7 @@ TIMES = 250
 def half_missing(comments: Comments, seed: int) -> People:
     """Return people who label every second comment, at random."""
     chance = random.Random(seed)
-    return lambda drawn: [
-        each for each in label_all(drawn, comments.truth) if chance.random() < 0.5
-    ]
+    return lambda drawn: [row for row in label_all(drawn, comments.truth) if chance.random() < 0.5]
 
 
 Rates = dict[str, float]
@@ -198,9 +196,9 @@ Audits = dict[str | None, list[Rates]]
 def rates(evidence: Evidence, language: str | None = None) -> Rates:
     """Return the estimated number of positives on each side, and recall."""
     drawn, final = evidence.samples[-1], final_labels(evidence.samples[-1], evidence.labels)
-    population = {n: each.population for n, each in enumerate(evidence.plan.strata)}
+    population = {n: item.population for n, item in enumerate(evidence.plan.strata)}
     if language is not None:
-        drawn = [each for each in drawn if language in each.traits["language"]]
+        drawn = [comment for comment in drawn if language in comment.traits["language"]]
         population = {
             n: count for (_, value, n), count in evidence.population.items() if value == language
         }
@@ -228,8 +226,8 @@ def many(
     found: Audits = {language: [] for language in languages or (None,)}
     for seed in range(TIMES):
         evidence = carried_out(comments, plan, people(seed), f"seed {seed}")
-        for language, each in found.items():
-            each.append(rates(evidence, language))
+        for language, item in found.items():
+            item.append(rates(evidence, language))
     return found
 
 
@@ -241,9 +239,9 @@ def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
     Where false alarms are rare, most audits see none, and their spread is underestimated.
     """
     for name, value in truth.items():
-        each = np.array([rate[name] for rate in found])
-        error = each.std() / len(each) ** 0.5
-        assert abs(each.mean() - value) < max(3.5 * error, 0.005 * value), name
+        item = np.array([rate[name] for rate in found])
+        error = item.std() / len(item) ** 0.5
+        assert abs(item.mean() - value) < max(3.5 * error, 0.005 * value), name
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +274,7 @@ def test_figures_are_free_of_bias_also_of_a_language(
 
 @pytest.mark.simulation
 def test_an_adaptive_audit_misses_by_less_than_its_first_stage(audits: list[Audits]) -> None:
-    one, two = (np.std([each["unflagged"] for each in found[None]]) for found in audits)
+    one, two = (np.std([match["unflagged"] for match in found[None]]) for found in audits)
     assert two < 0.9 * one
 
 
@@ -303,7 +301,7 @@ def test_two_stages_have_the_weights_of_the_plan() -> None:
     plan = replace(plan, second_stage_labels=50, first_stage_share=0.25)
     mine = draw(plan, comments.parts, [0, 40], SEED).comments
     positive = [mine[3], *mine[20:24]]
-    final = {(each.day, each.comment_id): int(each in positive) for each in mine}
+    final = {(item.day, item.comment_id): int(item in positive) for item in mine}
     found = side_counts(plan, [mine[:10], mine], mine, final, {1: 100})
     assert found is not None
     assert float(found.rate) == pytest.approx(0.25 * 1 / 10 + 0.75 * (1 + 90 * 4 / 30) / 100)
@@ -331,8 +329,8 @@ EDGES = {"unflagged": [0.2, 0.3, 0.4]}  # flagged, then four unflagged strata
 def said(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -> Evidence:
     """Return a census of which only some strata were labelled."""
     evidence = carried_out(comments, plan, perfect(comments))
-    where = {each.comment_id: each.stratum for each in evidence.samples[0]}
-    labels = [each for each in evidence.labels if where[each.comment_id] in strata]
+    where = {sample.comment_id: sample.stratum for sample in evidence.samples[0]}
+    labels = [label for label in evidence.labels if where[label.comment_id] in strata]
     return replace(evidence, labels=labels)
 
 
@@ -359,8 +357,10 @@ def test_strata_without_labels_go_with_their_neighbours(
     assert counts is not None
     expected = 0.0
     for group in groups:
-        rows = [each for each in evidence.samples[0] if each.stratum in {*group} & {*labelled}]
-        share = sum(comments.truth[each.comment_id] for each in rows) / len(rows)
+        rows = [
+            sample for sample in evidence.samples[0] if sample.stratum in {*group} & {*labelled}
+        ]
+        share = sum(comments.truth[row.comment_id] for row in rows) / len(rows)
         expected += share * sum(population[n] for n in group)
     assert float(counts.rate) * sum(population.values()) == pytest.approx(expected)
     assert counts.labels.size == len(groups)
@@ -414,8 +414,8 @@ def test_extremes_have_a_result_without_nan(share: float, label: int, method: st
     for people in (
         perfect(comments),
         lambda drawn: [
-            replace(each, label=int(each.labeller == "ann"))
-            for each in label_twice(label_all(drawn, comments.truth), len(drawn))
+            replace(item, label=int(item.labeller == "ann"))
+            for item in label_twice(label_all(drawn, comments.truth), len(drawn))
         ],
     ):
         result = computed(carried_out(comments, plan, people))
@@ -432,10 +432,10 @@ def test_the_second_stage_goes_to_the_unflagged_side_and_to_each_stratum(
     comments: Comments,
 ) -> None:
     plan = make_plan(comments, 300, **ADAPTIVE)
-    first = [each.labels for each in plan.strata]
+    first = [item.labels for item in plan.strata]
     for people in (perfect(comments), half_missing(comments, 1), lambda drawn: []):
         evidence = carried_out(comments, plan, people)
-        sizes = Counter(each.stratum for each in evidence.samples[1])
+        sizes = Counter(sample.stratum for sample in evidence.samples[1])
         assert len(evidence.samples[1]) == 300 + 120
         for number, stratum in enumerate(plan.strata):
             more = sizes[number] - first[number]
@@ -453,7 +453,7 @@ def test_a_second_stage_takes_what_is_left_when_that_is_less() -> None:
         unflagged = sum(plan.strata[n].population for n in plan.of_side("unflagged"))
         plan = replace(plan, second_stage_labels=100, first_stage_share=0.5)
         evidence = carried_out(comments, plan, perfect(comments))
-        assert sum(each.stratum > 0 for each in evidence.samples[1]) == unflagged
+        assert sum(sample.stratum > 0 for sample in evidence.samples[1]) == unflagged
     assert len(evidence.samples[0]) == len(evidence.samples[1]) == 200
     assert rates(evidence) == pytest.approx(truth_of(comments))
 
@@ -464,20 +464,20 @@ def test_a_second_stage_takes_what_is_left_when_that_is_less() -> None:
 def with_a_second_opinion(comments: Comments, differing: int) -> People:
     def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
         labels = label_twice(label_all(drawn, comments.truth), len(drawn) // 2)
-        wrong = [each.comment_id for each in labels if each.labeller == "bob"][:differing]
+        wrong = [item.comment_id for item in labels if item.labeller == "bob"][:differing]
         said = [
-            replace(each, label=1 - each.label)
-            if each.labeller == "bob" and each.comment_id in wrong
-            else each
-            for each in labels
+            replace(item, label=1 - item.label)
+            if item.labeller == "bob" and item.comment_id in wrong
+            else item
+            for item in labels
         ]
         settled = [
             replace(
-                each, labeller="lea", action="adjudicate",
+                item, labeller="lea", action="adjudicate",
                 decided_at=(NOW + timedelta(hours=1)).isoformat(),
             )
-            for each in labels
-            if each.labeller == "ann" and each.comment_id in [*wrong, labels[-1].comment_id]
+            for item in labels
+            if item.labeller == "ann" and item.comment_id in [*wrong, labels[-1].comment_id]
         ]  # fmt: skip
         return said + settled
 
@@ -528,14 +528,16 @@ def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_told(
     whole = carried_out(
         comments, plan, lambda drawn: label_twice(label_all(drawn, comments.truth), len(drawn))
     )
-    some = sorted({each.comment_id for each in whole.labels})[:20]
-    left = [each for each in whole.labels if each.labeller == "ann" or each.comment_id not in some]
-    settled = [
-        replace(each, labeller="lea", action="adjudicate")
-        for each in left
-        if each.labeller == "ann" and each.comment_id in some[:5]
+    some = sorted({label.comment_id for label in whole.labels})[:20]
+    left = [
+        label for label in whole.labels if label.labeller == "ann" or label.comment_id not in some
     ]
-    unlabelled = [each for each in left if each.comment_id not in some]
+    settled = [
+        replace(item, labeller="lea", action="adjudicate")
+        for item in left
+        if item.labeller == "ann" and item.comment_id in some[:5]
+    ]
+    unlabelled = [item for item in left if item.comment_id not in some]
     for labels, short, labelled in (
         (whole.labels, 0, 300), (left, 20, 300), ([*left, *settled], 15, 300), (unlabelled, 0, 280)
     ):  # fmt: skip
@@ -564,8 +566,8 @@ def test_labels_given_at_once_are_taken_in_one_order(comments: Comments) -> None
 
     def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
         return [
-            replace(each, labeller=name, label=int(chance.random() < 0.3))
-            for each in label_all(drawn, comments.truth)
+            replace(row, labeller=name, label=int(chance.random() < 0.3))
+            for row in label_all(drawn, comments.truth)
             for name in ("ann", "bob", "cem")
         ]
 

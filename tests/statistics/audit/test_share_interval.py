@@ -41,9 +41,9 @@ def told_by_svy(population, labels, positives, ci_method):
     table = polars.DataFrame(rows, schema=["stratum", "size", "weight", "label"], orient="row")
     sample = svy.Sample(table, svy.Design(stratum="stratum", wgt="weight", pop_size="size"))
     (found,) = (
-        each
-        for each in sample.estimation.prop("label", ci_method=ci_method).estimates
-        if each.y_level == 1
+        estimate
+        for estimate in sample.estimation.prop("label", ci_method=ci_method).estimates
+        if estimate.y_level == 1
     )
     return found
 
@@ -161,8 +161,8 @@ def test_repetitions_at_once_are_those_one_by_one(method):
     rule = IntervalOptions(method=method)
     low, high = interval(sampled(population, labels, found), rule)
     assert low.shape == high.shape == (4,)
-    for number, each in enumerate(found):
-        alone = interval(sampled(population, labels, each), rule)
+    for number, item in enumerate(found):
+        alone = interval(sampled(population, labels, item), rule)
         assert [low[number], high[number]] == pytest.approx(np.array(alone), abs=1e-9)
 
 

@@ -114,7 +114,7 @@ def test_labels_that_were_not_given_in_the_first_stage_leave_no_gap():
     """What was drawn and not labelled is left for the second stage to tell of."""
 
     def most(drawn, truth):
-        return [each for number, each in enumerate(label_all(drawn, truth)) if number % 10]
+        return [item for number, item in enumerate(label_all(drawn, truth)) if number % 10]
 
     comments = make_comments()
     plan = make_plan(comments, second_stage_labels=200, first_stage_share=0.6)
@@ -124,5 +124,5 @@ def test_labels_that_were_not_given_in_the_first_stage_leave_no_gap():
         auditor.draw_and_label(stage)
     auditor.finish()
     figures = json.loads(auditor.folder[files.RESULT])["figures"]
-    recall = next(each for each in figures if each["metric"] == "recall")
+    recall = next(figure for figure in figures if figure["metric"] == "recall")
     assert recall["low"] <= comments.recall <= recall["high"]

@@ -135,12 +135,12 @@ class TestCombine:
         first, second = stage([50, 40], [5, 4], [1, 2]), stage([45, 36], [5, 6], [0, 3])
         third = stage([40, 30], [4, 5], [2, 2])
         known = [0, 3, 6]
-        each = [
+        item = [
             (k + float(s.rate()) * s.population.sum()) / 90
             for k, s in zip(known, (first, second, third), strict=True)
         ]
         made = combine([first, second, third], (0.2, 0.3, 0.5), population=[50, 40])
-        assert made.rate == pytest.approx(np.dot((0.2, 0.3, 0.5), each))
+        assert made.rate == pytest.approx(np.dot((0.2, 0.3, 0.5), item))
         assert made.weight @ made.labels == pytest.approx(1)
         variance = [
             share**2 * s.weighted().variance * (s.population.sum() / 90) ** 2

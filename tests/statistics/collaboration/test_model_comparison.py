@@ -82,7 +82,7 @@ def test_an_equal_model_is_seldom_called_better_or_worse() -> None:
         rng, latent, y = community(seed, 800)
         one, other = model(rng, latent, 1), model(rng, latent, 1)
         verdicts.append(compared(y, one, other).loc["average_precision", "verdict"])
-    assert sum(each in ("better", "worse") for each in verdicts) <= 12  # of 100; 5 expected
+    assert sum(verdict in ("better", "worse") for verdict in verdicts) <= 12  # of 100; 5 expected
 
 
 def test_a_gap_between_groups_counts_against_the_challenger() -> None:

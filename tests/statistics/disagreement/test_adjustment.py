@@ -44,8 +44,8 @@ def test_raw_is_the_metric_of_every_annotation(
     labels: list[tuple[int, int]], prob: list[float], review_fraction: float
 ) -> None:
     """Against the plain functions on one row an annotation, weighted so that items count alike."""
-    item = [each for each, _ in labels]
-    label = [each for _, each in labels]
+    item = [row for row, _ in labels]
+    label = [row for _, row in labels]
     annotations = Annotations.from_columns(
         item=item, annotator=range(len(item)), label=label, classes=(0, 1)
     )

@@ -12,9 +12,9 @@ from modwatch.statistics.disagreement.factorisation import _rates
 def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
     """Return labels of two groups of people with opposite opinions on half of the items."""
     rng = np.random.default_rng(seed)
-    items, people, each = 600, 60, 20
-    item = np.repeat(np.arange(items), each)
-    person = np.concatenate([rng.permutation(people)[:each] for _ in range(items)])
+    items, people, row = 600, 60, 20
+    item = np.repeat(np.arange(items), row)
+    person = np.concatenate([rng.permutation(people)[:row] for _ in range(items)])
     toxic = rng.random(items) < 0.5
     disputed = rng.random(items) < 0.5
     primary = toxic[item] ^ (disputed[item] & (person % 2 == 1))
@@ -84,12 +84,12 @@ def test_annotators_without_identity_are_not_enough() -> None:
 def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
     """With the same random numbers, the labels held out would be all slips and some more."""
     rng = np.random.default_rng(0)
-    items, each = 600, 10
-    flipped = rng.random(items * each) < 0.1
-    item = np.arange(items).repeat(each)
+    items, row = 600, 10
+    flipped = rng.random(items * row) < 0.1
+    item = np.arange(items).repeat(row)
     label = (item % 2 ^ flipped).astype(int)
     annotations = Annotations.from_columns(
-        item=item, annotator=np.tile(np.arange(each), items), label=label
+        item=item, annotator=np.tile(np.arange(row), items), label=label
     )
     assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)
 

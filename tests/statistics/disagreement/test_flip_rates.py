@@ -100,7 +100,7 @@ def test_the_percentiles_hold_the_rate() -> None:
 
 def test_rates_by_annotator() -> None:
     rng = np.random.default_rng(0)
-    item, person = (each.ravel() for each in np.meshgrid(np.arange(3_000), np.arange(4)))
+    item, person = (row.ravel() for row in np.meshgrid(np.arange(3_000), np.arange(4)))
     rate = np.array([0.02, 0.1, 0.2, 0.3])[person]
     primary = rng.random(item.size) < 0.4
     rounds = [primary ^ (rng.random(item.size) < rate) for _ in range(2)]

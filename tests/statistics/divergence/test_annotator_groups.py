@@ -106,7 +106,7 @@ def grouped(given: Annotations, names: "list[str | None]") -> Groups:
 
 def fewest_derivable(groupings: list[Groups]) -> float:
     """Return the fewest people of whom a combination of the shown figures tells; by all subsets."""
-    codes = np.array([each.code for each in groupings])
+    codes = np.array([grouping.code for grouping in groupings])
     cells, people = np.unique(codes, axis=1, return_counts=True)
     shown = [np.ones(len(people))]
     for code, groups in zip(cells, groupings, strict=True):
@@ -132,7 +132,7 @@ def test_nothing_about_few_people_follows_from_two_groupings(seed: int) -> None:
     first = rng.choice(["a", "b", "c", "d"], number, p=[0.5, 0.3, 0.15, 0.05]).tolist()
     if seed % 2:  # the second is finer than the first
         second = [
-            f"{name}{each}" for name, each in zip(first, rng.integers(0, 3, number), strict=True)
+            f"{name}{item}" for name, item in zip(first, rng.integers(0, 3, number), strict=True)
         ]
     else:
         second = rng.choice(["x", "y", "z", None], number, p=[0.4, 0.3, 0.2, 0.1]).tolist()
@@ -156,7 +156,7 @@ def three_groupings(seed: int) -> "tuple[Annotations, list[Groups]]":
     third = rng.choice(["1", "2", "3"], number, p=rng.dirichlet([2, 2, 2])).tolist()
     if seed % 3 == 0:
         third = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
-    return given, [grouped(given, each) for each in (first, second, third)]
+    return given, [grouped(given, value) for value in (first, second, third)]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -165,7 +165,7 @@ def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> Non
     found = shown_together(groupings, given, minimum=MINIMUM)
     assert fewest_derivable(found) >= MINIMUM
     if fewest_derivable(groupings) >= MINIMUM:
-        assert [each.names for each in found] == [each.names for each in groupings]
+        assert [match.names for match in found] == [grouping.names for grouping in groupings]
 
 
 def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
@@ -175,8 +175,8 @@ def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
         given, groupings = three_groupings(seed)
         for pair in combinations(range(3), 2):
             both = shown_together([groupings[n] for n in pair], given, minimum=MINIMUM)
-            for n, each in zip(pair, both, strict=True):
-                groupings[n] = each
+            for n, item in zip(pair, both, strict=True):
+                groupings[n] = item
         told += [fewest_derivable(groupings)]
     assert min(told) == 1
 
@@ -192,7 +192,7 @@ def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
             given, groupings = three_groupings(seed)
             shown.append(shown_together(groupings, given, minimum=MINIMUM))
         assert min(map(fewest_derivable, shown)) >= MINIMUM
-        found.append(sum(len(each.names) for groupings in shown for each in groupings))
+        found.append(sum(len(grouping.names) for groupings in shown for grouping in groupings))
     assert found[1] < found[0]
 
 
@@ -204,7 +204,7 @@ def test_thousands_of_people_in_groups_of_three_kinds_take_seconds() -> None:
         for number in (5, 20, 20)
     ]
     kinds.append(np.char.add(np.char.add(kinds[0], " "), kinds[1]))
-    groupings = [grouped(given, each.tolist()) for each in kinds]
+    groupings = [grouped(given, kind.tolist()) for kind in kinds]
     began = time.process_time()
     shown_together(groupings, given, minimum=MINIMUM)
     assert time.process_time() - began < 20  # 1 s
@@ -226,4 +226,4 @@ def test_groupings_that_tell_of_many_people_only_stay_as_they_are() -> None:
     one = grouped(given, rng.choice(["a", "b", "c"], 400).tolist())
     other = grouped(given, rng.choice(["x", "y", "z"], 400).tolist())
     found = shown_together([one, other], given, minimum=MINIMUM)
-    assert [each.names for each in found] == [one.names, other.names]
+    assert [match.names for match in found] == [one.names, other.names]

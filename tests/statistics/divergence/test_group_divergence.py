@@ -62,7 +62,7 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
         other, {a: f"group {g}" for a, g in names.items() if g >= 0}, minimum=1
     )
     prob = dict(zip(made.annotations.items, made.prob, strict=True))
-    again = np.array([prob[each] for each in other.items])
+    again = np.array([prob[row] for row in other.items])
     one = group_report(made.annotations, made.prob, made.groups, draws=99)
     two = group_report(other, again, groups, draws=99)
     assert one["p_value"].nunique() > 6

@@ -64,7 +64,7 @@ def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own() -> None:
     for seed in seeds:
         found = found_in(crowd(seed, people=60, bias=0.5), seed)
         assert found.p_value == 1 / 201
-        assert found.low > max(each.value for each in calm)
+        assert found.low > max(item.value for item in calm)
 
 
 def test_the_order_of_the_profiles_does_not_matter() -> None:

@@ -21,8 +21,8 @@ NAMES = (
 
 def expected(prob: np.ndarray, **options: object) -> dict[str, Finding]:
     found = {
-        each.metric: each
-        for each in expected_performance(prob, **({"review_fraction": 0.1} | options))
+        item.metric: item
+        for item in expected_performance(prob, **({"review_fraction": 0.1} | options))
     }
     assert tuple(found) == NAMES
     return found
@@ -91,7 +91,7 @@ def test_one_class_only(score: float) -> None:
 
 def test_scores_that_are_sure_and_part_the_classes() -> None:
     found = expected(np.repeat([0.0, 1.0], 500))
-    values = {name: each.value for name, each in found.items()}
+    values = {name: item.value for name, item in found.items()}
     assert values.pop("cbpe_review_efficiency") == 0
     assert set(values.values()) == {1}
 
@@ -99,10 +99,10 @@ def test_scores_that_are_sure_and_part_the_classes() -> None:
 @pytest.mark.parametrize("size", [0, 1, 199])
 def test_too_few_comments(size: int) -> None:
     found = expected(np.full(size, 0.4))
-    assert {each.reason for each in found.values()} == {
+    assert {match.reason for match in found.values()} == {
         f"{size} comments of the day; 200 are needed"
     }
-    assert {each.value for each in found.values()} == {None}
+    assert {match.value for match in found.values()} == {None}
 
 
 def test_nothing_and_everything_reviewed() -> None:
@@ -119,8 +119,8 @@ def test_order_of_rows_and_identity_of_the_paper(strategy: str) -> None:
     """OC-Acc = Acc + (k/n)·RE, Eq. 2 of Kivlichan et al. (2021)."""
     prob = np.random.default_rng(4).random(997)
     found, turned = (expected(side, strategy=strategy) for side in (prob, prob[::-1]))
-    values = {name: each.value for name, each in found.items()}
-    assert values == pytest.approx({name: each.value for name, each in turned.items()})
+    values = {name: item.value for name, item in found.items()}
+    assert values == pytest.approx({name: item.value for name, item in turned.items()})
     gain = 99 / 997 * values["cbpe_review_efficiency"]
     assert values["cbpe_oc_accuracy"] == pytest.approx(values["cbpe_accuracy"] + gain)
 
@@ -144,7 +144,7 @@ def test_the_order_of_the_rows_changes_no_bit() -> None:
     rng = np.random.default_rng(0)
     prob = rng.beta(0.4, 3, 999)
     findings = [
-        [(each.value, each.low, each.high) for each in expected_performance(p, review_fraction=0.1)]
+        [(item.value, item.low, item.high) for item in expected_performance(p, review_fraction=0.1)]
         for p in (prob, rng.permutation(prob))
     ]
     assert findings[0] == findings[1]

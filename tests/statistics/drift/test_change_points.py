@@ -274,9 +274,9 @@ def test_a_fall_of_twenty_points_in_the_first_week_is_seen_and_dated_at_once(bef
     days = np.array([run[before + 1].first.day if run[before + 1] else -1 for run in found])
     last = [run[-1].first for run in found if run[-1]]
     assert (np.abs(days - before) <= 1).mean() > 0.9
-    assert np.mean([each.day_low <= before <= each.day_high for each in last]) > 0.9
-    assert np.mean([each.before.low <= 0.96 <= each.before.high for each in last]) > 0.83
-    assert abs(np.mean([each.after.value for each in last]) - 0.76) < 0.01
+    assert np.mean([item.day_low <= before <= item.day_high for item in last]) > 0.9
+    assert np.mean([item.before.low <= 0.96 <= item.before.high for item in last]) > 0.83
+    assert abs(np.mean([item.after.value for item in last]) - 0.76) < 0.01
 
 
 def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day() -> None:

@@ -45,21 +45,21 @@ WEEK = [day_of(1_000, seed=seed) for seed in range(1, 8)]
 def compared(today: Profile, days: list[Profile] = WEEK) -> dict[str, Finding]:
     """Return the findings against one reference, by metric and feature."""
     found = list(compare(today, [Reference.from_days("trailing", days)]))
-    for each in found:
-        numbers = [each.value, each.low, each.high]
+    for match in found:
+        numbers = [match.value, match.low, match.high]
         assert all(value is None or math.isfinite(value) for value in numbers)
-        assert (each.status == "insufficient") == (each.value is None)
-        assert each.value is not None or (each.reason and numbers == [None] * 3)
-        assert each.reference == "trailing"
-    by_name = {f"{each.metric} {each.feature}": each for each in found}
+        assert (match.status == "insufficient") == (match.value is None)
+        assert match.value is not None or (match.reason and numbers == [None] * 3)
+        assert match.reference == "trailing"
+    by_name = {f"{item.metric} {item.feature}": item for item in found}
     assert len(by_name) == len(found)
     return by_name
 
 
 def test_a_usual_day_shows_nothing() -> None:
     found = compared(day_of(1_000))
-    assert {each.status for each in found.values()} == {"ok"}
-    assert {each.direction for each in found.values()} == {None}
+    assert {match.status for match in found.values()} == {"ok"}
+    assert {match.direction for match in found.values()} == {None}
     assert found["psi prob"].value < 0.02
     assert found["psi prob"].reference_n == 7_000
 
@@ -113,7 +113,7 @@ def test_gaps_and_quarantine() -> None:
 )
 def test_too_little_to_compare(today: Profile, days: list[Profile], reason: str) -> None:
     found = compared(today, days)
-    told = {each.reason for name, each in found.items() if "quarantined" not in name}
+    told = {item.reason for name, item in found.items() if "quarantined" not in name}
     assert told == {reason}
     assert found["psi prob"].value is None
 
@@ -194,8 +194,8 @@ def test_shares_of_a_day() -> None:
         scores={"prob": histogram([0.5] * 80, 1.0)},
         flagged=20,
     )
-    found = {(each.metric, each.feature): each for each in day_metrics(today, VOLUMES)}
-    shares = {name: (each.value, each.n) for name, each in found.items() if "share" in name[0]}
+    found = {(item.metric, item.feature): item for item in day_metrics(today, VOLUMES)}
+    shares = {name: (item.value, item.n) for name, item in found.items() if "share" in name[0]}
     assert shares == {
         ("flagged_share", "flagged"): (0.25, 80),
         ("quarantined_share", "quarantined"): (0.1, 100),
@@ -209,13 +209,13 @@ def test_shares_of_a_day() -> None:
 def test_an_empty_day_has_no_shares() -> None:
     found = list(day_metrics(Profile(missing={"language": 0}), VOLUMES))[1:]
     assert len(found) == 3
-    assert {each.reason for each in found} == {"an empty day"}
-    assert {each.status for each in found} == {"insufficient"}
+    assert {match.reason for match in found} == {"an empty day"}
+    assert {match.status for match in found} == {"insufficient"}
 
 
 def test_queue_in_hours() -> None:
     queue = Queue(waiting=1, decided=3, age_median=5_400, age_oldest=7_200, decision_median=1_000)
-    found = {each.metric: (each.value, each.n) for each in queue_metrics(queue)}
+    found = {item.metric: (item.value, item.n) for item in queue_metrics(queue)}
     assert found == {
         "queue_completion": (0.75, 4),
         "queue_waiting": (1.0, 4),
@@ -226,6 +226,6 @@ def test_queue_in_hours() -> None:
 
 
 def test_an_empty_queue() -> None:
-    found = {each.metric: each for each in queue_metrics(Queue(waiting=0, decided=0))}
+    found = {item.metric: item for item in queue_metrics(Queue(waiting=0, decided=0))}
     assert found.pop("queue_waiting").value == 0
-    assert all(each.value is None and each.reason for each in found.values())
+    assert all(match.value is None and match.reason for match in found.values())

@@ -75,7 +75,7 @@ def ratios(volumes: dict[date, int]) -> list[MetricValue]:
     found = []
     for day, rows in volumes.items():
         weeks = (day - datetime.timedelta(weeks=week) for week in range(1, 6))
-        seen = [volumes[each] for each in weeks if each in volumes]
+        seen = [volumes[item] for item in weeks if item in volumes]
         if len(seen) >= 3:
             value = rows / median(seen)
             found.append(MetricValue(day=day, metric="volume_ratio", value=value, n=rows))
@@ -95,13 +95,15 @@ def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lo
             mean = 1000 * (0.25 if holidays else 1.0) * (0.2 if day in days_lost else 1.0)
             volumes[day] = int(mean * np.exp(rng.normal(0, 0.15)))
         values = ratios(volumes)
-        second = [each for each in values if each.day.year == 2025 and each.day.month == 12]
+        second = [item for item in values if item.day.year == 2025 and item.day.month == 12]
         earlier = {
-            each.day: Volume(rows=each.n, ratio=each.value)
-            for each in values
-            if each.day.year == 2024
+            item.day: Volume(rows=item.n, ratio=item.value)
+            for item in values
+            if item.day.year == 2024
         }
-        assert any(each.since.month == 12 for each in incidents(low, values[:360]))
-        told.append({each.since for each in incidents(low, without_seasons(second, earlier))})
-    exact = sum(each == set(days_lost) for each in told)
+        assert any(incident.since.month == 12 for incident in incidents(low, values[:360]))
+        told.append(
+            {incident.since for incident in incidents(low, without_seasons(second, earlier))}
+        )
+    exact = sum(item == set(days_lost) for item in told)
     assert exact >= 38, told

@@ -79,7 +79,7 @@ def test_day_and_reference_exchanged_turn_every_sign() -> None:
     counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
     rows = {(f"p{c % 3}", f"l{c // 3}"): (*counts[c], *counts[c + 9]) for c in range(9)}
     turned = {key: (*sides[2:], *sides[:2]) for key, sides in rows.items()}
-    there, back = (explain_shift(cells(each), FACTORS) for each in (rows, turned))
+    there, back = (explain_shift(cells(value), FACTORS) for value in (rows, turned))
     assert there
     assert [(s.name, s.effect, s.composition) for s in there] == [
         (s.name, pytest.approx(-s.effect), pytest.approx(-s.composition)) for s in back
@@ -158,14 +158,14 @@ def test_scores_of_0_and_1_are_flags() -> None:
     one = explain_shift(flags, FACTORS)
     other = explain_shift(flags.assign(**sums), FACTORS, measure="prob")
     assert one
-    assert [replace(each, measure="flagged") for each in other] == one
+    assert [replace(item, measure="flagged") for item in other] == one
 
 
 def scored(rng: np.random.Generator, size: int, means: dict[str, float]) -> pd.DataFrame:
     """Return sums of scores of a beta distribution by platform."""
     drawn = {name: rng.beta(4 * mean, 4 * (1 - mean), size) for name, mean in means.items()}
     return pd.DataFrame(
-        [(name, size, each.sum(), (each**2).sum()) for name, each in drawn.items()],
+        [(name, size, item.sum(), (item**2).sum()) for name, item in drawn.items()],
         columns=["platform", "comments", "prob", "prob_square"],
     ).set_index("platform")
 
@@ -250,7 +250,7 @@ def test_labels_are_segments_alone_and_a_comment_may_have_several() -> None:
             "reference_flagged": [800, 160, 800, 240],
         }
     )
-    found = {each.name: each for each in explain_shift(cells, ["platform"], labels=["identity"])}
+    found = {item.name: item for item in explain_shift(cells, ["platform"], labels=["identity"])}
     women, men = found["identity=women"], found["identity=men"]
     assert next(iter(found)) == "identity=women"
     assert (women.n, men.n, women.reference_n) == (500, 200, 5_000)

@@ -124,8 +124,8 @@ def test_people_who_err_overturn_fewer_decisions_than_their_labels_say(rng):
     )
     members = [(GROUP, [np.arange(6_000) % 2 == 0])]
     naive, corrected = (
-        by_metric(measure_groups([each], members, threshold=0.9)).loc["overturn_rate", "value"]
-        for each in (replace(day, labelled=replace(day.labelled, confirmations=None)), confirmed)
+        by_metric(measure_groups([value], members, threshold=0.9)).loc["overturn_rate", "value"]
+        for value in (replace(day, labelled=replace(day.labelled, confirmations=None)), confirmed)
     )
     assert corrected < naive - 0.02
 

@@ -18,10 +18,10 @@ def table(
 ) -> pd.DataFrame:
     """Return estimates of each group from its share of the labels, as `measure_groups` does."""
     rows = []
-    for name in (each for each in GROUPS if each not in without):
+    for name in (group for group in GROUPS if group not in without):
         inside = round(labels * GROUPS[name])
-        others = {each: GROUPS[each] for each in GROUPS if each != name}
-        rest = sum(accuracy[each] * share for each, share in others.items()) / sum(others.values())
+        others = {group: GROUPS[group] for group in GROUPS if group != name}
+        rest = sum(accuracy[item] * share for item, share in others.items()) / sum(others.values())
         value = rng.binomial(inside, accuracy[name]) / inside
         other = rng.binomial(labels - inside, rest) / (labels - inside)
         variances = [p * (1 - p) / n for p, n in ((value, inside), (other, labels - inside))]
@@ -139,7 +139,7 @@ def labelled_day(rng: np.random.Generator, fallen: bool) -> tuple[GroupedDay, np
 def measured(rng: np.random.Generator, days: int, *, fallen: bool) -> pd.DataFrame:
     made = [labelled_day(rng, fallen) for _ in range(days)]
     members = [inside for _, inside in made]
-    groups = {("platform", "app"): members, ("platform", "news"): [~each for each in members]}
+    groups = {("platform", "app"): members, ("platform", "news"): [~member for member in members]}
     return measure_groups([day for day, _ in made], groups.items())
 
 
@@ -151,5 +151,5 @@ def test_from_the_labels_of_two_ordinary_days_the_platform_is_named() -> None:
         fallen_group(before, measured(rng, 2, fallen=True), comments=2_400, fall=0.066)
         for _ in range(12)
     ]
-    assert {each.name for each in found if each} == {"platform=app"}
-    assert sum(each is not None for each in found) >= 9
+    assert {match.name for match in found if match} == {"platform=app"}
+    assert sum(match is not None for match in found) >= 9

@@ -90,7 +90,7 @@ def test_what_the_models_decide_differently_is_counted(truth):
         assert row[name] == only.sum()
         assert row["value"] == pytest.approx(label[only].mean())
     reviewed = [
-        {(day, row) for day, each in enumerate(truth) for row in top(each[at])} for at in (1, 2)
+        {(day, row) for day, item in enumerate(truth) for row in top(item[at])} for at in (1, 2)
     ]
     assert rows.loc["same_reviewed", "value"] == len(reviewed[0] & reviewed[1]) / len(reviewed[0])
 

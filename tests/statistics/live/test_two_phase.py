@@ -40,8 +40,8 @@ def information(parameters, labels):
     """Return the information (3, 3) of one comment with so many labels on the parameters."""
     step = 1e-6 * np.eye(3)
     slopes = [
-        (chances(parameters + each, labels) - chances(parameters - each, labels)) / 2e-6
-        for each in step
+        (chances(parameters + item, labels) - chances(parameters - item, labels)) / 2e-6
+        for item in step
     ]
     return np.einsum("ik,jk,k->ij", slopes, slopes, 1 / chances(parameters, labels))
 
@@ -203,7 +203,7 @@ def double_sampling_error(parameters, confirmed):
     sample = Sample([slice_of(first, (further, truth[further]))])
     labels = told_by_first_labels(first, truth, chosen)
     estimates = Estimator(sample, threshold=0.5, seed=0, labels=labels).of_the_model()
-    ours = next(each for each in estimates if each.metric == "prevalence")
+    ours = next(estimate for estimate in estimates if estimate.metric == "prevalence")
     value, error = told_by_svy(first, truth, chosen)
     assert error == pytest.approx(by_cochran(first, truth, chosen), rel=0.01)
     assert ours.value == pytest.approx(value, abs=0.15 * error)

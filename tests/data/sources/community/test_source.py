@@ -97,7 +97,7 @@ def test_a_drift_on_a_new_platform_leaves_the_others_alone():
     usual = Community(seed=1, comments_per_day=1000)
     drifting = dataclasses.replace(usual, drift=drift)
     assert landed(drifting) == landed(usual)
-    before, after = (landed(each, WEEK[1]).to_pandas() for each in (usual, drifting))
+    before, after = (landed(value, WEEK[1]).to_pandas() for value in (usual, drifting))
     new = after["platform"] == "app"
     assert new.mean() == pytest.approx(0.3, abs=0.05)
     assert after[new]["label"].mean() == pytest.approx(0.4, abs=0.1)

@@ -77,7 +77,7 @@ def test_the_list_says_the_same_as_what_is_served(engine: Engine, crowd: int) ->
     assert first.item_id == crowd
     assert first.severe_due_at is not None
     assert not first.overdue
-    assert {each.severe_due_at for each in others} == {None}
+    assert {other.severe_due_at for other in others} == {None}
 
 
 def test_a_second_escalation_for_a_lesser_reason_postpones_nothing(
@@ -121,5 +121,5 @@ def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, c
 
 def test_enter_alone_does_not_send_the_gravest_reason() -> None:
     severe = load_lanes().severe.reasons
-    verdicts = [each.verdict for each in choices_of(load_policy(), "en", severe=severe).escalate]
+    verdicts = [item.verdict for item in choices_of(load_policy(), "en", severe=severe).escalate]
     assert (verdicts[0], verdicts[-1]) == ("escalate:policy_gap", "escalate:severe")

@@ -78,11 +78,11 @@ def test_no_export_account_event_or_table_of_labels_has_it(
     whole = [b"".join(export(engine, kind, with_notes=True)) for kind in ("csv", "jsonl")]
     sink = b"".join(export(engine, "parquet", with_notes=True))
     days = annotation_days(engine, date(2020, 1, 1), date(2100, 1, 1))
-    labels = [batch.to_pylist() for each in days for batch in given_labels(engine, each)]
+    labels = [batch.to_pylist() for day in days for batch in given_labels(engine, day)]
     assert labels
     told = [
         *whole, pq.read_table(io.BytesIO(sink)).to_pylist(), labels, people.people(engine),
         recent_events(engine), people.find_moderator(engine, "the moderator"),
     ]  # fmt: skip
-    for each in told:
-        assert SECRET not in str(each)
+    for item in told:
+        assert SECRET not in str(item)

@@ -52,8 +52,8 @@ def addresses(n: int) -> list[str]:
 
 
 def seen(engine: Engine, action: str) -> list[tuple[str | None, object]]:
-    found = [each for each in recent_events(engine, limit=500) if each.action == action]
-    return [(each.subject, each.details["network"]) for each in reversed(found)]
+    found = [event for event in recent_events(engine, limit=500) if event.action == action]
+    return [(match.subject, match.details["network"]) for match in reversed(found)]
 
 
 class TestOneAccount:
@@ -84,7 +84,7 @@ class TestOneAccount:
         bens = new_device()
         log_in(engine, "ben", address=OFFICE, device=bens)
         many = [new_device() for _ in range(20)]
-        done = sum(compared(engine, ["ann"], [ELSEWHERE], each) for each in (*many, bens))
+        done = sum(compared(engine, ["ann"], [ELSEWHERE], value) for value in (*many, bens))
         assert done == 5
 
     def test_whoever_stole_the_cookie_has_five_guesses_more(self, engine: Engine) -> None:

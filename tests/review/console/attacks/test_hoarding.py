@@ -49,7 +49,7 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
             return [client.post("/api/v1/leases", json={"count": 3}).status_code for _ in range(10)]
 
     with ThreadPoolExecutor(20) as pool:
-        answers = [status for each in pool.map(hoard, range(20)) for status in each]
+        answers = [status for item in pool.map(hoard, range(20)) for status in item]
     assert set(answers) == {201, 429}
     assert queue.counts(engine).leased == MOST
     assert queue.lease(engine, ben.id) is not None  # there is something left for others

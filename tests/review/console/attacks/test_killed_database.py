@@ -28,9 +28,9 @@ def postmaster(home: Path) -> psutil.Process:
 def of_the_cluster(home: Path) -> list[int]:
     cluster = str((home / "postgres" / "cluster").resolve())
     return [
-        each.pid
-        for each in psutil.process_iter(["name", "cwd"])
-        if (each.info["name"] or "").startswith("postgres") and each.info["cwd"] == cluster
+        item.pid
+        for item in psutil.process_iter(["name", "cwd"])
+        if (item.info["name"] or "").startswith("postgres") and item.info["cwd"] == cluster
     ]
 
 

@@ -59,8 +59,8 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
     engine: Engine, ask: Callable[..., Any], lead: Moderator, ann: Moderator, ben: Moderator,
     new_item: Callable[..., NewItem], day: date, number: int,
 ) -> None:  # fmt: skip
-    more = [{"kind": "confirmation", "round": each} for each in (2, 3)]
-    items = [new_item("both", prob=0.345, **each) for each in ({}, *more)]
+    more = [{"kind": "confirmation", "round": value} for value in (2, 3)]
+    items = [new_item("both", prob=0.345, **value) for value in ({}, *more)]
     queue.enqueue(engine, items, day)
     label_next(engine, ann, 1, note="toxic, clearly")
     if number == 3:

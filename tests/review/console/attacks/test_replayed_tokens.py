@@ -78,8 +78,8 @@ def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) 
     for _ in range(3):
         withdraw(engine, SUBJECT)
     withdraw(engine, "https://provider.example|nobody")
-    found = [each for each in recent_events(engine) if each.action == "withdraw_role"]
-    assert [(each.subject, dict(each.details)) for each in found] == [
+    found = [event for event in recent_events(engine) if event.action == "withdraw_role"]
+    assert [(match.subject, dict(match.details)) for match in found] == [
         ("ann", {"revoked_tokens": [1], "had_password": True})
     ]
 

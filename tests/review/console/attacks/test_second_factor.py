@@ -72,8 +72,8 @@ def test_password_and_code_open_a_session(engine: Engine, device: Device, lea: M
     with pytest.raises(AccessDeniedError):
         people.authenticate(engine, pending, "session")  # it opens nothing by itself
     assert people.authenticate(engine, second_step(engine, pending, device.now()), "session") == lea
-    found = [each for each in recent_events(engine) if each.action == "log_in"]
-    assert [each.details["by"] for each in found] == ["password and code"]
+    found = [event for event in recent_events(engine) if event.action == "log_in"]
+    assert [match.details["by"] for match in found] == ["password and code"]
 
 
 def test_a_used_code_opens_nothing(engine: Engine, device: Device) -> None:
@@ -117,8 +117,8 @@ def test_guessing_codes_is_five_guesses_whatever_the_log_ins(
     assert refused.count(ThrottledError) == 15
     with pytest.raises(ThrottledError):
         second_step(engine, first_step(engine), device.now())
-    failed = [each for each in recent_events(engine) if each.action == "log_in_failed"]
-    assert {each.subject for each in failed} == {"lea"}
+    failed = [event for event in recent_events(engine) if event.action == "log_in_failed"]
+    assert {item.subject for item in failed} == {"lea"}
     assert len(failed) == 5
 
 
@@ -231,5 +231,5 @@ def test_an_admin_resets_it(
     with pytest.raises(AccessDeniedError):
         people.authenticate(engine, session, "session")
     assert people.log_in(engine, "lea", GOOD, address="::1", lifetime=HOUR)
-    reset = [each for each in recent_events(engine) if each.action == "reset_second_factor"]
-    assert [(each.actor, each.subject) for each in reset] == [("the admin", "lea")]
+    reset = [event for event in recent_events(engine) if event.action == "reset_second_factor"]
+    assert [(item.actor, item.subject) for item in reset] == [("the admin", "lea")]

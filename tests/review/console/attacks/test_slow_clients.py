@@ -59,11 +59,11 @@ def opened(at: tuple[str, int], n: int, said: bytes) -> Iterator[list[socket.soc
 def still_open(sockets: list[socket.socket]) -> int:
     """Return how many the server has not closed; nothing more is sent."""
     count = 0
-    for each in sockets:
-        each.setblocking(False)
+    for item in sockets:
+        item.setblocking(False)
         with contextlib.suppress(ConnectionError):
             try:
-                while each.recv(65_536):
+                while item.recv(65_536):
                     pass
             except BlockingIOError:
                 count += 1
@@ -90,7 +90,7 @@ def test_half_a_request_is_closed(at: tuple[str, int]) -> None:
         sockets = {name: stack.enter_context(opened(at, 30, said)) for name, said in HALVES.items()}
         assert answers(at)
         time.sleep(max(HEADER, BODY) + 1.5)
-        assert {name: still_open(each) for name, each in sockets.items()} == dict.fromkeys(
+        assert {name: still_open(item) for name, item in sockets.items()} == dict.fromkeys(
             HALVES, 0
         )
 

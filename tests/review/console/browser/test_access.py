@@ -35,8 +35,8 @@ def assert_accessible(page: Any) -> None:
         # Axe itself may run, whatever the policy says of others: this is a debugger's evaluation.
         results = Axe().run(page, options=options)
         found = [
-            (each["id"], [node["html"][:200] for node in each["nodes"]])
-            for each in results.response["violations"]
+            (violation["id"], [node["html"][:200] for node in violation["nodes"]])
+            for violation in results.response["violations"]
         ]
         assert found == [], theme
 
@@ -75,8 +75,8 @@ def test_the_error_rates_have_no_violation(
 ) -> None:  # fmt: skip
     more: list[dict[str, Any]] = [{}, *({"kind": "confirmation", "round": n} for n in (2, 3))]
     texts = {"text": "w" * 500, "parent_text": "above it"}
-    items = [new_item(f"c{k}", 3 * k + n, **each, **texts) for k in range(31)
-             for n, each in enumerate(more, start=1)]  # fmt: skip
+    items = [new_item(f"c{k}", 3 * k + n, **item, **texts) for k in range(31)
+             for n, item in enumerate(more, start=1)]  # fmt: skip
     queue.enqueue(engine, items, day)
     cai, lea = (
         people.create_moderator(engine, *who) for who in (("cai", "moderator"), ("lea", "lead"))
@@ -112,7 +112,7 @@ def test_no_page_scrolls_sideways(
         .map((each) => [each.outerHTML.slice(0, 80), each.getBoundingClientRect()])
         .filter(([, box]) => box.width && (box.width < 20 || box.height < 24))
         .map(([html]) => html)"""
-    assert [each for each in desk.page.evaluate(small) if "radio" not in each] == []
+    assert [item for item in desk.page.evaluate(small) if "radio" not in item] == []
     desk.press("t")
     desk.open("day")
     assert desk.page.evaluate(fits)

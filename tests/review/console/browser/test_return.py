@@ -17,7 +17,7 @@ Queued = Callable[..., None]
 def rotate(desk: Any, engine: Engine) -> None:
     """Give the browser the next token of its session, as another tab may."""
     context = desk.page.context
-    cookie = next(each for each in context.cookies() if each["name"] == SESSION_COOKIE)
+    cookie = next(cooky for cooky in context.cookies() if cooky["name"] == SESSION_COOKIE)
     new = people.rotate_session(engine, cookie["value"], timedelta(hours=1), timedelta(0))
     assert new is not None
     context.add_cookies([{**cookie, "value": new}])
@@ -48,7 +48,7 @@ def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
     desk = desk_of(ann)
     proof = desk.page.locator("main").get_attribute("data-csrf")
     remembered = f"JSON.parse(sessionStorage.getItem('modwatch.{ann.id}.held'))"
-    desk.until(lambda: [each["item_id"] for each in desk.page.evaluate(remembered)], [1, 2])
+    desk.until(lambda: [item["item_id"] for item in desk.page.evaluate(remembered)], [1, 2])
     held = desk.page.evaluate(remembered)
     rotate(desk, engine)
 
