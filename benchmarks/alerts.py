@@ -401,13 +401,13 @@ def _news(found: list[list[Reported]], change: int, second: int) -> Row:
     `second` is the first day of a second fall; that on which the run ends if there is none.
     """
     # The first message in the fault tells of it, also in an incident that was open by chance.
-    told = [[item for item in run if item.opened >= change][1:] for run in found]
+    message = [[item for item in run if item.opened >= change][1:] for run in found]
     of_second = [
         any(second <= item.opened <= second + 7 for item in run if item.cause == "quality")
         for run in found
     ]
     result: Row = {
-        "news": np.mean([sum(e.news and e.opened < second for e in run) for run in told])
+        "news": np.mean([sum(e.news and e.opened < second for e in run) for run in message])
     }
     if any(item.opened >= second for run in found for item in run):
         result["second"] = np.mean(of_second)

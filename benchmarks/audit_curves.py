@@ -65,10 +65,10 @@ class Picture:
             f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
         ]
 
-    def text(self, x: float, y: float, said: str, kind: str = "", anchor: str = "start") -> None:
+    def text(self, x: float, y: float, given: str, kind: str = "", anchor: str = "start") -> None:
         self.elements.append(
             f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
-            f"{escape(said)}</text>"
+            f"{escape(given)}</text>"
         )
 
     def line(self, kind: str, *ends: float) -> None:
@@ -184,8 +184,8 @@ def coverage(table: pd.DataFrame, metric: str, name: str) -> str:
         for colour, score in zip(COLOURS, SCORES, strict=True):
             cells = part(table, score=score, hidden=hidden, labels=labels)
             panel.points(colour, cells[f"{metric}_coverage"], cells[f"{metric}_given"] >= 0.5)
-    told = f"{repetitions:,} audits a point, ±{100 * error:.1f} points (two standard errors)."
-    foot(picture, f"Band: 94 to 99 %, wanted. Dashed: 95 %. {told}")
+    result = f"{repetitions:,} audits a point, ±{100 * error:.1f} points (two standard errors)."
+    foot(picture, f"Band: 94 to 99 %, wanted. Dashed: 95 %. {result}")
     return picture.svg()
 
 
@@ -219,18 +219,18 @@ def labels_needed(table: pd.DataFrame) -> str:
         cells = part(table, score=score, hidden=hidden, labels=1000)
         for colour, baseline in zip(COLOURS, BASELINES, strict=True):
             panel.points(colour, cells[f"width_{baseline}"], cells["prevalence_given"] >= 0.5)
-    told = "1,000 labels of the default. Hollow: fewer than half of its audits give a figure."
-    foot(picture, f"Below 1 × the default needs fewer. {told}")
+    result = "1,000 labels of the default. Hollow: fewer than half of its audits give a figure."
+    foot(picture, f"Below 1 × the default needs fewer. {result}")
     return picture.svg()
 
 
-def foot(picture: Picture, said: str) -> None:
+def foot(picture: Picture, given: str) -> None:
     """Write what the axes and panels are, and a remark."""
     across = (
         "Across: positives among the unflagged, %. Hidden: positives that the score cannot see."
     )
     picture.text(LEFT, HEIGHT - 34, across)
-    picture.text(LEFT, HEIGHT - 14, said)
+    picture.text(LEFT, HEIGHT - 14, given)
 
 
 def main(file: Path, folder: Path) -> None:

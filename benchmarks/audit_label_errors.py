@@ -70,10 +70,10 @@ def labelled(truth, flagged, rules, errors, generator):
     seen = truth ^ everybody
     alone = wrong * (1 - errors[2])
 
-    def said():
+    def labels():
         return (seen ^ (generator.random(truth.size) < alone)).astype(np.int64)
 
-    first, second, third = said(), said(), said()
+    first, second, third = labels(), labels(), labels()
     chance = np.where(
         flagged,
         np.array(rules["flagged"].by_label)[first],

@@ -116,20 +116,20 @@ class Team:
         keys = self.rng.integers(0, 2**64, prob.size, dtype=np.uint64)
         routing = design_routing(prob, keys, POLICY, threshold=THRESHOLD)
         row, stratum = routing.row, routing.stratum
-        said = votes(self.rng, label[row], self.errors, self.shared)
+        result = votes(self.rng, label[row], self.errors, self.shared)
         probability = confirmation_probabilities(
             prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
         given = self.rng.random(row.size) < self.completion
-        asked = probability[np.arange(row.size), said[:, 0]]
+        asked = probability[np.arange(row.size), result[:, 0]]
         self.asked = np.zeros(prob.size)
         self.asked[row] = asked
         second = given & (self.rng.random(row.size) < asked)
-        third = second & (said[:, 0] != said[:, 1])
+        third = second & (result[:, 0] != result[:, 1])
         self.routed += row.size
         self.confirmed += int(second.sum() + third.sum())
         for part, here in enumerate((stratum == 0, stratum != 0)):
-            self.toxic[part] += said[given & here, 0].sum()
+            self.toxic[part] += result[given & here, 0].sum()
             self.labels[part] += (given & here).sum()
         strata, labels, labelled = (
             np.full(prob.size, -1), np.zeros(prob.size, int), np.zeros(prob.size, bool)
@@ -138,7 +138,7 @@ class Team:
             prob, routing.strata, np.isin(np.arange(prob.size), row[stratum == 0]),
             strategy=POLICY.strategy, threshold=THRESHOLD,
         )  # fmt: skip
-        strata[row], labels[row], labelled[row] = stratum, np.where(given, said[:, 0], 0), given
+        strata[row], labels[row], labelled[row] = stratum, np.where(given, result[:, 0], 0), given
         return LabelledDay(
             prob=prob,
             stratum=strata,
@@ -148,7 +148,7 @@ class Team:
             sample=routing.strata["sample"].to_numpy(),
             confirmations=Confirmations(
                 row=np.concatenate([row[second], row[third]]),
-                label=np.concatenate([said[second, 1], said[third, 2]]),
+                label=np.concatenate([result[second, 1], result[third, 2]]),
             ),
         )
 

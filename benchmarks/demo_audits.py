@@ -131,10 +131,10 @@ def labelled(
     for comment in drawn:
         *two, lead = auditors
         turns = [*(two[place] for place in rng.permutation(2)), lead]
-        said = [item.label(comment.comment_id, truth[comment.comment_id]) for item in turns]
-        number = 1 + (said[0] in plan.confirms(comment.stratum, comment.key))
-        number += number == 2 and said[0] != said[1]
-        for turn, label in enumerate(said[:number]):
+        labels = [item.label(comment.comment_id, truth[comment.comment_id]) for item in turns]
+        number = 1 + (labels[0] in plan.confirms(comment.stratum, comment.key))
+        number += number == 2 and labels[0] != labels[1]
+        for turn, label in enumerate(labels[:number]):
             yield AuditLabel(
                 day=comment.day,
                 comment_id=comment.comment_id,

@@ -81,9 +81,9 @@ class Team:
         routing = design_routing(
             day.prob, self._keys(day.ids, day, ""), POLICY, threshold=self.threshold
         )
-        said = self._labels(day, routing)
+        result = self._labels(day, routing)
         stratum, label = np.full(len(day.ids), -1), np.zeros(len(day.ids), int)
-        stratum[routing.row], label[routing.row] = routing.stratum, said[:, 0]
+        stratum[routing.row], label[routing.row] = routing.stratum, result[:, 0]
         return LabelledDay(
             prob=day.prob,
             stratum=stratum,
@@ -91,21 +91,21 @@ class Team:
             labelled=stratum >= 0,
             population=routing.strata["population"].to_numpy(),
             sample=routing.strata["sample"].to_numpy(),
-            confirmations=self._confirmed(day, routing, said),
+            confirmations=self._confirmed(day, routing, result),
         )
 
     def _labels(self, day: ScoredDay, routing: Routing) -> np.ndarray:
         """Return the labels (r, 3) of the routed comments by three people each."""
-        said = np.empty((routing.row.size, 3), int)
+        found = np.empty((routing.row.size, 3), int)
         for place, row in enumerate(routing.row):
             who = self.rng.permutation(len(self.people))[:3]
-            said[place] = [self.people[n].label(day.ids[row], int(day.label[row])) for n in who]
-        truth, first = day.label[routing.row].astype(int), said[:, 0]
+            found[place] = [self.people[n].label(day.ids[row], int(day.label[row])) for n in who]
+        truth, first = day.label[routing.row].astype(int), found[:, 0]
         self.given += np.bincount(truth, minlength=2)
         self.wrong += np.bincount(truth[first != truth], minlength=2)
-        return said
+        return found
 
-    def _confirmed(self, day: ScoredDay, routing: Routing, said: np.ndarray) -> Confirmations:
+    def _confirmed(self, day: ScoredDay, routing: Routing, reported: np.ndarray) -> Confirmations:
         """Return the labels of rounds 2 and 3, drawn as the pipeline draws them."""
         row, ids = routing.row, [day.ids[row] for row in routing.row]
         chance = confirmation_probabilities(
@@ -117,15 +117,15 @@ class Team:
         )
         keys, ranks = (self._keys(ids, day, f" {use}") for use in ("confirmation", "rank"))
         drawn = draw_confirmations(chance, keys, ranks)
-        second = drawn.row[drawn.confirmed[np.arange(len(drawn.row)), said[drawn.row, 0]]]
-        third = second[said[second, 0] != said[second, 1]]
+        second = drawn.row[drawn.confirmed[np.arange(len(drawn.row)), reported[drawn.row, 0]]]
+        third = second[reported[second, 0] != reported[second, 1]]
         for part, here in enumerate((routing.stratum == 0, routing.stratum != 0)):
             self.labels[part] += here.sum()
-            self.toxic[part] += said[here, 0].sum()
+            self.toxic[part] += reported[here, 0].sum()
         self.confirmations += len(second) + len(third)
         return Confirmations(
             row=row[np.concatenate([second, third])],
-            label=np.concatenate([said[second, 1], said[third, 2]]),
+            label=np.concatenate([reported[second, 1], reported[third, 2]]),
         )
 
     def _recent(self) -> tuple[float | None, float | None]:

@@ -97,9 +97,9 @@ def main():
             process.join()
             steps, peak, rate = queue.get()
             total = sum(steps.values())
-            told = ", ".join(f"{name} {seconds:.1f}" for name, seconds in steps.items())
+            result = ", ".join(f"{name} {seconds:.1f}" for name, seconds in steps.items())
             print(
-                f"{millions:g} million: {total:.1f} s ({told}), {peak:.2f} GiB, "
+                f"{millions:g} million: {total:.1f} s ({result}), {peak:.2f} GiB, "
                 f"mean flip rate {rate:.3f}",
                 flush=True,
             )

@@ -63,8 +63,8 @@ def difference(row):
 
 
 def kappa(row):
-    told = f"{row['kappa']:.2f} [{row['low']:.2f}, {row['high']:.2f}] ({row['items']:,})"
-    return "" if np.isnan(row["kappa"]) else told.replace("-", "−")
+    result = f"{row['kappa']:.2f} [{row['low']:.2f}, {row['high']:.2f}] ({row['items']:,})"
+    return "" if np.isnan(row["kappa"]) else result.replace("-", "−")
 
 
 def print_table(annotations, prob, groups):

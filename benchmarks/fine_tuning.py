@@ -64,13 +64,13 @@ def tfidf(texts, labels, tested):
 def tuned(texts, labels, tested, recipe, seed, checkpoints):
     """Return the scores of the tested texts, the validation metrics, seconds and CPU-seconds."""
     start, busy = time.perf_counter(), time.process_time()
-    said = start
+    result = start
 
     def report(state):
-        nonlocal said
-        if time.perf_counter() - said > 60:
-            said = time.perf_counter()
-            left = (said - start) * (state.steps - state.step) / state.step
+        nonlocal result
+        if time.perf_counter() - result > 60:
+            result = time.perf_counter()
+            left = (result - start) * (state.steps - state.step) / state.step
             print(
                 f"  step {state.step} of {state.steps}, loss {state.loss:.4f}, {left:.0f} s left",
                 flush=True,

@@ -98,39 +98,39 @@ def comments(day: datetime.date, rows: int, *, scores: bool) -> Iterator[pa.Reco
             )
 
 
-def make_day(at: Resources, _number: int, day: datetime.date, rows: int) -> int:
-    at.lake.replace("comments", day, comments(day, rows, scores=False))
-    return at.lake.replace("scores", day, comments(day, rows, scores=True), role="champion")
+def make_day(resources: Resources, _number: int, day: datetime.date, rows: int) -> int:
+    resources.lake.replace("comments", day, comments(day, rows, scores=False))
+    return resources.lake.replace("scores", day, comments(day, rows, scores=True), role="champion")
 
 
-def read_baseline(at: Resources, number: int) -> int:
+def read_baseline(resources: Resources, number: int) -> int:
     """Read all scores once: the least that any step could do."""
     names = ["comment_id", "prob", "flagged"]
     return sum(
         batch.num_rows
         for day in days(number)
-        for batch in at.lake.read("scores", day, columns=names, role="champion")
+        for batch in resources.lake.read("scores", day, columns=names, role="champion")
     )
 
 
-def plan(at: Resources, number: int) -> int:
+def plan(resources: Resources, number: int) -> int:
     request = AuditRequest(audit="large", first=FIRST, last=days(number)[-1], labels=LABELS)
-    frozen = plan_audit(at, request, actor="eva")
-    open_audit(at, "large").approve(actor="eve")
+    frozen = plan_audit(resources, request, actor="eva")
+    open_audit(resources, "large").approve(actor="eve")
     return sum(stratum.population for stratum in frozen.strata)
 
 
-def draw(at: Resources, _number: int) -> int:
-    return open_audit(at, "large").draw()
+def draw(resources: Resources, _number: int) -> int:
+    return open_audit(resources, "large").draw()
 
 
-def label(at: Resources, _number: int) -> int:
+def label(resources: Resources, _number: int) -> int:
     """Seal labels that a coin gave by the score."""
-    kept = at.audit_store
+    kept = resources.audit_store
     folder = kept.read("large")
     generator = np.random.default_rng(0)
     frozen = AuditPlan.from_json(folder["plan.json"].decode())
-    said = [
+    labels = [
         AuditLabel(
             day=comment.day,
             comment_id=comment.comment_id,
@@ -144,16 +144,16 @@ def label(at: Resources, _number: int) -> int:
         for value in [int(generator.random() < comment.score)]
         for person in range(labels_demanded(frozen, comment, [SimpleNamespace(label=value)]))
     ]
-    kept.record("large", "labelled", content={labels_file(1): write_labels(said)})
-    return len(said)
+    kept.record("large", "labelled", content={labels_file(1): write_labels(labels)})
+    return len(labels)
 
 
-def estimate(at: Resources, _number: int) -> int:
-    return len(open_audit(at, "large").estimate()["figures"])
+def estimate(resources: Resources, _number: int) -> int:
+    return len(open_audit(resources, "large").estimate()["figures"])
 
 
-def redraw(at: Resources, _number: int) -> int:
-    return len(verification.redrawn(at.lake, at.audit_store.read("large")))
+def redraw(resources: Resources, _number: int) -> int:
+    return len(verification.redrawn(resources.lake, resources.audit_store.read("large")))
 
 
 STEPS = (read_baseline, plan, draw, label, estimate, redraw)
@@ -161,8 +161,8 @@ STEPS = (read_baseline, plan, draw, label, estimate, redraw)
 
 def measured(call, settings: Settings, arguments, results: "multiprocessing.Queue") -> None:
     begun = time.perf_counter()
-    with open_resources(settings) as at:
-        rows = call(at, *arguments)
+    with open_resources(settings) as resources:
+        rows = call(resources, *arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     results.put((rows, time.perf_counter() - begun, peak))
 
@@ -181,8 +181,8 @@ def run(call, settings: Settings, *arguments) -> tuple[int, float, float]:
 def main(rows: int, number: int) -> None:
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder) / "postgres") as server:
         settings = Settings(home=Path(folder), database_url=server.url("modwatch"))
-        with open_resources(settings) as at:
-            at.migrate()
+        with open_resources(settings) as resources:
+            resources.migrate()
         for day in days(number):
             run(make_day, settings, number, day, rows // number)
         print(f"{'step':18}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")
@@ -190,8 +190,8 @@ def main(rows: int, number: int) -> None:
         for step in STEPS:
             count, seconds, peak = run(step, settings, number)
             baseline = baseline or seconds
-            told = f"{count:>12,}{seconds:>10.1f}{peak:>10.2f}{seconds / baseline:>8.1f}"
-            print(f"{step.__name__:18}{told}", flush=True)
+            result = f"{count:>12,}{seconds:>10.1f}{peak:>10.2f}{seconds / baseline:>8.1f}"
+            print(f"{step.__name__:18}{result}", flush=True)
 
 
 if __name__ == "__main__":

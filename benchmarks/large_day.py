@@ -80,14 +80,14 @@ def save_tiny_model(folder: Path) -> None:
     save(train(texts, [k % 2 for k in range(len(texts))], recipe=recipe, seed=0), folder)
 
 
-def read_baseline(at: Resources, day: datetime.date) -> int:
+def read_baseline(resources: Resources, day: datetime.date) -> int:
     """Read the day's comments once: the least that any step could do."""
-    return sum(batch.num_rows for batch in at.lake.read("comments", day))
+    return sum(batch.num_rows for batch in resources.lake.read("comments", day))
 
 
-def label_all(at: Resources, day: datetime.date) -> int:
+def label_all(resources: Resources, day: datetime.date) -> int:
     """Label every routed comment by a coin, as people would have by the next day."""
-    ids = at.lake.table("routed", day, columns=["comment_id"]).column(0).combine_chunks()
+    ids = resources.lake.table("routed", day, columns=["comment_id"]).column(0).combine_chunks()
     now = pa.scalar(datetime.datetime.now(datetime.UTC), LABELS.field("decided_at").type)
     label = pa.array(np.random.default_rng(0).integers(0, 2, len(ids)), pa.int8())
     values = {
@@ -100,7 +100,9 @@ def label_all(at: Resources, day: datetime.date) -> int:
         "first_label": label,
         "first_moderator": pa.repeat("coin", len(ids)),
     }
-    return at.lake.replace("labels", day, [pa.RecordBatch.from_pydict(values, schema=LABELS)])
+    return resources.lake.replace(
+        "labels", day, [pa.RecordBatch.from_pydict(values, schema=LABELS)]
+    )
 
 
 def measured(name: str, settings: Settings) -> tuple[int, float, float]:
@@ -108,8 +110,8 @@ def measured(name: str, settings: Settings) -> tuple[int, float, float]:
     ours = {READ: read_baseline, "label_all": label_all}
     call = ours.get(name) or getattr(daily, name)
     begun = time.perf_counter()
-    with open_resources(settings) as at:
-        rows = call(BenchmarkResources(settings, at._exit), DAY)
+    with open_resources(settings) as resources:
+        rows = call(BenchmarkResources(settings, resources._exit), DAY)
     return rows, time.perf_counter() - begun, most_resident()
 
 
@@ -138,8 +140,8 @@ def day_of(comments: int, *, model: str) -> dict[str, tuple[float, float]]:
             source=CommunitySourceSettings(comments_per_day=comments),
             torch_threads=1,
         )
-        with open_resources(settings) as at:
-            at.migrate()
+        with open_resources(settings) as resources:
+            resources.migrate()
         if model == "tiny":
             apart(save_tiny_model, settings.home / MODEL)
         print(f"\n{'step':16}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")

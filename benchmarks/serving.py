@@ -56,8 +56,8 @@ def serving(env: dict[str, str], *options: str) -> Iterator[str]:
 
 def alone(settings: Settings, connection: Connection) -> None:
     """Score each list of texts that comes, and answer with the seconds."""
-    with open_resources(settings) as at:
-        scorer = at.local_scorer("1")
+    with open_resources(settings) as resources:
+        scorer = resources.local_scorer("1")
         scorer.score(invented_texts(50, seed=3))
         while (texts := connection.recv()) is not None:
             start = time.perf_counter()
@@ -106,8 +106,8 @@ def registered(encoder: str, home: Path, threads: int) -> Settings:
     labels = np.array([len(text) % 2 for text in sample])
     corpus = LabelledTexts(texts=tuple(sample), labels=labels, left_out={})
     recipe = Recipe(encoder=encoder, max_length=512, max_steps=4, batch_size=8)
-    with open_resources(settings) as at:
-        model.set_alias(at, model.train(at, corpus, recipe=recipe), "champion")
+    with open_resources(settings) as resources:
+        model.set_alias(resources, model.train(resources, corpus, recipe=recipe), "champion")
     return settings
 
 

@@ -222,9 +222,9 @@ def champion(
     url = new_store(folder)
     installation = Installation(values={"home": folder / "home", "mlflow_url": url})
     corpus = Community(seed=7).training_comments(1_500)
-    with open_resources(installation.settings) as at:
+    with open_resources(installation.settings) as opened:
         recipe = offline_recipe(expected_prevalence=Community(seed=7).prevalence)
-        model.set_alias(at, model.train(at, corpus, recipe=recipe), "champion")
+        model.set_alias(opened, model.train(opened, corpus, recipe=recipe), "champion")
     return Registry(folder=folder)
 
 
@@ -316,11 +316,11 @@ def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installatio
 
     values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
     home = Installation(values=values)
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as opened:
         for day in (MONDAY, TUESDAY):
-            put_comments(at.lake, day, _SMALL_DAY, language=["de", "en"] * (_SMALL_DAY // 2))
+            put_comments(opened.lake, day, _SMALL_DAY, language=["de", "en"] * (_SMALL_DAY // 2))
             scores = np.arange(_SMALL_DAY, dtype=np.float32) / _SMALL_DAY + 0.001
-            put_scores(at.lake, day, scores)
+            put_scores(opened.lake, day, scores)
     return home
 
 
@@ -329,8 +329,8 @@ def small(small_home: "Installation") -> Iterator["Resources"]:
     """The same, opened, for what comes after the scores."""
     from modwatch.installation.resources import open_resources
 
-    with open_resources(small_home.settings) as at:
-        yield at
+    with open_resources(small_home.settings) as opened:
+        yield opened
 
 
 # Not for the whole session: as long as it is open, no other test can have an event loop.

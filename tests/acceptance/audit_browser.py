@@ -103,8 +103,8 @@ class Auditor:
         row = page.get_by_role("row").filter(has_text="Recall: of the comments").first
         shown = re.findall(r"\d+(?:\.\d+)?", row.locator("td").nth(0).inner_text())
         shown += re.findall(r"\d+(?:\.\d+)?", row.locator("td").nth(1).inner_text())
-        told = [100 * recall[end] for end in ("value", "low", "high")]
-        assert [float(number) for number in shown] == pytest.approx(told, abs=0.51)
+        result = [100 * recall[end] for end in ("value", "low", "high")]
+        assert [float(number) for number in shown] == pytest.approx(result, abs=0.51)
         self._picture(page, "audit-report")
 
     @property

@@ -39,20 +39,20 @@ def label(
 
     They are people of their own: nobody is handed a comment that they labelled for another audit.
     """
-    with open_resources(settings) as at:
-        waiting = _waiting(at, audit)
+    with open_resources(settings) as resources:
+        waiting = _waiting(resources, audit)
         for name in people or (f"{audit}-ann", f"{audit}-ben"):
-            person = create_moderator(at.database, name, "moderator")
+            person = create_moderator(resources.database, name, "moderator")
             for item_id, comment_id in waiting[: max(1, round(share * len(waiting)))]:
-                lease = claim(at.database, person.id, item_id)
+                lease = claim(resources.database, person.id, item_id)
                 if lease is not None:
-                    decide(at.database, person, lease, _judged(int(comment_id[1:])))
+                    decide(resources.database, person, lease, _judged(int(comment_id[1:])))
 
 
 def sealed_labels(audit: str, settings: Settings | None = None) -> list[AuditLabel]:
     """Return the labels that were sealed last."""
-    with open_resources(settings) as at:
-        kept = at.audit_store.read(audit)
+    with open_resources(settings) as resources:
+        kept = resources.audit_store.read(audit)
     return files.read_labels(kept[max(name for name in kept if name.startswith("labels-"))])
 
 
@@ -63,14 +63,14 @@ def decisions(audit: str) -> int:
         .select_from(decision.join(review_item, decision.c.item_id == review_item.c.id))
         .where(review_item.c.audit == audit)
     )
-    with open_resources() as at, at.database.connect() as connection:
+    with open_resources() as resources, resources.database.connect() as connection:
         return int(connection.execute(wanted).scalar_one())
 
 
 def messages(key: str) -> int:
     """Return how often people were told something, by its key."""
     wanted = select(func.count()).where(outbox_message.c.key == key)
-    with open_resources() as at, at.database.connect() as connection:
+    with open_resources() as resources, resources.database.connect() as connection:
         return int(connection.execute(wanted).scalar_one())
 
 
@@ -94,30 +94,30 @@ def undisturbed(
 ) -> None:
     """Carry an audit out up to its result, in one go and without Airflow."""
     request = requested({**FORM, "audit": audit, **changes})
-    with open_resources(settings) as at:
-        plan = plan_audit(at, request, actor="eva")
+    with open_resources(settings) as resources:
+        plan = plan_audit(resources, request, actor="eva")
         approved = first_of(chain(audit), "approved")
         assert approved is not None
-        with at.database.begin() as connection:  # the same seed
+        with resources.database.begin() as connection:  # the same seed
             record_event(
                 connection, "audit_approval", actor_id=None,
                 audit=audit, plan=plan.digest, witness="[]", **approved.facts,
             )  # fmt: skip
-        open_audit(at, audit).approve(actor="eva")
-        for _ in range(open_audit(at, audit).plan.stages):
-            open_audit(at, audit).draw()
+        open_audit(resources, audit).approve(actor="eva")
+        for _ in range(open_audit(resources, audit).plan.stages):
+            open_audit(resources, audit).draw()
             labelling(audit, settings)
-            open_audit(at, audit).seal(stop=stop, note=HALF if stop else "")
-        open_audit(at, audit).estimate()
+            open_audit(resources, audit).seal(stop=stop, note=HALF if stop else "")
+        open_audit(resources, audit).estimate()
 
 
 def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:
     """Return what an audit has found: its evidence without who did it, and when."""
-    with open_resources(settings) as at:
-        kept = at.audit_store.read(audit)
+    with open_resources(settings) as resources:
+        kept = resources.audit_store.read(audit)
     tables = {name: item for name, item in kept.items() if name.startswith(("sample", "popul"))}
-    said = sealed_labels(audit, settings)
-    labels = sorted((item.day, item.comment_id, item.label) for item in said)
+    message = sealed_labels(audit, settings)
+    labels = sorted((item.day, item.comment_id, item.label) for item in message)
     return {**tables, "plan": kept[files.PLAN], "labels": labels, **json.loads(kept[files.RESULT])}
 
 
@@ -126,13 +126,13 @@ def assert_same_findings(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert [part for part in one if one[part] != other[part]] == []
 
 
-def _waiting(at: Resources, audit: str) -> list[tuple[int, str]]:
+def _waiting(resources: Resources, audit: str) -> list[tuple[int, str]]:
     wanted = (
         select(review_item.c.id, review_item.c.comment_id)
         .where(review_item.c.audit == audit, review_item.c.status == "waiting")
         .order_by(review_item.c.dt, review_item.c.comment_id)
     )
-    with at.database.connect() as connection:
+    with resources.database.connect() as connection:
         return [(row[0], row[1]) for row in connection.execute(wanted)]
 
 

@@ -76,8 +76,8 @@ class Audits:
 
     def states(self, audit: str) -> dict[str, str]:
         """Return the states of all tasks."""
-        told = self.client.task_states(DAG, self.runs[audit])
-        return {name.removesuffix("[-1]"): state for name, state in told.items()}
+        response = self.client.task_states(DAG, self.runs[audit])
+        return {name.removesuffix("[-1]"): state for name, state in response.items()}
 
     def ended(self, audit: str) -> dict[str, str]:
         """Wait for the end of a run; return the states of all tasks."""
@@ -118,12 +118,12 @@ class Audits:
 
     def error(self, audit: str, task: str) -> str:
         """Return the last error in the log of a task's first attempt: its name and its words."""
-        told = [
+        message = [
             f"{error['exc_type']}: {error['exc_value']}"
             for line in self.log(audit, task)
             for error in line.get("error_detail") or []
         ]
-        return told[-1] if told else ""
+        return message[-1] if message else ""
 
     def evidence(self, audit: str) -> Path:
         """Return the folder of an audit's evidence."""
@@ -140,11 +140,11 @@ class Audits:
 
 def chain(audit: str) -> list[Event]:
     """Return the steps of an audit's evidence."""
-    with open_resources() as at:
-        return at.audit_store.chain(audit)
+    with open_resources() as resources:
+        return resources.audit_store.chain(audit)
 
 
-def told(audit: str) -> list[tuple[str, str, str]]:
+def steps_of(audit: str) -> list[tuple[str, str, str]]:
     """Return what was done, who did it, and their notes."""
     return [(event.action, event.actor, event.note) for event in chain(audit)]
 
@@ -177,11 +177,11 @@ def audits() -> Iterator[Audits]:
         os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
         demo = exits.enter_context(started(_data(), Narrator()))
         demo.stack.wait_ready()
-        with open_resources() as at:
+        with open_resources() as resources:
             for day in (MONDAY, TUESDAY):
                 words = {"text": f"an invented text {MARK}", "language": ["de", "en"] * (SIZE // 2)}
-                put_comments(at.lake, day, SIZE, **words)
-                put_scores(at.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
+                put_comments(resources.lake, day, SIZE, **words)
+                put_scores(resources.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
         client = AirflowClient(demo.airflow)
         exits.callback(client.close)
         client.wait_for_dags({DAG})

@@ -40,5 +40,7 @@ def put_comparison(day: datetime.date) -> None:
         "group": ["north", "south"], "metric": "agreement", "value": [0.9, 0.82],
         "difference": [0.08, -0.08], "p_holm": 0.01, "annotators": 10, "annotations": 500,
     }  # fmt: skip
-    with open_resources() as at:
-        at.lake.replace("annotator_groups", day, [batch(ANNOTATOR_GROUPS, 2, dt=day, **columns)])
+    with open_resources() as resources:
+        resources.lake.replace(
+            "annotator_groups", day, [batch(ANNOTATOR_GROUPS, 2, dt=day, **columns)]
+        )

@@ -23,7 +23,7 @@ from acceptance.audit_people import (
     sealed_labels,
     undisturbed,
 )
-from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, told
+from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, steps_of
 from installation import files_with, tables_with
 from modwatch.audits import files
 from modwatch.audits.evidence import stopping
@@ -151,12 +151,12 @@ def test_an_auditor_with_a_browser(airflow: Audits, at_the_end_of: Wait, chromiu
         assert set(airflow.ended("seen").values()) == {"success"}
         recall = _recall("seen")
         auditor.read_the_report(page, "seen", recall)
-    assert told("seen")[1] == ("approved", "admin", "The hours are there.")
+    assert steps_of("seen")[1] == ("approved", "admin", "The hours are there.")
 
 
 def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
     assert set(at_the_end_of(whole).values()) == {"success"}
-    assert told("whole") == [
+    assert steps_of("whole") == [
         ("planned", "admin", airflow.runs["whole"]),
         ("approved", "admin", "go on"),
         *(("drawn", "modwatch", ""), ("labelled", "modwatch", "")),
@@ -165,8 +165,8 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
         ("signed_off", "admin", "they agree"),
         ("published", "modwatch", ""),
     ]
-    with open_resources() as at:
-        assert open_audit(at, "whole").verify() == []
+    with open_resources() as resources:
+        assert open_audit(resources, "whole").verify() == []
     run = _tracked(airflow, "whole")
     metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
     recall = _recall("whole")
@@ -203,13 +203,13 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     airflow: Audits, at_the_end_of: Wait
 ) -> None:
     assert set(at_the_end_of(signed).values()) == {"success"}
-    step, who, why = told("stopped")[3]
+    step, who, why = steps_of("stopped")[3]
     assert (step, who) == ("labelled", "admin")
     assert why.startswith(stopping(HALF))
     assert why.endswith(" of 120 items are not decided)")
-    with open_resources() as at:
-        assert open_audit(at, "stopped").verify() == []
-        progress = audit_progress(at.database, "stopped")
+    with open_resources() as resources:
+        assert open_audit(resources, "stopped").verify() == []
+        progress = audit_progress(resources.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 61  # one by somebody, and half of what then waits
     report = (airflow.evidence("stopped") / files.REPORT).read_text()
@@ -222,7 +222,7 @@ def test_whoever_labelled_signs_nothing(airflow: Audits, at_the_end_of: Wait) ->
     at_the_end_of(signed)
     error = airflow.error("stopped", "sign_off")
     assert error == "AuditError: audit 'stopped': 'admin' labelled for it and cannot sign it off"
-    assert told("stopped")[5] == ("signed_off", "eva", "seen")
+    assert steps_of("stopped")[5] == ("signed_off", "eva", "seen")
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_given_up(
     done = {"plan", "approve", "draw"} if task == "label" else {"plan"}
     assert {name for name, state in states.items() if state == "success"} == done
     assert {state for name, state in states.items() if name not in done} == {"skipped"}
-    assert told(audit)[-1] == ("cancelled", *last)
-    with open_resources() as at:
-        progress = audit_progress(at.database, audit)
+    assert steps_of(audit)[-1] == ("cancelled", *last)
+    with open_resources() as resources:
+        progress = audit_progress(resources.database, audit)
     assert (progress.items, progress.withdrawn) == ((120, 120) if task == "label" else (0, 0))
 
 

@@ -164,7 +164,10 @@ def test_shards_of_a_day_on_two_workers_of_which_one_is_killed(
 
     undisturbed = cluster.home.but(home=tmp_path / "undisturbed")
     undisturbed.run("ingest", "check_comments", "score", "check_scores")
-    with open_resources(cluster.home.settings) as at, open_resources(undisturbed.settings) as other:
-        ids = at.lake.table("scores", MONDAY, columns=["comment_id"]).column(0).to_pylist()
-        assert len(ids) == len(set(ids)) == at.lake.count("comments", MONDAY)
-        assert table_rows(at.lake, "scores") == table_rows(other.lake, "scores")
+    with (
+        open_resources(cluster.home.settings) as resources,
+        open_resources(undisturbed.settings) as other,
+    ):
+        ids = resources.lake.table("scores", MONDAY, columns=["comment_id"]).column(0).to_pylist()
+        assert len(ids) == len(set(ids)) == resources.lake.count("comments", MONDAY)
+        assert table_rows(resources.lake, "scores") == table_rows(other.lake, "scores")

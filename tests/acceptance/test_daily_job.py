@@ -44,28 +44,35 @@ def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
     assert [(run.day, run.state) for run in job.measured] == [
         (day, "success") for day in (MONDAY, TUESDAY, WEDNESDAY)
     ]
-    with open_resources() as at:
+    with open_resources() as resources:
         for day in (MONDAY, TUESDAY):
-            landed, good = at.lake.count("landed", day), at.lake.count("comments", day)
-            assert landed == good + at.lake.count("quarantine", day)
-            assert at.lake.count("scores", day) == good
-            assert at.lake.count("routed", day) == at.lake.count("labels", day) == good // 10
+            landed, good = (
+                resources.lake.count("landed", day),
+                resources.lake.count("comments", day),
+            )
+            assert landed == good + resources.lake.count("quarantine", day)
+            assert resources.lake.count("scores", day) == good
+            assert (
+                resources.lake.count("routed", day)
+                == resources.lake.count("labels", day)
+                == good // 10
+            )
         copied = [
-            at.lake.count(table, day)
+            resources.lake.count(table, day)
             for table in ("labels", "confirmations")
             for day in (MONDAY, TUESDAY)
         ]
         # What a lead says of a confirmation that was escalated confirms nothing.
         settled = "SELECT count(*) FROM decision WHERE kind <> 'review' AND action = 'adjudicate'"
-        with at.database.connect() as connection:
+        with resources.database.connect() as connection:
             assert job.decisions == sum(copied) + connection.scalar(text(settled))
         assert all(copied)
-        assert verify_log(at.database).problems == ()
+        assert verify_log(resources.database).problems == ()
 
 
 def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
-    with open_resources() as at:
-        lake = at.lake
+    with open_resources() as resources:
+        lake = resources.lake
         routed = lake.table("routed", MONDAY).to_pandas().sort_values("rank").iloc[0]
         comment_id = routed["comment_id"]
 
@@ -82,11 +89,11 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
 
         staged = row("staged_scores")
         assert {name: staged[name] for name in score} == score
-        assert score["model_version"] == at.champion_version()
+        assert score["model_version"] == resources.champion_version()
         assert routed["inclusion_probability"] == 1
         assert routed["review_score"] == pytest.approx(score["uncertainty"], abs=1e-6)
 
-        with at.database.connect() as connection:
+        with resources.database.connect() as connection:
             item = connection.execute(
                 text("SELECT * FROM review_item WHERE comment_id = :id AND kind = 'review'"),
                 {"id": comment_id},
@@ -94,11 +101,11 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert (item["dt"], item["status"], item["text"]) == (MONDAY, "decided", comment["text"])
         assert item["prob"] == pytest.approx(score["prob"])
 
-        decided = [r for b in current_labels(at.database, MONDAY) for r in b.to_pylist()]
+        decided = [r for b in current_labels(resources.database, MONDAY) for r in b.to_pylist()]
         label = row("labels")
         assert label in decided
         names = [*(name for name, _, _ in DEMO_MODERATORS), "sim-lead"]
-        people = [*create_moderators(at.database), create_lead(at.database)]
+        people = [*create_moderators(resources.database), create_lead(resources.database)]
         labeller = dict(zip(names, people, strict=True))[label["moderator"]]
         assert label["label"] == labeller.label(comment_id, comment["label"])
 
@@ -106,11 +113,11 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert set(measured["labels_digest"]) == {tables.labels_digest(lake, MONDAY)}
         efficiency = measured[
             (measured["metric"] == "review_efficiency")
-            & (measured["strategy"] == at.settings.strategy)
-            & (measured["alpha"] == at.settings.review_fraction)
+            & (measured["strategy"] == resources.settings.strategy)
+            & (measured["alpha"] == resources.settings.review_fraction)
         ].iloc[0]
         assert efficiency["status"] == "ok"
-        run = day_run(at.settings.mlflow_url, MONDAY)
+        run = day_run(resources.settings.mlflow_url, MONDAY)
         key = "single_day/review_efficiency"
         assert run["data"]["metrics"][key] == pytest.approx(float(efficiency["value"]))
         routed_count = lake.count("routed", MONDAY)
@@ -133,12 +140,12 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
     undisturbed = undisturbed_days(job, tmp_path)
     undisturbed.run(*TO_THE_QUEUE, day=MONDAY)
     undisturbed.run(*TO_THE_QUEUE, day=TUESDAY)
-    with open_resources() as at, open_resources(undisturbed.settings) as other:
+    with open_resources() as resources, open_resources(undisturbed.settings) as other:
         for table in UP_TO_THE_QUEUE:
-            mine = table_rows(at.lake, table, (MONDAY, TUESDAY))
+            mine = table_rows(resources.lake, table, (MONDAY, TUESDAY))
             assert mine, table
             assert mine == table_rows(other.lake, table, (MONDAY, TUESDAY)), table
-        same = queued(queue_rows(at.database)) == queued(queue_rows(other.database))
+        same = queued(queue_rows(resources.database)) == queued(queue_rows(other.database))
         assert same  # rows hold people's words, and are not printed
 
 
@@ -149,11 +156,11 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
     assert tasks["check_comments"]["try_number"] == 1, "trying again cannot mend a broken day"
     for task in ("plan_shards", "score_shard", "check_scores", "route", "score_challenger"):
         assert tasks[task]["state"] == "upstream_failed"
-    with open_resources() as at:
-        kept = {table for table in UP_TO_THE_QUEUE if at.lake.count(table, WEDNESDAY)}
+    with open_resources() as resources:
+        kept = {table for table in UP_TO_THE_QUEUE if resources.lake.count(table, WEDNESDAY)}
         assert kept == {"landed"}
-        assert at.checks.load("comments", WEDNESDAY).rejected
-        with at.database.connect() as connection:
+        assert resources.checks.load("comments", WEDNESDAY).rejected
+        with resources.database.connect() as connection:
             query = text("SELECT count(*) FROM review_item WHERE dt = :day")
             assert connection.scalar(query, {"day": WEDNESDAY}) == 0
     log = "".join(path.read_text() for path in _logs(job, WEDNESDAY, "check_comments"))
@@ -338,9 +345,9 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     option = "Score in shadow as challenger"
     client.answer(dag, run, "approve", option, "two weeks of it", timeout=_TRAINED)
     assert client.task_states(dag, run)["approve[-1]"] == "success"
-    with open_resources() as at:
-        assert (at.champion_version(), at.challenger_version()) == ("1", "2")
-        tags = version_tags("toxicity", "2", at.settings.mlflow_url)
+    with open_resources() as resources:
+        assert (resources.champion_version(), resources.challenger_version()) == ("1", "2")
+        tags = version_tags("toxicity", "2", resources.settings.mlflow_url)
     assert tags["modwatch.evaluation"] == "passed"
     assert tags["modwatch.decision"] == "challenger"
     assert tags["modwatch.decided_by"] == "admin"
@@ -349,11 +356,11 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     # Labels the other way round: the version is worse, and nobody is asked.
     run = client.trigger(dag, {"toxic_values": ["0.0"]})  # of MODWATCH_TRAINING_DATA
     assert client.wait_for_task(dag, run, "check", DONE, timeout=_TRAINED) == "failed"
-    with open_resources() as at:
-        assert (at.champion_version(), at.challenger_version()) == ("1", "2")
-        assert version_tags("toxicity", "3", at.settings.mlflow_url)["modwatch.evaluation"] == (
-            "failed"
-        )
+    with open_resources() as resources:
+        assert (resources.champion_version(), resources.challenger_version()) == ("1", "2")
+        assert version_tags("toxicity", "3", resources.settings.mlflow_url)[
+            "modwatch.evaluation"
+        ] == ("failed")
     deadline = time.monotonic() + _TRAINED
     while client.get(f"/dags/{dag}/dagRuns/{run}")["state"] == "running":
         assert time.monotonic() < deadline
@@ -381,7 +388,7 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
         assert client.task_states(dag, run) == {f"{task}[-1]": "success" for task in OPINIONS}
         path = f"/dags/{dag}/dagRuns/{run}/taskInstances/raise_alerts/xcomEntries/return_value"
         assert int(client.get(path)["value"]) == alerts, form
-    with open_resources() as at, at.database.connect() as connection:
+    with open_resources() as resources, resources.database.connect() as connection:
         payloads = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
         alerts = [payload["facts"] for payload in payloads if "facts" in payload]
     of_groups = [(alert["rule"], alert["subject"]) for alert in alerts if "subject" in alert]

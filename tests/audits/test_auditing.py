@@ -42,7 +42,7 @@ REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120)
 
 
 @pytest.fixture
-def at(install: Callable[..., Installation], same_draws: None) -> Iterator[Resources]:
+def opened(install: Callable[..., Installation], same_draws: None) -> Iterator[Resources]:
     """Two days of scored comments."""
     home = install()
     for day in (MONDAY, TUESDAY):
@@ -51,49 +51,51 @@ def at(install: Callable[..., Installation], same_draws: None) -> Iterator[Resou
         yield wiring
 
 
-def label_everything(at: Resources) -> None:
-    truth = dict(known_labels(at.lake))
+def label_everything(opened: Resources) -> None:
+    truth = dict(known_labels(opened.lake))
     for name in ("ann", "ben"):
-        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+        label_all(
+            opened.database, create_moderator(opened.database, name, "moderator"), truth.__getitem__
+        )
 
 
-def to_the_labels(at: Resources, request: AuditRequest = REQUEST) -> int:
-    plan_audit(at, request, actor="eva")
-    open_audit(at, request.audit).approve(actor="eve")
-    return open_audit(at, request.audit).draw()
+def to_the_labels(opened: Resources, request: AuditRequest = REQUEST) -> int:
+    plan_audit(opened, request, actor="eva")
+    open_audit(opened, request.audit).approve(actor="eve")
+    return open_audit(opened, request.audit).draw()
 
 
-def test_from_the_plan_to_a_signed_result(at: Resources) -> None:
-    assert to_the_labels(at) == 120
-    label_everything(at)
-    assert open_audit(at, "january").progress() == AuditProgress(decided=120)
-    assert open_audit(at, "january").seal() == 120
-    result = open_audit(at, "january").estimate()
+def test_from_the_plan_to_a_signed_result(opened: Resources) -> None:
+    assert to_the_labels(opened) == 120
+    label_everything(opened)
+    assert open_audit(opened, "january").progress() == AuditProgress(decided=120)
+    assert open_audit(opened, "january").seal() == 120
+    result = open_audit(opened, "january").estimate()
     with pytest.raises(AuditError, match="only signed off audits can be"):
-        open_audit(at, "january").publish()
-    open_audit(at, "january").sign_off(actor="fay")
+        open_audit(opened, "january").publish()
+    open_audit(opened, "january").sign_off(actor="fay")
     for _ in range(2):
-        assert open_audit(at, "january").publish(service="Forum") == "report.html"
-    assert open_audit(at, "january").verify() == []
-    kept = at.audit_store.read("january")
+        assert open_audit(opened, "january").publish(service="Forum") == "report.html"
+    assert open_audit(opened, "january").verify() == []
+    kept = opened.audit_store.read("january")
     assert json.loads(kept[files.RESULT]) == result
     assert verify(kept) == []
-    assert result["comments"] == sum(at.lake.count("scores", day) for day in (MONDAY, TUESDAY))
+    assert result["comments"] == sum(opened.lake.count("scores", day) for day in (MONDAY, TUESDAY))
     assert result["labellers"] == 2
     page = kept[files.REPORT].decode()
     assert "Signed off by fay" in page
-    texts = at.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+    texts = opened.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
     assert not [1 for words in texts if len(words) > 8 and words in page]
 
 
-def test_its_interval_holds_the_planted_truth(at: Resources) -> None:
-    to_the_labels(at)
-    label_everything(at)
-    open_audit(at, "january").seal()
-    result = open_audit(at, "january").estimate()
-    truth, missed, unflagged = dict(known_labels(at.lake)), 0, 0
+def test_its_interval_holds_the_planted_truth(opened: Resources) -> None:
+    to_the_labels(opened)
+    label_everything(opened)
+    open_audit(opened, "january").seal()
+    result = open_audit(opened, "january").estimate()
+    truth, missed, unflagged = dict(known_labels(opened.lake)), 0, 0
     for day in (MONDAY, TUESDAY):
-        for row in at.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
+        for row in opened.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
             if not row["flagged"]:
                 unflagged += 1
                 missed += truth[row["comment_id"]]
@@ -101,26 +103,26 @@ def test_its_interval_holds_the_planted_truth(at: Resources) -> None:
     assert figure["low"] <= missed / unflagged <= figure["high"]
 
 
-def test_an_adaptive_audit_draws_twice(at: Resources) -> None:
+def test_an_adaptive_audit_draws_twice(opened: Resources) -> None:
     request = replace(REQUEST, labels=160, second_stage_share=0.4)
-    assert to_the_labels(at, request) == 96
+    assert to_the_labels(opened, request) == 96
     with pytest.raises(AuditError, match="96 items are not decided"):
-        open_audit(at, "january").seal()
-    label_everything(at)
-    open_audit(at, "january").seal()
+        open_audit(opened, "january").seal()
+    label_everything(opened)
+    open_audit(opened, "january").seal()
     with pytest.raises(
         AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
     ):
-        open_audit(at, "january").estimate()
-    assert open_audit(at, "january").draw() == 160
-    label_everything(at)
-    assert open_audit(at, "january").seal() == 160
+        open_audit(opened, "january").estimate()
+    assert open_audit(opened, "january").draw() == 160
+    label_everything(opened)
+    assert open_audit(opened, "january").seal() == 160
     with pytest.raises(AuditError, match="all stages"):
-        open_audit(at, "january").draw()
-    result = open_audit(at, "january").estimate()
+        open_audit(opened, "january").draw()
+    result = open_audit(opened, "january").estimate()
     assert (result["stages"], result["stages_planned"], result["short_of_labels"]) == (2, 2, 0)
-    open_audit(at, "january").sign_off(actor="fay")
-    assert open_audit(at, "january").verify() == []
+    open_audit(opened, "january").sign_off(actor="fay")
+    assert open_audit(opened, "january").verify() == []
 
 
 def test_a_labelling_is_not_stopped_silently(small: Resources) -> None:
@@ -162,128 +164,133 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
     assert open_audit(small, "small").verify() == []
 
 
-def test_every_step_may_be_taken_twice(at: Resources) -> None:
+def test_every_step_may_be_taken_twice(opened: Resources) -> None:
     for _ in range(2):
-        plan_audit(at, REQUEST, actor="eva")
+        plan_audit(opened, REQUEST, actor="eva")
     for _ in range(2):
-        open_audit(at, "january").approve(actor="eve")
-    assert [open_audit(at, "january").draw() for _ in range(2)] == [120, 120]
-    label_everything(at)
-    assert [open_audit(at, "january").seal() for _ in range(2)] == [120, 120]
-    first, again = (open_audit(at, "january").estimate() for _ in range(2))
+        open_audit(opened, "january").approve(actor="eve")
+    assert [open_audit(opened, "january").draw() for _ in range(2)] == [120, 120]
+    label_everything(opened)
+    assert [open_audit(opened, "january").seal() for _ in range(2)] == [120, 120]
+    first, again = (open_audit(opened, "january").estimate() for _ in range(2))
     assert first == again
     for _ in range(2):
-        open_audit(at, "january").sign_off(actor="fay")
-    actions = [event.action for event in at.audit_store.chain("january")]
+        open_audit(opened, "january").sign_off(actor="fay")
+    actions = [event.action for event in opened.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated", "signed_off"]
 
 
-def test_what_is_out_of_order_is_refused_by_name(at: Resources) -> None:
+def test_what_is_out_of_order_is_refused_by_name(opened: Resources) -> None:
     with pytest.raises(AuditError, match="no audit is called 'january'; existing audits: none"):
-        open_audit(at, "january").draw()
+        open_audit(opened, "january").draw()
     with pytest.raises(AuditError, match="no audit is called 'january'"):
-        open_audit(at, "january").approve(actor="eve")
-    plan_audit(at, REQUEST, actor="eva")
+        open_audit(opened, "january").approve(actor="eve")
+    plan_audit(opened, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
-        open_audit(at, "january").draw()
-    assert open_audit(at, "january").progress().items == 0
+        open_audit(opened, "january").draw()
+    assert open_audit(opened, "january").progress().items == 0
 
 
-def test_a_cancelled_audit_leaves_its_evidence(at: Resources) -> None:
-    to_the_labels(at)
-    label_next(at.database, create_moderator(at.database, "ann", "moderator"))
-    open_audit(at, "january").cancel(actor="eva", note="the wrong period")
-    assert open_audit(at, "january").verify() == []
-    assert open_audit(at, "january").progress().left == 0
-    assert at.audit_store.chain("january")[-1].note == "the wrong period"
+def test_a_cancelled_audit_leaves_its_evidence(opened: Resources) -> None:
+    to_the_labels(opened)
+    label_next(opened.database, create_moderator(opened.database, "ann", "moderator"))
+    open_audit(opened, "january").cancel(actor="eva", note="the wrong period")
+    assert open_audit(opened, "january").verify() == []
+    assert open_audit(opened, "january").progress().left == 0
+    assert opened.audit_store.chain("january")[-1].note == "the wrong period"
     with pytest.raises(AuditError, match="was cancelled by 'eva'"):
-        open_audit(at, "january").estimate()
+        open_audit(opened, "january").estimate()
 
 
-def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) -> None:
-    to_the_labels(at)
-    truth, ann = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+def test_an_audit_stopped_halfway_is_told_with_wider_intervals(opened: Resources) -> None:
+    to_the_labels(opened)
+    truth, ann = (
+        dict(known_labels(opened.lake)),
+        create_moderator(opened.database, "ann", "moderator"),
+    )
     for _ in range(60):
-        label_next(at.database, ann, 0)
+        label_next(opened.database, ann, 0)
     del truth
     item = review_item.c
-    with at.database.connect() as connection:
+    with opened.database.connect() as connection:
         rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
         wanted = {(day, name): number for day, name, number in rows}
-    labelled = open_audit(at, "january").seal(stop=True, note="no time")
+    labelled = open_audit(opened, "january").seal(stop=True, note="no time")
     assert 40 <= labelled <= 60  # the others wait for a second person
-    result = open_audit(at, "january").estimate()
+    result = open_audit(opened, "january").estimate()
     assert result["labelled"] == labelled < result["drawn"] == 120
     several = [  # of those that one of two people labelled
         label
-        for label in files.read_labels(at.audit_store.read("january")[files.labels_file(1)])
+        for label in files.read_labels(opened.audit_store.read("january")[files.labels_file(1)])
         if wanted[label.day, label.comment_id] == 2
     ]
     assert result["short_of_labels"] == len(several) > 0
     assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
 
 
-def test_two_audits_at_once_do_not_disturb_each_other(at: Resources) -> None:
+def test_two_audits_at_once_do_not_disturb_each_other(opened: Resources) -> None:
     other = replace(REQUEST, audit="other", labels=90)
-    to_the_labels(at)
-    to_the_labels(at, other)
-    truth = dict(known_labels(at.lake))
+    to_the_labels(opened)
+    to_the_labels(opened, other)
+    truth = dict(known_labels(opened.lake))
     for name in ("ann", "ben", "cem", "dan"):
-        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+        label_all(
+            opened.database, create_moderator(opened.database, name, "moderator"), truth.__getitem__
+        )
     for name, labels in (("january", 120), ("other", 90)):
-        assert open_audit(at, name).seal() == labels
-        open_audit(at, name).estimate()
-        assert open_audit(at, name).verify() == []
+        assert open_audit(opened, name).seal() == labels
+        open_audit(opened, name).estimate()
+        assert open_audit(opened, name).verify() == []
 
 
-def test_a_label_that_changes_after_it_was_sealed_is_found(at: Resources) -> None:
-    to_the_labels(at)
-    label_everything(at)
-    open_audit(at, "january").seal()
-    with unguarded(at.database) as connection:
+def test_a_label_that_changes_after_it_was_sealed_is_found(opened: Resources) -> None:
+    to_the_labels(opened)
+    label_everything(opened)
+    open_audit(opened, "january").seal()
+    with unguarded(opened.database) as connection:
         connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
-    assert open_audit(at, "january").verify() == [
+    assert open_audit(opened, "january").verify() == [
         "the labels of 1 comment were changed in the decision log after they were sealed"
     ]
 
 
-def test_scores_that_change_after_the_plan_are_found(at: Resources) -> None:
-    plan_audit(at, REQUEST, actor="eva")
-    open_audit(at, "january").approve(actor="eve")
-    rows = at.lake.table("scores", MONDAY, role="champion")
-    at.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
+def test_scores_that_change_after_the_plan_are_found(opened: Resources) -> None:
+    plan_audit(opened, REQUEST, actor="eva")
+    open_audit(opened, "january").approve(actor="eve")
+    rows = opened.lake.table("scores", MONDAY, role="champion")
+    opened.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
     with pytest.raises(AuditError, match="scores changed since"):
-        open_audit(at, "january").draw()
+        open_audit(opened, "january").draw()
 
 
-def test_whoever_labelled_does_not_sign(at: Resources) -> None:
-    to_the_labels(at)
-    label_everything(at)
-    open_audit(at, "january").seal()
-    open_audit(at, "january").estimate()
+def test_whoever_labelled_does_not_sign(opened: Resources) -> None:
+    to_the_labels(opened)
+    label_everything(opened)
+    open_audit(opened, "january").seal()
+    open_audit(opened, "january").estimate()
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
-        open_audit(at, "january").sign_off(actor="ann")
+        open_audit(opened, "january").sign_off(actor="ann")
 
 
-def test_a_result_that_was_tampered_with_is_not_signed(at: Resources) -> None:
-    to_the_labels(at)
-    label_everything(at)
-    open_audit(at, "january").seal()
-    open_audit(at, "january").estimate()
-    kept = at.audit_store
+def test_a_result_that_was_tampered_with_is_not_signed(opened: Resources) -> None:
+    to_the_labels(opened)
+    label_everything(opened)
+    open_audit(opened, "january").seal()
+    open_audit(opened, "january").estimate()
+    kept = opened.audit_store
     content = kept.read("january")[files.RESULT].replace(b"0", b"1", 1)
-    (at.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
+    (opened.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
     with pytest.raises(AuditError, match=r"result\.json was changed after it was sealed"):
-        open_audit(at, "january").sign_off(actor="fay")
+        open_audit(opened, "january").sign_off(actor="fay")
 
 
-def test_an_edited_plan_draws_nothing(at: Resources) -> None:
-    plan_audit(at, REQUEST, actor="eva")
-    open_audit(at, "january").approve(actor="eve")
-    path = at.settings.home / "lake" / "_audits" / "january" / files.PLAN
+def test_an_edited_plan_draws_nothing(opened: Resources) -> None:
+    plan_audit(opened, REQUEST, actor="eva")
+    open_audit(opened, "january").approve(actor="eve")
+    path = opened.settings.home / "lake" / "_audits" / "january" / files.PLAN
     path.write_text(path.read_text().replace('"level":0.95', '"level":0.96'))
     with pytest.raises(AuditError, match=r"plan\.json was changed after it was sealed"):
-        open_audit(at, "january").draw()
+        open_audit(opened, "january").draw()
 
 
 @pytest.mark.parametrize(
@@ -302,55 +309,55 @@ def test_an_edited_plan_draws_nothing(at: Resources) -> None:
     ],
 )
 def test_impossible_requests_are_refused(
-    at: Resources, changes: dict[str, object], error: type[Exception], why: str
+    opened: Resources, changes: dict[str, object], error: type[Exception], why: str
 ) -> None:
     with pytest.raises(error, match=why):
-        plan_audit(at, replace(REQUEST, **changes), actor="eva")
-    assert at.audit_store.names() == []
+        plan_audit(opened, replace(REQUEST, **changes), actor="eva")
+    assert opened.audit_store.names() == []
 
 
-def test_a_day_without_scores_is_named(at: Resources) -> None:
-    at.lake.replace("scores", TUESDAY, [], role="champion")
+def test_a_day_without_scores_is_named(opened: Resources) -> None:
+    opened.lake.replace("scores", TUESDAY, [], role="champion")
     with pytest.raises(AuditError, match=f"{TUESDAY} has [0-9]+ comments and 0 scores"):
-        plan_audit(at, REQUEST, actor="eva")
+        plan_audit(opened, REQUEST, actor="eva")
 
 
-def test_a_day_that_was_never_scored_is_refused_or_named(at: Resources) -> None:
+def test_a_day_that_was_never_scored_is_refused_or_named(opened: Resources) -> None:
     wednesday, longer = "2026-01-07", replace(REQUEST, last=TUESDAY + datetime.timedelta(days=1))
     with pytest.raises(AuditError, match=rf"has no scores on 1 day \({wednesday}\)"):
-        plan_audit(at, longer, actor="eva")
-    assert at.audit_store.names() == []
+        plan_audit(opened, longer, actor="eva")
+    assert opened.audit_store.names() == []
     allowed = replace(longer, allow_missing_days=True)
-    to_the_labels(at, allowed)
-    audit = open_audit(at, "january")
+    to_the_labels(opened, allowed)
+    audit = open_audit(opened, "january")
     sentence = f"Not covered: 1 day ({wednesday}) between {MONDAY} and {wednesday} had no scores"
     assert sentence in describe_plan(audit.plan)
-    assert plan_audit(at, allowed, actor="eva") == audit.plan
-    label_everything(at)
-    open_audit(at, "january").seal()
-    open_audit(at, "january").estimate()
-    open_audit(at, "january").sign_off(actor="fay")
-    report = at.audit_store.read("january")
+    assert plan_audit(opened, allowed, actor="eva") == audit.plan
+    label_everything(opened)
+    open_audit(opened, "january").seal()
+    open_audit(opened, "january").estimate()
+    open_audit(opened, "january").sign_off(actor="fay")
+    report = opened.audit_store.read("january")
     assert verify(report) == []
-    open_audit(at, "january").publish(service="Forum")
-    page = at.audit_store.read("january")["report.html"].decode()
+    open_audit(opened, "january").publish(service="Forum")
+    page = opened.audit_store.read("january")["report.html"].decode()
     assert page.count(sentence) == 1
 
 
-def test_another_model_in_mid_period_is_refused(at: Resources) -> None:
-    table = at.lake.table("scores", TUESDAY, role="champion")
+def test_another_model_in_mid_period_is_refused(opened: Resources) -> None:
+    table = opened.lake.table("scores", TUESDAY, role="champion")
     number = table.schema.get_field_index("model_version")
     other = table.set_column(number, table.schema.field(number), [["9"] * table.num_rows])
-    at.lake.replace("scores", TUESDAY, other.to_batches(), role="champion")
+    opened.lake.replace("scores", TUESDAY, other.to_batches(), role="champion")
     with pytest.raises(AuditError, match="model or its threshold changed within the period"):
-        plan_audit(at, REQUEST, actor="eva")
+        plan_audit(opened, REQUEST, actor="eva")
 
 
-def test_planned_again_under_the_same_name_it_must_be_the_same(at: Resources) -> None:
-    first = plan_audit(at, REQUEST, actor="eva")
-    assert plan_audit(at, REQUEST, actor="eva") == first
+def test_planned_again_under_the_same_name_it_must_be_the_same(opened: Resources) -> None:
+    first = plan_audit(opened, REQUEST, actor="eva")
+    assert plan_audit(opened, REQUEST, actor="eva") == first
     with pytest.raises(AuditError, match="planned by another request"):
-        plan_audit(at, replace(REQUEST, last=MONDAY), actor="eva")
+        plan_audit(opened, replace(REQUEST, last=MONDAY), actor="eva")
     assert AuditPlan.from_json(first.to_json()) == first
 
 

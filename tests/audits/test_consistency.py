@@ -69,9 +69,9 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
     first = plan.of_side("unflagged")[0]
     assert forged(lambda row: row.score * (1 + 1e-9), 0, first) == []
     for number in (0, first):
-        told = plan.strata[number].score
+        result = plan.strata[number].score
         assert forged(lambda item: item.score / 2, number) == [
-            f"stratum {number}: the mean score is {told:.6g}, but {told / 2:.6g} in the plan"
+            f"stratum {number}: the mean score is {result:.6g}, but {result / 2:.6g} in the plan"
         ]
     assert len(forged(lambda entry: entry.score * 0.999, 0, first)) == 2
 
@@ -88,11 +88,11 @@ def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
     plan = planned(comments)
     others = [replace(day, model_version="9", threshold=0.5) for day in plan.population]
     others[1] = replace(others[1], digest="00")
-    told, first = comments.threshold, plan.first
+    result, first = comments.threshold, plan.first
     found = problems(replace(plan, population=tuple(others)), comments)
     assert found[:2] == [
         f"{first}: the model is 7, but 9 in the plan",
-        f"{first}: the threshold is {told}, but 0.5 in the plan",
+        f"{first}: the threshold is {result}, but 0.5 in the plan",
     ]
     assert len(found) == 2 * len(others) + 1
     assert found[4] == f"{others[1].day}: ids, scores or decisions differ from the plan"

@@ -95,8 +95,8 @@ def test_another_plan_has_another_name() -> None:
 
 
 def figure(metric: str, **changes: Any) -> dict[str, Any]:
-    told = {"status": "ok", "value": 0.81239, "low": 0.7, "high": 0.9, "labels": 1_200}
-    return {"metric": metric, **told, "reason": "", **changes}
+    result = {"status": "ok", "value": 0.81239, "low": 0.7, "high": 0.9, "labels": 1_200}
+    return {"metric": metric, **result, "reason": "", **changes}
 
 
 def test_the_words_of_a_result() -> None:
@@ -120,9 +120,9 @@ def test_the_words_of_a_result() -> None:
 
 def test_decisions_of_the_source_are_not_said_to_follow_from_a_threshold() -> None:
     days = tuple(replace(day, threshold=None) for day in plan().population)
-    told = describe_plan(plan(population=days))
-    assert "flagged by model 3 (as the source decided, whatever the score)." in told
-    assert "| flagged | 0 to 1 | 2,000 | 200 |" in told
-    assert "| unflagged | 0.01235 to 1 | 8,000 | 600 |" in told
+    message = describe_plan(plan(population=days))
+    assert "flagged by model 3 (as the source decided, whatever the score)." in message
+    assert "| flagged | 0 to 1 | 2,000 | 200 |" in message
+    assert "| unflagged | 0.01235 to 1 | 8,000 | 600 |" in message
     with pytest.raises(AuditError, match="the model or its threshold changed within the period"):
         plan(population=(days[0], plan().population[1]))

@@ -44,13 +44,13 @@ FLAGGED, UNFLAGGED = "c390", "c10"
 SERVICE = "An Example"
 
 
-def dsa(at: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
-    measures = period_measures(plan, at.lake, at.database)
+def dsa(opened: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
+    measures = period_measures(plan, opened.lake, opened.database)
     return transparency_files(plan, result, measures, service=SERVICE)
 
 
 @pytest.fixture
-def at(queue_url: str, tmp_path: Path, same_draws: None) -> Iterator[Resources]:
+def opened(queue_url: str, tmp_path: Path, same_draws: None) -> Iterator[Resources]:
     """Two days of scored comments, the later half of each flagged."""
     home = Installation(values={"home": tmp_path, "database_url": queue_url})
     with open_resources(home.settings) as wiring:
@@ -68,27 +68,29 @@ def item(comment_id: str, kind: str = "review", **more: Any) -> NewItem:
     )  # fmt: skip
 
 
-def enqueue(at: Resources, *new: NewItem, day: date = MONDAY) -> None:
+def enqueue(opened: Resources, *new: NewItem, day: date = MONDAY) -> None:
     if new[0].kind == "audit":
-        enqueue_audit(at.database, "another", [(day, row) for row in new])
+        enqueue_audit(opened.database, "another", [(day, row) for row in new])
     else:
-        queue.enqueue(at.database, new, day, kinds={row.kind for row in new})
+        queue.enqueue(opened.database, new, day, kinds={row.kind for row in new})
 
 
-def small_plan(at: Resources) -> AuditPlan:
-    parts = [part for day in (MONDAY, TUESDAY) for part in scored(at.lake, day)]
+def small_plan(opened: Resources) -> AuditPlan:
+    parts = [part for day in (MONDAY, TUESDAY) for part in scored(opened.lake, day)]
     return plan_of(parts, {}, 5)
 
 
-def whole(at: Resources) -> Measures:
-    return sum(period_measures(small_plan(at), at.lake, at.database).values(), Measures())
+def whole(opened: Resources) -> Measures:
+    return sum(
+        period_measures(small_plan(opened), opened.lake, opened.database).values(), Measures()
+    )
 
 
 UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
 
 
-def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources) -> None:
-    found = period_measures(small_plan(at), at.lake, at.database)
+def test_what_nobody_reviewed_is_measured_by_automated_means_alone(opened: Resources) -> None:
+    found = period_measures(small_plan(opened), opened.lake, opened.database)
     row = Measures(comments=SIZE // 5, solely=SIZE // 10)
     assert found == {
         "": row + row,
@@ -102,7 +104,7 @@ def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources
 
 @pytest.mark.parametrize("kind", ["review", "imported"])
 @pytest.mark.parametrize(
-    ("comment", "said", "solely", "not_solely"),
+    ("comment", "expected", "solely", "not_solely"),
     [
         (FLAGGED, 1, SIZE - 1, 1),
         (FLAGGED, 0, SIZE - 1, 0),
@@ -111,11 +113,13 @@ def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources
     ],
 )
 def test_what_a_person_decided_is_theirs(
-    at: Resources, kind: str, comment: str, said: int, solely: int, not_solely: int
+    opened: Resources, kind: str, comment: str, expected: int, solely: int, not_solely: int
 ) -> None:
-    enqueue(at, item(comment, kind))
-    label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: said)
-    assert whole(at) == Measures(
+    enqueue(opened, item(comment, kind))
+    label_all(
+        opened.database, create_moderator(opened.database, "ann", "moderator"), lambda _: expected
+    )
+    assert whole(opened) == Measures(
         comments=2 * SIZE, solely=solely, not_solely=not_solely, reviewed=1
     )
 
@@ -123,17 +127,19 @@ def test_what_a_person_decided_is_theirs(
 @pytest.mark.parametrize("kind", ["audit", "gold"])
 @pytest.mark.parametrize("comment", [FLAGGED, UNFLAGGED])
 def test_labels_that_measure_people_or_the_model_are_no_measures(
-    at: Resources, kind: str, comment: str
+    opened: Resources, kind: str, comment: str
 ) -> None:
-    enqueue(at, item(comment, kind))
-    done = label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: 1)
+    enqueue(opened, item(comment, kind))
+    done = label_all(
+        opened.database, create_moderator(opened.database, "ann", "moderator"), lambda _: 1
+    )
     assert len(done) == 1
-    assert whole(at) == UNTOUCHED
+    assert whole(opened) == UNTOUCHED
 
 
-def test_a_confirmation_changes_nothing(at: Resources) -> None:
+def test_a_confirmation_changes_nothing(opened: Resources) -> None:
     enqueue(
-        at,
+        opened,
         item(FLAGGED),
         item(
             FLAGGED,
@@ -145,38 +151,38 @@ def test_a_confirmation_changes_nothing(at: Resources) -> None:
         ),
     )
     for number, name in enumerate(("ann", "ben")):
-        person = create_moderator(at.database, name, "moderator")
-        assert len(label_all(at.database, person, lambda _, said=number: said)) == 1
-    found = whole(at)
+        person = create_moderator(opened.database, name, "moderator")
+        assert len(label_all(opened.database, person, lambda _, given=number: given)) == 1
+    found = whole(opened)
     assert found.reviewed == 1
     assert found.solely == SIZE - 1
 
 
-def test_a_review_that_is_not_finished_has_decided_nothing(at: Resources) -> None:
-    enqueue(at, item(FLAGGED, labels_wanted=2))
-    for said, name in enumerate(("ann", "ben")):
-        person = create_moderator(at.database, name, "moderator")
-        label(at.database, person, held(at.database, person), said)
-        assert whole(at) == UNTOUCHED
-    lead = create_moderator(at.database, "lea", "lead")
-    lease = lease_escalated(at.database, lead.id)
+def test_a_review_that_is_not_finished_has_decided_nothing(opened: Resources) -> None:
+    enqueue(opened, item(FLAGGED, labels_wanted=2))
+    for expected, name in enumerate(("ann", "ben")):
+        person = create_moderator(opened.database, name, "moderator")
+        label(opened.database, person, held(opened.database, person), expected)
+        assert whole(opened) == UNTOUCHED
+    lead = create_moderator(opened.database, "lea", "lead")
+    lease = lease_escalated(opened.database, lead.id)
     assert lease is not None
-    label(at.database, lead, lease, 1)
-    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
+    label(opened.database, lead, lease, 1)
+    assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
 
 
-def test_what_is_taken_back_or_corrected_does_not_stand(at: Resources) -> None:
-    ann = create_moderator(at.database, "ann", "moderator")
-    enqueue(at, item(FLAGGED))
-    done = label(at.database, ann, held(at.database, ann), 1)
-    lease = undo(at.database, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
-    assert whole(at) == UNTOUCHED
-    label(at.database, ann, lease, 0, "again")
-    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
-    with at.database.connect() as connection:
+def test_what_is_taken_back_or_corrected_does_not_stand(opened: Resources) -> None:
+    ann = create_moderator(opened.database, "ann", "moderator")
+    enqueue(opened, item(FLAGGED))
+    done = label(opened.database, ann, held(opened.database, ann), 1)
+    lease = undo(opened.database, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
+    assert whole(opened) == UNTOUCHED
+    label(opened.database, ann, lease, 0, "again")
+    assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
+    with opened.database.connect() as connection:
         version = connection.scalar(select(review_item.c.version))
     correct(
-        at.database,
+        opened.database,
         moderator_id=ann.id,
         item_id=lease.item.id,
         label=1,
@@ -184,46 +190,46 @@ def test_what_is_taken_back_or_corrected_does_not_stand(at: Resources) -> None:
         idempotency_key="correction",
         reason="mistake",
     )
-    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
+    assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
 
 
-def test_of_a_comment_that_was_also_imported_what_was_said_last_stands(at: Resources) -> None:
-    ann, ben = (create_moderator(at.database, name, "moderator") for name in ("ann", "ben"))
-    enqueue(at, item(FLAGGED, "imported"))
-    label_all(at.database, ann, lambda _: 1)
-    enqueue(at, item(FLAGGED))
-    label_all(at.database, ben, lambda _: 0)
-    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
+def test_of_a_comment_that_was_also_imported_what_was_said_last_stands(opened: Resources) -> None:
+    ann, ben = (create_moderator(opened.database, name, "moderator") for name in ("ann", "ben"))
+    enqueue(opened, item(FLAGGED, "imported"))
+    label_all(opened.database, ann, lambda _: 1)
+    enqueue(opened, item(FLAGGED))
+    label_all(opened.database, ben, lambda _: 0)
+    assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
 
 
-def test_decisions_of_other_days_or_of_no_comment_do_not_count(at: Resources) -> None:
-    enqueue(at, item(FLAGGED), day=MONDAY - timedelta(days=1))
-    enqueue(at, item("nowhere"))
-    label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: 1)
-    assert whole(at) == UNTOUCHED
+def test_decisions_of_other_days_or_of_no_comment_do_not_count(opened: Resources) -> None:
+    enqueue(opened, item(FLAGGED), day=MONDAY - timedelta(days=1))
+    enqueue(opened, item("nowhere"))
+    label_all(opened.database, create_moderator(opened.database, "ann", "moderator"), lambda _: 1)
+    assert whole(opened) == UNTOUCHED
 
 
-def test_scores_that_changed_since_the_plan_are_refused(at: Resources) -> None:
-    planned = small_plan(at)
-    put_scores(at.lake, TUESDAY, np.full(SIZE, 0.9, dtype=np.float32))
+def test_scores_that_changed_since_the_plan_are_refused(opened: Resources) -> None:
+    planned = small_plan(opened)
+    put_scores(opened.lake, TUESDAY, np.full(SIZE, 0.9, dtype=np.float32))
     with pytest.raises(AuditError, match=f"{TUESDAY} has 400 comments, 400 of them flagged"):
-        period_measures(planned, at.lake, at.database)
+        period_measures(planned, opened.lake, opened.database)
 
 
-def signed(at: Resources, *, says: int | None = None) -> tuple[AuditPlan, dict[str, Any]]:
+def signed(opened: Resources, *, says: int | None = None) -> tuple[AuditPlan, dict[str, Any]]:
     """Carry an audit out whose labellers say what the score says, or always the same."""
     request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200)
-    planned = plan_audit(at, request, actor="eva")
-    open_audit(at, "spring").approve(actor="eve")
-    open_audit(at, "spring").draw()
+    planned = plan_audit(opened, request, actor="eva")
+    open_audit(opened, "spring").approve(actor="eve")
+    open_audit(opened, "spring").draw()
     for name in ("cem", "dan"):
         label_all(
-            at.database,
-            create_moderator(at.database, name, "moderator"),
+            opened.database,
+            create_moderator(opened.database, name, "moderator"),
             lambda comment: int(int(comment[1:]) > 190) if says is None else says,
         )
-    open_audit(at, "spring").seal()
-    return planned, dict(open_audit(at, "spring").estimate())
+    open_audit(opened, "spring").seal()
+    return planned, dict(open_audit(opened, "spring").estimate())
 
 
 def over_a_half_year(
@@ -252,12 +258,12 @@ SOLELY = "Number of measures solely taken by automated means"
 OTHERS = "Number of measures not taken by automated means"
 
 
-def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> None:
-    ann = create_moderator(at.database, "ann", "moderator")
+def test_the_files_of_an_audit_hold_what_people_and_model_did(opened: Resources) -> None:
+    ann = create_moderator(opened.database, "ann", "moderator")
     reviewed = ("c202", "c203", "c252", "c255", "c2", "c6")
-    enqueue(at, *(item(comment) for comment in reviewed))
-    label_all(at.database, ann, lambda comment: int(comment != "c252"))
-    made = dsa(at, *over_a_half_year(*signed(at)))
+    enqueue(opened, *(item(comment) for comment in reviewed))
+    label_all(opened.database, ann, lambda comment: int(comment != "c252"))
+    made = dsa(opened, *over_a_half_year(*signed(opened)))
     assert list(made) == [AUTOMATED_MEANS_FILE, QUALITATIVE_FILE]
     for content in made.values():
         assert validate(content) == []
@@ -280,9 +286,9 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> 
         assert all(row["Contextual Information"] for row in blank)
 
 
-def test_rates_are_those_of_the_result(at: Resources) -> None:
-    planned, result = signed(at)
-    rows = rows_of(dsa(at, planned, result)[AUTOMATED_MEANS_FILE])
+def test_rates_are_those_of_the_result(opened: Resources) -> None:
+    planned, result = signed(opened)
+    rows = rows_of(dsa(opened, planned, result)[AUTOMATED_MEANS_FILE])
     german = next(domain for domain in result["domains"] if domain["value"] == "de")
     for scope, figures in (("Total number", result["figures"]), ("de", german["figures"])):
         for metric, name in (("precision", "Precision"), ("recall", "Recall")):
@@ -291,8 +297,8 @@ def test_rates_are_those_of_the_result(at: Resources) -> None:
             # The seed decides whether there are enough; if not, there may be a bound.
             if scope == "de" and figure["status"] != "ok":
                 assert row["Value"] == ""
-                told = {"lower": "The rate is at least", "upper": "The rate is at most", None: ""}
-                assert told[figure["bound"]] in row["Contextual Information"]
+                found = {"lower": "The rate is at least", "upper": "The rate is at most", None: ""}
+                assert found[figure["bound"]] in row["Contextual Information"]
                 continue
             assert figure["status"] == "ok"
             assert float(row["Value"]) == pytest.approx(figure["value"], abs=5.1e-5)
@@ -301,8 +307,10 @@ def test_rates_are_those_of_the_result(at: Resources) -> None:
     assert "2 different tags" in rows["en", "Recall"]["Contextual Information"]
 
 
-def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: Resources) -> None:
-    made = dsa(at, *over_a_half_year(*signed(at, says=0)))
+def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(
+    opened: Resources,
+) -> None:
+    made = dsa(opened, *over_a_half_year(*signed(opened, says=0)))
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     assert rows["Total number", "Recall"]["Value"] == ""
@@ -310,10 +318,10 @@ def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: R
     assert rows["Total number", SOLELY]["Value"] == "400"
 
 
-def test_without_languages_their_rows_are_blank(at: Resources) -> None:
+def test_without_languages_their_rows_are_blank(opened: Resources) -> None:
     for day in (MONDAY, TUESDAY):
-        put_comments(at.lake, day, SIZE)
-    made = dsa(at, *over_a_half_year(*signed(at)))
+        put_comments(opened.lake, day, SIZE)
+    made = dsa(opened, *over_a_half_year(*signed(opened)))
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     of_languages = [row for (scope, _), row in rows.items() if scope in LANGUAGES]
@@ -322,15 +330,15 @@ def test_without_languages_their_rows_are_blank(at: Resources) -> None:
     assert rows["Total number", SOLELY]["Value"] == "400"
 
 
-def test_the_same_lake_gives_the_same_bytes_in_whatever_order_it_lies(at: Resources) -> None:
-    planned, result = signed(at)
-    first = dsa(at, planned, result)
-    rows = at.lake.table("comments", MONDAY)
+def test_the_same_lake_gives_the_same_bytes_in_whatever_order_it_lies(opened: Resources) -> None:
+    planned, result = signed(opened)
+    first = dsa(opened, planned, result)
+    rows = opened.lake.table("comments", MONDAY)
     backwards = rows.take(list(range(rows.num_rows))[::-1])
-    at.lake.replace("comments", MONDAY, backwards.to_batches())
-    assert dsa(at, planned, result) == first
+    opened.lake.replace("comments", MONDAY, backwards.to_batches())
+    assert dsa(opened, planned, result) == first
 
 
-def test_no_text_of_a_comment_is_in_the_files(at: Resources) -> None:
-    for content in dsa(at, *signed(at)).values():
+def test_no_text_of_a_comment_is_in_the_files(opened: Resources) -> None:
+    for content in dsa(opened, *signed(opened)).values():
         assert b"invented text" not in content

@@ -82,10 +82,10 @@ def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
         assert (made[-1].position, made[-1].previous) == (len(chain) + 1, made[-2].digest)
         return
     last_, action_ = last.replace("_", " "), action.replace("_", " ")
-    told = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
-    with pytest.raises(AuditError, match=told):
+    message = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
+    with pytest.raises(AuditError, match=message):
         chain_of([*WAYS[last], action])
-    with pytest.raises(AuditError, match=told):  # nor in a chain that somebody made
+    with pytest.raises(AuditError, match=message):  # nor in a chain that somebody made
         read(rehashed([*chain, replace(chain[-1], action=action)]))
 
 

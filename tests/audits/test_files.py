@@ -151,9 +151,9 @@ def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name: str) -> None:
         b'"secret"x,' + second,
         b"x" * 140_000 + b"," + second,
     ):
-        with pytest.raises(AuditError) as told:
+        with pytest.raises(AuditError) as result:
             read(right.replace(second, wrong))
-        assert str(told.value) == f"Row 2 of the {name} file cannot be read."
+        assert str(result.value) == f"Row 2 of the {name} file cannot be read."
     with pytest.raises(AuditError, match=f"The {name} file is not UTF-8"):
         read(right + b"\xff\xfe")
 
@@ -182,9 +182,9 @@ def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name: str) -> None:
 )
 def test_a_cell_that_cannot_be_read_is_refused(name: str, cell: str, wrong: str) -> None:
     read, right = READERS[name]
-    with pytest.raises(AuditError) as told:
+    with pytest.raises(AuditError) as result:
         read(right.replace(cell.encode(), wrong.encode(), 1))
-    assert str(told.value) == f"Row 1 of the {name} file cannot be read."
+    assert str(result.value) == f"Row 1 of the {name} file cannot be read."
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,13 @@ def test_what_is_not_said_is_as_by_default() -> None:
 
 def test_every_field_goes_where_it_belongs() -> None:
     asked = requested({**FORM, **SAID})
-    told = {
+    result = {
         **{field.name: getattr(asked, field.name) for field in fields(asked)},
         **asdict(asked.options),
         **{name: item for name, item in asdict(asked.rule).items() if name != "method"},
         "interval": asked.rule.method,
     }
-    assert {name: told[name] for name in SAID} == SAID
+    assert {name: result[name] for name in SAID} == SAID
 
 
 def test_what_is_no_field_is_left_out() -> None:

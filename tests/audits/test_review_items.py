@@ -78,12 +78,12 @@ def test_two_audits_may_draw_the_same_comment_and_are_labelled_apart(
         enqueue_audit(engine, name, audit_items(3))
     assert len(label_all(engine, ann, lambda _: 1)) == 3  # who saw one does not see its twin
     assert len(label_all(engine, ben, lambda _: 0)) == 3
-    told = {
+    result = {
         (name, row["labeller"]): row["label"]
         for name in ("one", "two")
         for row in audit_labels(engine, name)
     }
-    assert set(told.values()) == {0, 1}
+    assert set(result.values()) == {0, 1}
     assert len(audit_labels(engine, "one")) == len(audit_labels(engine, "two")) == 3
 
 
@@ -117,21 +117,21 @@ def test_several_people_label_and_a_lead_settles(
     assert lease is not None
     label(engine, lea, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
-    said = {(row["comment_id"], row["labeller"]): row for row in audit_labels(engine, "one")}
-    assert {key: row["action"] for key, row in said.items()} == {
+    message = {(row["comment_id"], row["labeller"]): row for row in audit_labels(engine, "one")}
+    assert {key: row["action"] for key, row in message.items()} == {
         ("c0", "ann"): "label",
         ("c0", "ben"): "label",
         ("c1", "ann"): "label",
         ("c1", "ben"): "label",
         ("c1", "lea"): "adjudicate",
     }
-    assert all(len(row["decision"]) == 64 for row in said.values())
+    assert all(len(row["decision"]) == 64 for row in message.values())
 
 
 def test_what_is_taken_back_is_no_label(engine: Engine, ann: Moderator) -> None:
     enqueue_audit(engine, "one", audit_items(1))
-    said = label_next(engine, ann)
-    undo(engine, moderator_id=ann.id, decision_id=said.id, idempotency_key="back")
+    result = label_next(engine, ann)
+    undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
     assert audit_labels(engine, "one") == []
 
 
@@ -206,8 +206,8 @@ def test_a_label_that_is_undone_is_confirmed_as_it_is_given_again(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
-    said = label_next(engine, ann, 1)
-    lease = undo(engine, moderator_id=ann.id, decision_id=said.id, idempotency_key="back")
+    result = label_next(engine, ann, 1)
+    lease = undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
     label(engine, ann, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
     assert queue.lease(engine, ben.id) is None
@@ -218,8 +218,8 @@ def test_a_second_label_that_is_undone_is_asked_for_again(
 ) -> None:
     enqueue_audit(engine, "one", audit_items(1, confirms=(0, 1)))
     label_next(engine, ann, 1)
-    said = label_next(engine, ben, 0)  # waits for a third
-    lease = undo(engine, moderator_id=ben.id, decision_id=said.id, idempotency_key="back")
+    result = label_next(engine, ben, 0)  # waits for a third
+    lease = undo(engine, moderator_id=ben.id, decision_id=result.id, idempotency_key="back")
     label(engine, ben, lease, 1)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
 
@@ -229,8 +229,8 @@ def test_a_correction_is_the_label_of_its_person_and_overrides_nobody(
 ) -> None:
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
-    said = label_next(engine, ben, 1)
-    mine = {"item_id": said.item_id, "version": said.item_version + 1, "reason": "a slip"}
+    result = label_next(engine, ben, 1)
+    mine = {"item_id": result.item_id, "version": result.item_version + 1, "reason": "a slip"}
     with pytest.raises(QueueError, match="another person's"):
         correct(engine, moderator_id=ann.id, label=0, idempotency_key="one", **mine)
     correct(engine, moderator_id=ben.id, label=0, idempotency_key="two", **mine)

@@ -24,10 +24,10 @@ FLAGGED = (SCORES > 0.5) ^ (np.arange(SIZE) % 5 == 0)
 @pytest.fixture
 def own(small_home: Installation) -> Iterator[Resources]:
     """The small lake, with decisions of the source."""
-    with open_resources(small_home.settings) as at:
+    with open_resources(small_home.settings) as resources:
         for day in (MONDAY, TUESDAY):
-            put_scores(at.lake, day, SCORES, flagged=FLAGGED)
-        yield at
+            put_scores(resources.lake, day, SCORES, flagged=FLAGGED)
+        yield resources
 
 
 def test_an_audit_from_plan_to_report(own: Resources) -> None:

@@ -17,19 +17,21 @@ from modwatch.installation.resources import Resources
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 
 
-def forge(at: Resources, **changes: Any) -> AuditPlan:
+def forge(resources: Resources, **changes: Any) -> AuditPlan:
     """Freeze another plan than the scores give, and draw by it; return it."""
-    honest = plan_audit(at, replace(REQUEST, audit="honest"), actor="eva")
+    honest = plan_audit(resources, replace(REQUEST, audit="honest"), actor="eva")
     forged = replace(honest, audit="forged", **changes)
     content = {files.PLAN: forged.to_json().encode()}
-    at.audit_store.record("forged", "planned", actor="eva", content=content)
-    open_audit(at, "forged").approve(actor="eve")
-    open_audit(at, "forged").draw()
+    resources.audit_store.record("forged", "planned", actor="eva", content=content)
+    open_audit(resources, "forged").approve(actor="eve")
+    open_audit(resources, "forged").draw()
     return forged
 
 
-def of_days(at: Resources, change: Callable[[PopulationDay], PopulationDay]) -> dict[str, Any]:
-    honest = plan_audit(at, replace(REQUEST, audit="honest"), actor="eva")
+def of_days(
+    resources: Resources, change: Callable[[PopulationDay], PopulationDay]
+) -> dict[str, Any]:
+    honest = plan_audit(resources, replace(REQUEST, audit="honest"), actor="eva")
     return {"population": tuple(change(day) for day in honest.population)}
 
 
@@ -75,11 +77,11 @@ def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources
     assert lake.problems == [f"{name} does not match the numbers of comments" for name in changes]
 
 
-def reseal(at: Resources, changes: dict[str, bytes]) -> None:
+def reseal(resources: Resources, changes: dict[str, bytes]) -> None:
     """Write files as a forger does who makes the chain anew."""
-    home = at.settings.home / "lake" / "_audits" / "small"
+    home = resources.settings.home / "lake" / "_audits" / "small"
     chain: list[evidence.Event] = []
-    for event in at.audit_store.chain("small"):
+    for event in resources.audit_store.chain("small"):
         digests = {
             name: evidence.file_digest(changes[name]) if name in changes else digest
             for name, digest in event.files.items()

@@ -35,22 +35,22 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
         for measurement in MEASUREMENTS
         if not measurement.nullable
     }
-    with open_resources() as at:
+    with open_resources() as resources:
         for number in range(23):
             value = 0.96 if number < 20 else 0.7
             ends = {"low": value - 0.05, "high": min(value + 0.04, 1.0)}
             day = FIRST + datetime.timedelta(days=number)
             row = {**needed, "dt": day, "metric": "accuracy", "value": value, **ends, "n": 200}
             rows = pa.RecordBatch.from_pylist([{**row, "status": "ok"}], schema=MEASUREMENTS)
-            at.lake.replace("measurements", day, [rows])
-        daily.raise_alerts(at, LAST)
+            resources.lake.replace("measurements", day, [rows])
+        daily.raise_alerts(resources, LAST)
     return made
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     status = main(["alerts", *words])
-    said = capsys.readouterr()
-    return status, said.out, said.err
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
 
 
 def test_an_incident_from_its_opening_to_its_acceptance(
@@ -104,15 +104,15 @@ def test_lists_end_at_a_limit_and_count_the_rest(
 def test_the_list_says_what_the_newest_day_says_and_what_was_told_at_first(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with open_resources() as at:
-        rows = at.lake.table("measurements", LAST).to_pylist()
+    with open_resources() as resources:
+        rows = resources.lake.table("measurements", LAST).to_pylist()
         for number in range(1, 9):
             day = LAST + datetime.timedelta(days=number)
             ends = {"value": 0.8, "low": 0.75, "high": 0.84}
             moved = [{**row, "dt": day, **ends} for row in rows]
             batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
-            at.lake.replace("measurements", day, [batch])
-            daily.raise_alerts(at, day)
+            resources.lake.replace("measurements", day, [batch])
+            daily.raise_alerts(resources, day)
     assert run(capsys, "list")[1] == (
         "quality: [critical] The model's accuracy fell from 0.960 to 0.800, since 2026-03-21; "
         f"at first: {TITLE}\n"
@@ -139,8 +139,8 @@ def test_an_empty_history_says_so(
 ) -> None:
     for name, value in install().env.items():
         monkeypatch.setenv(name, value)
-    said = "no message or action is stored\n"
-    assert run(capsys, "history") == (0, said, "")
+    message = "no message or action is stored\n"
+    assert run(capsys, "history") == (0, message, "")
 
 
 def test_a_silence_lasts_ninety_days_at_most() -> None:
@@ -173,9 +173,9 @@ def test_the_status_says_whether_the_due_day_is_measured(
     assert status == 1
     assert out.endswith("is not measured; the last measured day: 2026-03-23\n")
     yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
-    with open_resources() as at:
-        rows = at.lake.table("measurements", LAST).to_pylist()
+    with open_resources() as resources:
+        rows = resources.lake.table("measurements", LAST).to_pylist()
         moved = [{**row, "dt": yesterday} for row in rows]
         batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
-        at.lake.replace("measurements", yesterday, [batch])
+        resources.lake.replace("measurements", yesterday, [batch])
     assert run(capsys, "check-heartbeat", "--by", "0") == (0, f"{yesterday} is measured\n", "")

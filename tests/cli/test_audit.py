@@ -34,11 +34,11 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
 
 
 def label_everything() -> None:
-    with open_resources() as at:
-        truth = dict(known_labels(at.lake))
+    with open_resources() as resources:
+        truth = dict(known_labels(resources.lake))
         for name in ("ann", "ben"):
-            person = create_moderator(at.database, name, "moderator")
-            label_all(at.database, person, truth.__getitem__)
+            person = create_moderator(resources.database, name, "moderator")
+            label_all(resources.database, person, truth.__getitem__)
 
 
 def evidence(home: Installation) -> Path:
@@ -50,46 +50,48 @@ def test_an_audit_step_by_step_tells_and_keeps_no_comment(
 ) -> None:
     everything: list[str] = []
 
-    def told(*arguments: str, status: int = 0) -> str:
+    def run_audit(*arguments: str, status: int = 0) -> str:
         assert main(["audit", *arguments]) == status
         out, err = capfd.readouterr()
         everything.append(out + err)
         return out + err
 
-    assert "plan " in told(*PLAN[1:], "--by", "eva")
-    assert "after it was planned" in told("draw", "january", status=1)
-    told("approve", "january", "--by", "eve", "--note", "as agreed")
-    assert told("draw", "january") == "100 comments are drawn\n"
+    assert "plan " in run_audit(*PLAN[1:], "--by", "eva")
+    assert "after it was planned" in run_audit("draw", "january", status=1)
+    run_audit("approve", "january", "--by", "eve", "--note", "as agreed")
+    assert run_audit("draw", "january") == "100 comments are drawn\n"
     sample = (evidence(home) / "sample-1.csv").read_bytes().decode()
-    assert told("redraw", str(evidence(home) / "plan.json")) == sample
-    assert told("status", "january").startswith("100 items: 0 decided, 100 waiting")
-    assert "100 items are not decided" in told("seal", "january", status=1)
+    assert run_audit("redraw", str(evidence(home) / "plan.json")) == sample
+    assert run_audit("status", "january").startswith("100 items: 0 decided, 100 waiting")
+    assert "100 items are not decided" in run_audit("seal", "january", status=1)
     label_everything()
-    assert told("seal", "january") == "100 comments have a label\n"
-    assert "precision" in told("estimate", "january")
-    told("sign-off", "january", "--by", "fay")
-    assert told("list").startswith("january  signed off by fay at ")
-    verified = told("verify", "january")
+    assert run_audit("seal", "january") == "100 comments have a label\n"
+    assert "precision" in run_audit("estimate", "january")
+    run_audit("sign-off", "january", "--by", "fay")
+    assert run_audit("list").startswith("january  signed off by fay at ")
+    verified = run_audit("verify", "january")
     assert verified.splitlines()[-1] == (
         "january: no problems found in files, signatures, timestamps, lake, decision log, register"
     )
     assert "note: the step approved by 'eve' is not signed" in verified
 
     elsewhere = shutil.copytree(evidence(home), tmp_path / "elsewhere")
-    assert "no problems found" in told("verify", "--files", str(elsewhere))
+    assert "no problems found" in run_audit("verify", "--files", str(elsewhere))
     result = elsewhere / "result.json"
     result.write_bytes(result.read_bytes() + b" ")
-    assert told("verify", "--files", str(elsewhere), status=1).splitlines()[1:] == [
+    assert run_audit("verify", "--files", str(elsewhere), status=1).splitlines()[1:] == [
         "  PROBLEM: result.json was changed after it was sealed",
         f"{elsewhere}: 1 problems found in files",
     ]
-    assert "is not a folder" in told("verify", "--files", str(result), status=1)
-    assert "no audit is called 'other'" in told("verify", "other", status=1)
-    assert "does not exist" in told("redraw", str(tmp_path / "plan.json"), status=1)
+    assert "is not a folder" in run_audit("verify", "--files", str(result), status=1)
+    assert "no audit is called 'other'" in run_audit("verify", "other", status=1)
+    assert "does not exist" in run_audit("redraw", str(tmp_path / "plan.json"), status=1)
 
     everything += [path.read_text() for path in evidence(home).iterdir()]
-    with open_resources() as at:
-        texts = at.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+    with open_resources() as resources:
+        texts = (
+            resources.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+        )
     assert any(len(words) > 8 for words in texts)
     assert not [1 for words in texts if len(words) > 8 and words in "\n".join(everything)]
 
@@ -112,10 +114,10 @@ def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_lea
             traces *= 2
         assert traces >= 4
         assert run(arguments, home.env).status == 0
-    with open_resources() as at:
-        assert open_audit(at, "january").verify() == []
-        assert open_audit(at, "january").progress().items == 100
-        actions = [event.action for event in at.audit_store.chain("january")]
+    with open_resources() as resources:
+        assert open_audit(resources, "january").verify() == []
+        assert open_audit(resources, "january").progress().items == 100
+        actions = [event.action for event in resources.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated"]
     assert json.loads((evidence(home) / "result.json").read_text())["labelled"] == 100
 
@@ -126,7 +128,7 @@ def test_a_report_of_the_dsa_is_checked(capsys: pytest.CaptureFixture[str], tmp_
     broken = tmp_path / "broken.csv"
     broken.write_bytes(GOLDEN.read_bytes().replace(b"Precision", b"Exactness", 1))
     assert main(["audit", "validate-dsa", str(broken)]) == 1
-    told = capsys.readouterr().out
-    assert told.startswith("5, Indicator: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("5, Indicator: ")
+    assert printed.count("\n") == 1
     assert main(["audit", "validate-dsa", str(tmp_path / "missing.csv")]) == 1

@@ -64,11 +64,11 @@ def test_a_day_by_command_is_the_day_by_call(
     home: Installation, install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "day", DAY]) == 0
-    said = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
+    printed = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
     commanded = picture_of(home)
     called = install("called", mlflow_url=home.values["mlflow_url"])
     counts = called.run(*TO_THE_QUEUE)
-    assert said == dict(zip(TO_THE_QUEUE, map(str, counts), strict=True))
+    assert printed == dict(zip(TO_THE_QUEUE, map(str, counts), strict=True))
     # Both queue the same day in one database: the second time nothing changes there.
     assert_same(commanded, picture_of(called))
 
@@ -95,16 +95,19 @@ def test_days_that_cannot_be_are_refused(
     assert "2026-01-04 is before 2026-01-05, the first day" in early
     assert "9999-12-31 has not begun" in late
     settings = home.settings.model_copy(update={"first_day": MONDAY})
-    with open_resources(settings) as at, pytest.raises(SettingsError, match="is before 2026-01-05"):
-        daily.ingest(at, MONDAY - datetime.timedelta(days=1))
+    with (
+        open_resources(settings) as resources,
+        pytest.raises(SettingsError, match="is before 2026-01-05"),
+    ):
+        daily.ingest(resources, MONDAY - datetime.timedelta(days=1))
 
 
 def test_a_shard_is_scored_by_command(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        parts = daily.plan_shards(at, MONDAY)
+    with open_resources(home.settings) as resources:
+        parts = daily.plan_shards(resources, MONDAY)
     for part in parts:
         assert main(["score-shard", DAY, json.dumps(part)]) == 0
     assert main(["run", "check_scores", DAY]) == 0
@@ -215,8 +218,8 @@ def test_what_cannot_be_parsed_shows_the_usage(
 def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["token", "ann", "--role", "lead"]) == 0
     token = capsys.readouterr().out.strip()
-    with open_resources(home.settings) as at:
-        person = authenticate(at.database, token)
+    with open_resources(home.settings) as resources:
+        person = authenticate(resources.database, token)
     assert (person.pseudonym, person.role) == ("ann", "lead")
     assert main(["token", "ann", "--role", "admin"]) == 1
     assert "is a lead" in capsys.readouterr().err
@@ -229,13 +232,13 @@ def test_the_log_is_verified_and_exported(
     done = review(home, limit=3)
     witness = ["--witness", str(tmp_path / "witness")]
     assert main(["queue", "verify-log", *witness]) == 0
-    said = capfdbinary.readouterr().out
-    assert said.startswith(f"{done} decisions, head ".encode())
+    printed = capfdbinary.readouterr().out
+    assert printed.startswith(f"{done} decisions, head ".encode())
     assert main(["queue", "export", "--format", "jsonl", "--notes"]) == 0
     exported = tmp_path / "log.jsonl"
     exported.write_bytes(capfdbinary.readouterr().out)
     assert main(["queue", "verify-log", "--export", str(exported), *witness]) == 0
-    assert capfdbinary.readouterr().out == said
+    assert capfdbinary.readouterr().out == printed
     exported.write_bytes(exported.read_bytes().replace(b'"seconds": 3', b'"seconds": 4', 1))
     assert main(["queue", "verify-log", "--export", str(exported)]) == 1
     assert b"was changed" in capfdbinary.readouterr().out

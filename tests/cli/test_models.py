@@ -50,12 +50,12 @@ def test_anybodys_votes_make_a_champion(
     client: MlflowClient, votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", *columns(votes), "--language-column", "lang", *FAST]) == 0
-    said = capsys.readouterr().out
-    assert "rows             200, 67 toxic (33.50%)" in said
-    assert "contested        200 rows" in said
-    assert "languages        en 200" in said
-    assert said.endswith("version 1 of toxicity is the champion\n")
-    assert "fizzlewit" not in said
+    printed = capsys.readouterr().out
+    assert "rows             200, 67 toxic (33.50%)" in printed
+    assert "contested        200 rows" in printed
+    assert "languages        en 200" in printed
+    assert printed.endswith("version 1 of toxicity is the champion\n")
+    assert "fizzlewit" not in printed
     version = client.get_model_version_by_alias("toxicity", "champion")
     assert version.tags["method"] == "sngp"
     assert len(client.get_metric_history(version.run_id, "held_out_average_precision")) >= 4
@@ -106,9 +106,9 @@ def test_what_cannot_be_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main(["train", *columns(votes), *arguments]) == 1
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
 
 
 def test_a_cpu_only_machine_asked_for_cuda(

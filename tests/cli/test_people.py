@@ -36,25 +36,25 @@ def test_a_person_gets_an_account_a_password_and_another_role(
     assert main(["person", "password", "lea"]) == 0
     assert PASSWORD not in capsys.readouterr().out
     assert main(["person", "role", "lea", "moderator"]) == 0
-    with open_resources() as at:
-        open_queues(at.database, "de", "en")
+    with open_resources() as resources:
+        open_queues(resources.database, "de", "en")
     assert main(["person", "queues", "lea", "de", "en"]) == 0
     assert main(["person", "queues", "lea", "dee"]) == 1
     assert "unknown queue 'dee', did you mean 'de'?" in capsys.readouterr().err
-    with open_resources() as at:
-        person = find_moderator(at.database, "lea")
+    with open_resources() as resources:
+        person = find_moderator(resources.database, "lea")
         assert (person.role, person.queues) == ("moderator", {"de", "en"})
-        assert log_in(at.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+        assert log_in(resources.database, "lea", PASSWORD, address="here", lifetime=HOUR)
     assert main(["person", "disable", "lea"]) == 0
-    with open_resources() as at, pytest.raises(AccessDeniedError):
-        log_in(at.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+    with open_resources() as resources, pytest.raises(AccessDeniedError):
+        log_in(resources.database, "lea", PASSWORD, address="here", lifetime=HOUR)
 
 
 def test_a_token_may_be_for_less_than_the_role(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["token", "ops", "--role", "ops", "--scope", "metrics:read", "--days", "1"]) == 0
     token = capsys.readouterr().out.strip()
-    with open_resources() as at:
-        assert authenticate(at.database, token).scopes == {"metrics:read"}
+    with open_resources() as resources:
+        assert authenticate(resources.database, token).scopes == {"metrics:read"}
 
 
 def test_an_unknown_person_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,18 +32,18 @@ def _home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch)
 
 def stored() -> dict[str, tuple[int, str | None, bool]]:
     """Return the label, the language and whether it is in use, by the comment's id."""
-    with open_resources() as at, at.database.connect() as connection:
+    with open_resources() as resources, resources.database.connect() as connection:
         rows = connection.execute(select(gold_comment)).all()
     return {row.comment_id: (row.label, row.language, row.retired_at is None) for row in rows}
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
     """Return what was printed, which is one line and holds no text of a comment."""
     out, err = capsys.readouterr()
-    said = out + err
-    assert said.count("\n") == 1
-    assert PRIVATE not in said
-    return said
+    result = out + err
+    assert result.count("\n") == 1
+    assert PRIVATE not in result
+    return result
 
 
 def test_a_file_is_added_once_and_retired_by_id(
@@ -55,9 +55,9 @@ def test_a_file_is_added_once_and_retired_by_id(
     lines.write_text(f"{json.dumps(record)}\n")
     for file, new in ((table, 2), (table, 0), (lines, 1)):
         assert main(["queue", "gold", "add", str(file)]) == 0
-        assert told(capsys) == f"{new} new gold comments\n"
+        assert printed(capsys) == f"{new} new gold comments\n"
     assert main(["queue", "gold", "retire", "g2", "g3", "g4"]) == 0
-    assert told(capsys) == "2 gold comments retired\n"
+    assert printed(capsys) == "2 gold comments retired\n"
     assert stored() == {"g1": (1, None, True), "g2": (0, "de", False), "g3": (1, None, False)}
 
 
@@ -82,7 +82,7 @@ def test_a_file_comes_in_whole_or_not_at_all(
 ) -> None:
     (tmp_path / name).write_text(content)
     assert main(["queue", "gold", "add", str(tmp_path / name)]) == 1
-    assert problem in told(capsys)
+    assert problem in printed(capsys)
     assert stored() == {}
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_not_there_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["queue", "gold", "add", str(tmp_path / "none.csv")]) == 1
-    assert "none.csv does not exist" in told(capsys)
+    assert "none.csv does not exist" in printed(capsys)
 
 
 def test_what_people_agreed_on_becomes_gold(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,14 +98,16 @@ def test_what_people_agreed_on_becomes_gold(capsys: pytest.CaptureFixture[str]) 
         comment_id="c1", text=PRIVATE, reason="uncertainty", stratum=0, inclusion_probability=1.0,
         rank=1, review_score=0.2, prob=0.3, uncertainty=0.2, model_version="1", labels_wanted=2,
     )  # fmt: skip
-    with open_resources() as at:
-        enqueue(at.database, [comment], MONDAY)
-        ann, ben = (create_moderator(at.database, name, "moderator") for name in ("ann", "ben"))
-        item = str(label_next(at.database, ann).item_id)
+    with open_resources() as resources:
+        enqueue(resources.database, [comment], MONDAY)
+        ann, ben = (
+            create_moderator(resources.database, name, "moderator") for name in ("ann", "ben")
+        )
+        item = str(label_next(resources.database, ann).item_id)
     assert main(["queue", "gold", "from-decisions", item]) == 1
-    assert f"item {item} is not a decided review item" in told(capsys)
-    with open_resources() as at:
-        label_next(at.database, ben)
+    assert f"item {item} is not a decided review item" in printed(capsys)
+    with open_resources() as resources:
+        label_next(resources.database, ben)
     assert main(["queue", "gold", "from-decisions", item]) == 0
-    assert told(capsys) == "1 new gold comments\n"
+    assert printed(capsys) == "1 new gold comments\n"
     assert stored() == {"c1": (1, None, True)}

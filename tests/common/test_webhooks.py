@@ -96,7 +96,7 @@ def test_a_redirect_is_an_answer_and_not_followed(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("expected", "seconds"),
     [
         ("7", 7.0),
         (" 0 ", 0.0),
@@ -110,8 +110,8 @@ def test_a_redirect_is_an_answer_and_not_followed(status: int) -> None:
         ("", None),
     ],
 )
-def test_a_receiver_says_when_to_come_back(said: str, seconds: object) -> None:
-    head = f"HTTP/1.1 429 Slow\r\nRetry-After: {said}\r\nContent-Length: 0\r\n\r\n"
+def test_a_receiver_says_when_to_come_back(expected: str, seconds: object) -> None:
+    head = f"HTTP/1.1 429 Slow\r\nRetry-After: {expected}\r\nContent-Length: 0\r\n\r\n"
     with webhook(head.encode("utf-8")) as server:
         assert ask(server.url).retry_after == seconds
 
@@ -179,6 +179,6 @@ def test_an_answer_tells_no_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with webhook(answer) as server:
-        told = f"{ask(server.url)!r} {caplog.text}"
-    assert "hunter2" not in told
-    assert "s3cret" not in told
+        logged = f"{ask(server.url)!r} {caplog.text}"
+    assert "hunter2" not in logged
+    assert "s3cret" not in logged

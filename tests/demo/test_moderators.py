@@ -49,13 +49,13 @@ RULES = Path(moderators.__file__).with_name("queue_rules.toml")
 AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 
-def audit_of_monday(at: Resources, **changes: Any) -> None:
+def audit_of_monday(resources: Resources, **changes: Any) -> None:
     """Plan and draw an audit of 80 comments."""
     day = {"first": MONDAY, "last": MONDAY, "labels": 80}
     request = AuditRequest(**{"audit": "demo", **day, **changes})
-    plan_audit(at, request, actor="eva")
-    open_audit(at, "demo").approve(actor="eve")
-    open_audit(at, "demo").draw()
+    plan_audit(resources, request, actor="eva")
+    open_audit(resources, "demo").approve(actor="eve")
+    open_audit(resources, "demo").draw()
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def staffed(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         home = install(console_url=url, **getattr(request, "param", {}))
         home.run(*TO_THE_QUEUE)
-        with open_resources(home.settings) as at:
-            console = server(at.database)
+        with open_resources(home.settings) as resources:
+            console = server(resources.database)
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
             thread.start()
-            yield at
+            yield resources
             console.should_exit = True
             thread.join(20)
 

@@ -29,8 +29,8 @@ def table(value: object, **changes: object) -> pd.DataFrame:
 
 
 def cell(measured: pd.DataFrame, truth: pd.DataFrame, *, by_alpha: bool = True) -> str:
-    with open_resources(Settings(review_fraction=0.1)) as at:
-        return summary._cell(measured, truth, at, "oc_accuracy", by_alpha)
+    with open_resources(Settings(review_fraction=0.1)) as resources:
+        return summary._cell(measured, truth, resources, "oc_accuracy", by_alpha)
 
 
 def test_an_estimate_stands_with_its_interval_and_the_truth() -> None:
@@ -65,12 +65,12 @@ def test_the_quality_without_any_toxic_comment_is_insufficient() -> None:
 @pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 def test_the_summary_says_which_model_scored(install: Callable[..., Installation]) -> None:
     settings = install().settings
-    with open_resources(settings) as at:
-        assert summary._model_name(at) == "offline model"
+    with open_resources(settings) as resources:
+        assert summary._model_name(resources) == "offline model"
         MlflowClient(settings.mlflow_url).set_model_version_tag(
-            "toxicity", at.champion_version(), "encoder", "../shared/models/minilm-l6"
+            "toxicity", resources.champion_version(), "encoder", "../shared/models/minilm-l6"
         )
-        assert summary._model_name(at) == "minilm-l6, fine-tuned"
+        assert summary._model_name(resources) == "minilm-l6, fine-tuned"
 
 
 def test_columns_line_up() -> None:
@@ -86,8 +86,8 @@ def test_columns_line_up() -> None:
 
 
 def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
-    with open_resources(Settings(database_url=queue_url)) as at:
-        assert summary._queue(at.database) == (
+    with open_resources(Settings(database_url=queue_url)) as resources:
+        assert summary._queue(resources.database) == (
             "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
             "insufficient (0 pairs of labels; 30 are needed). Agreement of first labels and "
             "confirmations: insufficient (0 pairs of labels; 30 are needed). modwatch queue "
@@ -101,12 +101,12 @@ def test_a_figure_of_agreement_stands_with_its_interval() -> None:
     )
 
 
-def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None:
+def put_day(resources: Resources, day: datetime.date, flagged: str, truth: str) -> None:
     """Put a day whose comments were flagged, and are against the rules, where there is a 1."""
     labels = [int(label) for label in truth]
-    put_comments(at.lake, day, len(truth), label=labels)
+    put_comments(resources.lake, day, len(truth), label=labels)
     scores = np.array([0.9 if flag == "1" else 0.1 for flag in flagged], np.float32)
-    put_scores(at.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
+    put_scores(resources.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
 
 
 #: Metric, whether it depends on α, and value, low and high: as corrected, and uncorrected.
@@ -118,12 +118,17 @@ WINDOW = [
 ]
 
 
-def put_window(at: Resources, day: datetime.date, **more: tuple[tuple[float, ...], int]) -> None:
+def put_window(
+    resources: Resources, day: datetime.date, **more: tuple[tuple[float, ...], int]
+) -> None:
     """Put the estimates `WINDOW` of a window, and `more`: by metric, value, low and high; n."""
     ends, wrong = ("value", "low", "high"), ("uncorrected", "uncorrected_low", "uncorrected_high")
     of_all = {"dt": day, "status": "ok", "reason": "", "effective_n": 40.0, "labels_digest": ""}
     of_all |= {"shared_false_positive": 0.5, "shared_false_negative": 0.5, "n": 40}
-    deployed = {"strategy": at.settings.strategy, "alpha": at.settings.review_fraction}
+    deployed = {
+        "strategy": resources.settings.strategy,
+        "alpha": resources.settings.review_fraction,
+    }
     rows: list[dict[str, object]] = [
         {
             **{"metric": metric, **(deployed if by_alpha else {})},
@@ -135,22 +140,24 @@ def put_window(at: Resources, day: datetime.date, **more: tuple[tuple[float, ...
         rows.append({"metric": metric, "n": n, **dict(zip(ends, values, strict=True))})
     for name, schema in (("window_measurements", MEASUREMENTS), ("label_errors", LABEL_ERRORS)):
         made = pa.RecordBatch.from_pylist([of_all | row for row in rows], schema=schema)
-        at.lake.replace(name, day, [made])
+        resources.lake.replace(name, day, [made])
 
 
 def test_all_days_stand_corrected_and_uncorrected_beside_the_truth(
     small_home: Installation,
 ) -> None:
-    with open_resources(small_home.but(review_fraction=0.25).settings) as at:
-        put_day(at, MONDAY, flagged="11100000", truth="11000001")
-        put_day(at, TUESDAY, flagged="10000000", truth="10000010")
+    with open_resources(small_home.but(review_fraction=0.25).settings) as resources:
+        put_day(resources, MONDAY, flagged="11100000", truth="11000001")
+        put_day(resources, TUESDAY, flagged="10000000", truth="10000010")
         noon = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
         labels = {"comment_id": ["c6", "c7"], "label": [0, 1], "moderator": "m"}
-        at.lake.replace("labels", MONDAY, [batch(LABELS, 2, dt=MONDAY, decided_at=noon, **labels)])
-        put_window(at, TUESDAY)
+        resources.lake.replace(
+            "labels", MONDAY, [batch(LABELS, 2, dt=MONDAY, decided_at=noon, **labels)]
+        )
+        put_window(resources, TUESDAY)
         # The last two comments of either day are reviewed, one of them wrongly decided; so is a
         # third. Of 5 × 11 pairs of a toxic comment and another, three are in the wrong order.
-        assert summary._all_days(at, [MONDAY, TUESDAY]) == [
+        assert summary._all_days(resources, [MONDAY, TUESDAY]) == [
             [
                 *("all days", "16", "0", "2"),
                 "0.600 [0.200, 0.900] (0.500)",
@@ -194,11 +201,15 @@ def test_without_labels_the_error_rates_are_not_known(small: Resources) -> None:
     assert summary._error_rates(small) == "not known, no comment was labelled"
 
 
-def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
+def planned(
+    resources: Resources, last: datetime.date = TUESDAY, labels: int = 8
+) -> dict[str, float]:
     """Return the truth of the days that an audit is planned for."""
     request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
-    plan = plan_audit(at, replace(request, options=replace(request.options, bins=1)), actor="e")
-    return true_values(at, plan)
+    plan = plan_audit(
+        resources, replace(request, options=replace(request.options, bins=1)), actor="e"
+    )
+    return true_values(resources, plan)
 
 
 def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
@@ -265,17 +276,19 @@ def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
     assert audit_table(small) == "No audit was carried out."
 
 
-def audited(at: Resources) -> None:
+def audited(resources: Resources) -> None:
     """Carry the demo's audit out up to its result, on the small lake."""
     for day in (MONDAY, TUESDAY):
-        put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
+        put_comments(
+            resources.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)]
+        )
     request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200)
-    plan_audit(at, request, actor="eva")
-    open_audit(at, "demo").approve(actor="eve")
-    open_audit(at, "demo").draw()
-    label_everything(at)
-    open_audit(at, "demo").seal()
-    open_audit(at, "demo").estimate()
+    plan_audit(resources, request, actor="eva")
+    open_audit(resources, "demo").approve(actor="eve")
+    open_audit(resources, "demo").draw()
+    label_everything(resources)
+    open_audit(resources, "demo").seal()
+    open_audit(resources, "demo").estimate()
 
 
 def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:

@@ -98,9 +98,9 @@ def test_the_application_works_after_the_migration_and_owns_nothing(server: str)
     """`modwatch migrate` as compose runs it; the last test, since a role may connect then."""
     owner = url(server, "modwatch_owner", "modwatch")
     application = url(server, "modwatch", "modwatch")
-    with open_resources(Settings(database_url=application, database_owner_url=owner)) as at:
-        at.migrate()
-        at.migrate()  # as at every start
-        create_moderator(at.database, "ann", "moderator")
-        assert verify_log(at.database).intact
-        assert not may_alter_log(at.database)
+    with open_resources(Settings(database_url=application, database_owner_url=owner)) as resources:
+        resources.migrate()
+        resources.migrate()  # as at every start
+        create_moderator(resources.database, "ann", "moderator")
+        assert verify_log(resources.database).intact
+        assert not may_alter_log(resources.database)

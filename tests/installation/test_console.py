@@ -65,8 +65,10 @@ def test_inside_airflow_every_endpoint_asks_who_it_is(airflow: TestClient) -> No
 def test_inside_airflow_people_log_in_at_the_prefix(
     airflow: TestClient, home: Installation
 ) -> None:
-    with open_resources() as at:
-        token = issue_token(at.database, create_moderator(at.database, "ann", "moderator").id)
+    with open_resources() as resources:
+        token = issue_token(
+            resources.database, create_moderator(resources.database, "ann", "moderator").id
+        )
     way_in = airflow.get(f"{AIRFLOW_PREFIX}/", headers={"accept": "text/html"})
     assert way_in.url.path == f"{AIRFLOW_PREFIX}/login"
     csrf = way_in.text.split('name="csrf" value="')[1].split('"')[0]
@@ -106,9 +108,9 @@ def test_the_provider_sends_people_back_to_this_console(install: Install) -> Non
 
 
 def test_without_a_webhook_nothing_is_posted(home: Installation) -> None:
-    with open_resources() as at:
-        assert deliverer(at).channels == {}
-        assert not deliverer(at).once()
+    with open_resources() as resources:
+        assert deliverer(resources).channels == {}
+        assert not deliverer(resources).once()
 
 
 def test_a_console_that_cannot_begin_leaves_no_connection_behind(
@@ -119,7 +121,7 @@ def test_a_console_that_cannot_begin_leaves_no_connection_behind(
     root.mount(AIRFLOW_PREFIX, MountedConsole())
     web = TestClient(root, raise_server_exceptions=False)
     count = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
-    with open_resources(home.settings) as at, at.database.connect() as connection:
+    with open_resources(home.settings) as resources, resources.database.connect() as connection:
         before = connection.scalar(count)
         for _ in range(3):
             assert web.get(f"{AIRFLOW_PREFIX}/livez").status_code == 500

@@ -20,7 +20,7 @@ class Counted(MountedApplication):
         super().__init__()
         self.ready = threading.Event()
 
-    def _create(self, at: Resources, exits: ExitStack) -> FastAPI:
+    def _create(self, resources: Resources, exits: ExitStack) -> FastAPI:
         exits.callback(self.ready.clear)
         self.opened += 1
         self.ready.set()

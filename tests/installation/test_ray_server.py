@@ -150,8 +150,8 @@ class Load:
 
 def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home: Installation) -> None:
     texts = list(Community(seed=9).training_comments(1_500).texts)
-    with open_resources(home.settings) as at:
-        expected = at.local_scorer("1").score(texts).columns
+    with open_resources(home.settings) as resources:
+        expected = resources.local_scorer("1").score(texts).columns
     place = ["--cpus-per-replica", "1", "--max-replicas-per-node", "1"]
     # Not in pytest's folder: names of sockets would be too long.
     with (

@@ -134,24 +134,24 @@ def test_the_policy_is_that_of_the_settings() -> None:
     settings = Settings(
         review_fraction=0.2, slice_share=0.3, strategy="hybrid", toxic_share=0.4, max_text_length=9
     )
-    with open_resources(settings) as at:
-        policy = at.policy
+    with open_resources(settings) as resources:
+        policy = resources.policy
         assert (policy.review_fraction, policy.slice_share) == (0.2, 0.3)
         assert (policy.strategy, policy.toxic_share) == ("hybrid", 0.4)
-        assert at.thresholds.max_text_length == 9
-        assert at.thresholds.trailing_days == settings.history_days
+        assert resources.thresholds.max_text_length == 9
+        assert resources.thresholds.trailing_days == settings.history_days
 
 
 def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path: Path) -> None:
-    with open_resources(Settings(home=tmp_path / "home", sampling_salt="given")) as at:
-        assert at.sampling_salt == "given"
+    with open_resources(Settings(home=tmp_path / "home", sampling_salt="given")) as resources:
+        assert resources.sampling_salt == "given"
     assert not (tmp_path / "home").exists()
 
 
 def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
     def salt(_: int) -> str:
-        with open_resources(Settings(home=tmp_path)) as at:
-            return at.sampling_salt
+        with open_resources(Settings(home=tmp_path)) as resources:
+            return resources.sampling_salt
 
     with ThreadPoolExecutor(8) as pool:
         salts = set(pool.map(salt, range(32)))
@@ -165,25 +165,25 @@ def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path: Path) -
 def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where a folder should be")
     with (
-        open_resources(Settings(home=tmp_path / "home")) as at,
+        open_resources(Settings(home=tmp_path / "home")) as resources,
         pytest.raises(SettingsError, match="MODWATCH_SAMPLING_SALT or MODWATCH_HOME"),
     ):
-        _ = at.sampling_salt
+        _ = resources.sampling_salt
 
 
 def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
     home = install()
-    with open_resources(home.settings) as at:
-        version = at.champion_version()
-        first, again = at.scorer(version), at.scorer(version)
+    with open_resources(home.settings) as resources:
+        version = resources.champion_version()
+        first, again = resources.scorer(version), resources.scorer(version)
         assert first.model_version == again.model_version == version
-        assert len(list(at.settings.models_folder.iterdir())) == 1
+        assert len(list(resources.settings.models_folder.iterdir())) == 1
 
 
 def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path: Path) -> None:
-    with open_resources(Settings(home=tmp_path)) as at:
+    with open_resources(Settings(home=tmp_path)) as resources:
         with pytest.raises(SettingsError) as caught:
-            _ = at.database
+            _ = resources.database
         assert str(caught.value) == (
             "MODWATCH_DATABASE_URL is not set; set it to postgresql://user:password@host/database, "
             "or to embedded for a server in MODWATCH_HOME"
@@ -197,7 +197,7 @@ def test_an_embedded_database_is_migrated_and_stopped() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         settings = Settings(home=Path(folder), database_url=EMBEDDED)
-        with open_resources(settings) as at, at.database.connect() as connection:
+        with open_resources(settings) as resources, resources.database.connect() as connection:
             assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0
         assert [p for p in psutil.process_iter() if folder in _command(p)] == []
 

@@ -20,8 +20,8 @@ def test_the_report_counts_what_there_is() -> None:
     assert (report.duplicates, report.contradictions, report.leaks) == (2, 2, 1)
     assert report.languages == {"en": 3, "unknown": 1, "de": 1}
     text = "\n".join(report.lines())
-    for told in ("5, 2 toxic (40.00%)", "1 rows (nearly) equal", "en 3", "no_label 2"):
-        assert told in text
+    for expected in ("5, 2 toxic (40.00%)", "1 rows (nearly) equal", "en 3", "no_label 2"):
+        assert expected in text
     assert "fool" not in text
 
 

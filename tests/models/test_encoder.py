@@ -90,9 +90,9 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    said = child.stdout.splitlines()
-    assert len(said) == 2
-    for line, what in zip(said, ("tokenizer", "encoder"), strict=True):
+    printed = child.stdout.splitlines()
+    assert len(printed) == 2
+    for line, what in zip(printed, ("tokenizer", "encoder"), strict=True):
         assert line.startswith(f"{what} 'nobody/nothing' could not be loaded: the Hugging Face hub")
         assert "the Hugging Face hub cannot be reached" in line
         assert "check the network, or pass a folder" in line

@@ -21,11 +21,11 @@ def state(step: int, steps: int = 100, network: int = 1, networks: int = 1) -> P
 
 
 def lines(states: list[Progress], clock: Iterator[float]) -> list[str]:
-    said: list[str] = []
-    with TrainingProgress(said.append, clock=lambda: next(clock)) as show:
+    result: list[str] = []
+    with TrainingProgress(result.append, clock=lambda: next(clock)) as show:
         for item in states:
             show(item)
-    return said
+    return result
 
 
 def every(seconds: float) -> Iterator[float]:
@@ -33,21 +33,21 @@ def every(seconds: float) -> Iterator[float]:
 
 
 def test_lines_come_after_each_tenth() -> None:
-    said = lines([state(step) for step in range(1, 101)], every(0.1))
-    assert said[0] == "training: step 10 of 100, 0:00:09 left"
-    assert said[-2] == "training: step 90 of 100, 0:00:01 left"
-    assert said[-1] == "training: step 100 of 100; calibration follows, about 0:00:06 left"
-    assert len(said) == 10
+    result = lines([state(step) for step in range(1, 101)], every(0.1))
+    assert result[0] == "training: step 10 of 100, 0:00:09 left"
+    assert result[-2] == "training: step 90 of 100, 0:00:01 left"
+    assert result[-1] == "training: step 100 of 100; calibration follows, about 0:00:06 left"
+    assert len(result) == 10
 
 
 def test_a_long_training_has_its_first_line_within_half_a_minute() -> None:
-    said = lines([state(step, 100_000) for step in range(1, 200)], every(1))
-    assert said == ["training: step 20 of 100000, 1 day, 3:46:20 left"]
+    result = lines([state(step, 100_000) for step in range(1, 200)], every(1))
+    assert result == ["training: step 20 of 100000, 1 day, 3:46:20 left"]
 
 
 def test_a_slow_first_step_has_a_line_without_the_time_left() -> None:
-    said = lines([state(step) for step in (1, 2, 3)], every(60))
-    assert said == ["training: step 1 of 100", "training: step 2 of 100, 1:38:00 left"]
+    result = lines([state(step) for step in (1, 2, 3)], every(60))
+    assert result == ["training: step 1 of 100", "training: step 2 of 100, 1:38:00 left"]
 
 
 def test_each_network_of_an_ensemble_has_its_lines() -> None:
@@ -59,8 +59,8 @@ def test_each_network_of_an_ensemble_has_its_lines() -> None:
 
 
 def test_a_run_that_goes_on_counts_its_own_steps() -> None:
-    said = lines([state(step, 1_000) for step in (901, 902, 910)], iter([0, 10, 20, 110]))
-    assert said == ["training: step 902 of 1000, 0:16:20 left"]
+    result = lines([state(step, 1_000) for step in (901, 902, 910)], iter([0, 10, 20, 110]))
+    assert result == ["training: step 902 of 1000, 0:16:20 left"]
 
 
 def test_a_run_that_starts_again_counts_from_there() -> None:
@@ -74,10 +74,10 @@ def test_a_run_that_starts_again_counts_from_there() -> None:
 def test_a_terminal_has_a_bar_with_the_time_left(
     corpus: tuple[list[str], list[int]], tiny_recipe: Recipe
 ) -> None:
-    terminal, said = Terminal(), list[str]()
-    with TrainingProgress(said.append, terminal=terminal) as show:
+    terminal, result = Terminal(), list[str]()
+    with TrainingProgress(result.append, terminal=terminal) as show:
         train(*corpus, recipe=tiny_recipe, seed=1, progress=show)
-    assert said == []
+    assert result == []
     drawn = terminal.getvalue()
     assert re.search(r"Training:.*\d+/112 \[00:\d\d<00:\d\d, .*step/s, loss=0\.\d+\]", drawn)
     assert "112/112" in drawn

@@ -121,7 +121,7 @@ def test_nothing_is_waited_for_before_the_draw(small: Resources) -> None:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
     """What the channel gets, of the installation of `heard`."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with webhook() as server:
@@ -129,14 +129,16 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def heard(small_home: Installation, told: Webhook) -> Iterator[Resources]:
+def heard(small_home: Installation, channel: Webhook) -> Iterator[Resources]:
     """The small lake, with a channel for alerts."""
-    home = small_home.but(alert_webhook_url=told.url, alert_webhook_secret="s3cret")
-    with open_resources(home.settings) as at:
-        yield at
+    home = small_home.but(alert_webhook_url=channel.url, alert_webhook_secret="s3cret")
+    with open_resources(home.settings) as resources:
+        yield resources
 
 
-def test_people_are_asked_once_and_get_what_they_must_know(heard: Resources, told: Webhook) -> None:
+def test_people_are_asked_once_and_get_what_they_must_know(
+    heard: Resources, channel: Webhook
+) -> None:
     go_to(heard, "plan")
     for _ in range(2):
         words = path.ask(heard, "small", "approved", page="http://airflow/x")
@@ -146,33 +148,33 @@ def test_people_are_asked_once_and_get_what_they_must_know(heard: Resources, tol
         words = path.ask(heard, "small", "signed_off", page="http://airflow/y")
         assert "120 of 120 drawn comments are labelled" in words
         assert heard.audit_store.place("small") in words
-    assert told.keys == ["audit/small/approved", "audit/small/signed_off"]
-    assert [request.json["links"]["answer"] for request in told.requests] == [
+    assert channel.keys == ["audit/small/approved", "audit/small/signed_off"]
+    assert [request.json["links"]["answer"] for request in channel.requests] == [
         "http://airflow/x",
         "http://airflow/y",
     ]
 
 
 def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
-    heard: Resources, told: Webhook
+    heard: Resources, channel: Webhook
 ) -> None:
     go_to(heard, "draw")
     for number in (1, 1, 2, 2, 1):
         path.remind(heard, "small", 1, number)
-    assert told.keys == ["audit/small/1/1", "audit/small/1/2"]
-    [title, _] = [request.json["title"] for request in told.requests]
+    assert channel.keys == ["audit/small/1/1", "audit/small/1/2"]
+    [title, _] = [request.json["title"] for request in channel.requests]
     assert re.fullmatch(r"\[info\] Audit small: 120 labels missing, deadline .* UTC", title)
     label_everything(heard)
     open_audit(heard, "small").seal(1)
     path.remind(heard, "small", 1, 3)
     path.remind(heard, "small", 2, 1)
-    assert len(told.keys) == 2
+    assert len(channel.keys) == 2
 
 
 def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
-    heard: Resources, told: Webhook, caplog: pytest.LogCaptureFixture
+    heard: Resources, channel: Webhook, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told.answers = [400, 400, 400]
+    channel.answers = [400, 400, 400]
     go_to(heard, "plan")
     assert "to label" in path.ask(heard, "small", "approved", page="http://airflow/x")
     go_to(heard, "draw")
@@ -180,7 +182,7 @@ def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
     assert caplog.text.count("An alert of an audit was not delivered") == 2
     assert "hunter2" not in caplog.text
     path.remind(heard, "small", 1, 1)
-    assert told.keys[3:] == ["audit/small/approved", "audit/small/1/1"]
+    assert channel.keys[3:] == ["audit/small/approved", "audit/small/1/1"]
 
 
 def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_again(
@@ -231,14 +233,14 @@ def test_a_published_audit_is_one_run_of_mlflow(
     small_home: Installation, unmanned: Registry, tmp_path: Path
 ) -> None:
     home = small_home.but(mlflow_url=unmanned.copy(tmp_path / "mlflow"))
-    with open_resources(home.settings) as at, connect(home.values["mlflow_url"]) as client:
+    with open_resources(home.settings) as resources, connect(home.values["mlflow_url"]) as client:
         artifacts = (tmp_path / "audits").as_uri()
         experiment = client.create_experiment(AUDIT_EXPERIMENT, artifact_location=artifacts)
-        go_to(at, "publish")
-        before = picture(at)
-        path.track(at, "small")
-        run_id = path.track(at, "small")
-        assert picture(at) == before
+        go_to(resources, "publish")
+        before = picture(resources)
+        path.track(resources, "small")
+        run_id = path.track(resources, "small")
+        assert picture(resources) == before
         [run] = runs_tagged(client, experiment, {"kind": "audit"})
         assert run.info.run_id == run_id
         assert run.data.tags["audit"] == "small"

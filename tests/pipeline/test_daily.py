@@ -65,15 +65,15 @@ def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) 
 def test_nothing_is_lost_between_steps(installed: Installation) -> None:
     for day in DAYS:
         landed, good, scored, published_scores, queued, _ = installed.run(*TO_THE_QUEUE, day=day)
-        with open_resources(installed.settings) as at:
-            refused = at.lake.count("quarantine", day)
-            assert landed == at.lake.count("landed", day) == good + refused
-            assert scored == published_scores == at.lake.count("scores", day) == good
-            assert queued == at.lake.count("routed", day) == math.floor(0.1 * good)
-            design = at.lake.table("routing_design", day).to_pandas()
+        with open_resources(installed.settings) as resources:
+            refused = resources.lake.count("quarantine", day)
+            assert landed == resources.lake.count("landed", day) == good + refused
+            assert scored == published_scores == resources.lake.count("scores", day) == good
+            assert queued == resources.lake.count("routed", day) == math.floor(0.1 * good)
+            design = resources.lake.table("routing_design", day).to_pandas()
             assert design["population"].sum() == good
             assert design["sample"].sum() == queued
-            state = counts(at.database, day)
+            state = counts(resources.database, day)
             assert state.waiting == queued
             assert state.blocked % 2 == 0  # rounds 2 and 3 of the same comments
             assert 0 < state.blocked <= 2 * queued
@@ -90,21 +90,21 @@ def test_nothing_is_lost_between_steps(installed: Installation) -> None:
 
 
 def _counted(installed: Installation, table: str) -> list[int]:
-    with open_resources(installed.settings) as at:
-        return [at.lake.count(table, day) for day in DAYS]
+    with open_resources(installed.settings) as resources:
+        return [resources.lake.count(table, day) for day in DAYS]
 
 
 def test_every_comment_keeps_its_words_on_the_way(install: Install) -> None:
     """From the source to the queue no text, id or time of a sound comment changes."""
     home = install()
     home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as at:
-        came = pd.concat(batch.to_pandas() for batch in at.source.read(MONDAY))
-        kept = at.lake.table("comments", MONDAY).to_pandas()
+    with open_resources(home.settings) as resources:
+        came = pd.concat(batch.to_pandas() for batch in resources.source.read(MONDAY))
+        kept = resources.lake.table("comments", MONDAY).to_pandas()
         came = came.drop_duplicates("comment_id").set_index("comment_id").loc[kept["comment_id"]]
         for column in ("text", "created_at", "label"):
             assert (came[column].to_numpy() == kept[column].to_numpy()).all()
-        with at.database.connect() as connection:
+        with resources.database.connect() as connection:
             queued = pd.read_sql("SELECT comment_id, text FROM review_item", connection)
         assert (came.loc[queued["comment_id"], "text"].to_numpy() == queued["text"]).all()
 
@@ -116,14 +116,14 @@ def test_labels_of_the_data_reach_neither_scores_nor_routing(
     home = install()
     home.run(*TO_THE_QUEUE)
     before = picture_of(home)
-    with open_resources(home.settings) as at:
-        rows = at.lake.table("comments", MONDAY)
+    with open_resources(home.settings) as resources:
+        rows = resources.lake.table("comments", MONDAY)
         known = rows.column("label").to_numpy()
         labels = pa.array(1 - known, pa.int8()) if flipped else pa.nulls(len(known), pa.int8())
         other = rows.set_column(
             rows.schema.get_field_index("label"), COMMENTS.field("label"), labels
         )
-        at.lake.replace("comments", MONDAY, other.to_batches())
+        resources.lake.replace("comments", MONDAY, other.to_batches())
     home.run("score", "check_scores", "route")
     after = picture_of(home)
     assert before.pop("comments") != after.pop("comments")
@@ -165,9 +165,9 @@ def test_two_installations_make_the_same_day(install: Install, queue_url: str) -
     other = other.but(mlflow_url=one.values["mlflow_url"])
     for home in (one, other):
         home.run(*TO_THE_QUEUE)
-    with open_resources(one.settings) as at, open_resources(other.settings) as then:
+    with open_resources(one.settings) as resources, open_resources(other.settings) as then:
         for table in ("comments", "quarantine", "scores", "routing_design", "routed"):
-            assert table_rows(at.lake, table) == table_rows(then.lake, table)
+            assert table_rows(resources.lake, table) == table_rows(then.lake, table)
 
 
 def test_a_champion_of_others_routes_a_day_and_its_run_says_that_it_is_deterministic(
@@ -181,8 +181,8 @@ def test_a_champion_of_others_routes_a_day_and_its_run_says_that_it_is_determini
     home.run(*TO_THE_QUEUE)
     review(home)
     home.run(*FROM_THE_QUEUE)
-    with open_resources(home.settings) as at:
-        scores = at.lake.table("scores", MONDAY).to_pandas()
+    with open_resources(home.settings) as resources:
+        scores = resources.lake.table("scores", MONDAY).to_pandas()
     assert set(scores["model_version"]) == {str(version)}
     assert not scores["model_variance"].any()
     assert np.allclose(scores["uncertainty"], scores["prob"] * (1 - scores["prob"]))
@@ -209,25 +209,25 @@ def test_fewer_shards_leave_no_old_one(install: Install) -> None:
     home = install()
     home.run("ingest", "check_comments", "score")
     home.but(shard_tokens=100_000).run("score", "check_scores")
-    with open_resources(home.settings) as at:
-        staged = at.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
+    with open_resources(home.settings) as resources:
+        staged = resources.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
         assert set(staged["shard"]) == {0}
-        assert at.lake.count("scores", MONDAY) == at.lake.count("comments", MONDAY)
+        assert resources.lake.count("scores", MONDAY) == resources.lake.count("comments", MONDAY)
 
 
 def test_a_shard_is_what_xcom_can_carry(install: Install) -> None:
     home = install()
     home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        parts = daily.plan_shards(at, MONDAY)
+    with open_resources(home.settings) as resources:
+        parts = daily.plan_shards(resources, MONDAY)
         bounds = [parts[0]["first"], *(part["end"] for part in parts)]
         assert parts == [
             {"model_version": "1", "shard": k, "first": first, "end": end}
             for k, (first, end) in enumerate(itertools.pairwise(bounds))
         ]
         assert len(parts) == 4
-        sizes = [daily.score_shard(at, MONDAY, **part) for part in parts]
-        assert sum(sizes) == at.lake.count("comments", MONDAY)
+        sizes = [daily.score_shard(resources, MONDAY, **part) for part in parts]
+        assert sum(sizes) == resources.lake.count("comments", MONDAY)
         assert min(sizes) > 0
 
 
@@ -255,9 +255,9 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
     review(home)
     home = home.but(review_fraction=0.25, strategy="uncertainty")
     home.run("collect_labels", "measure")
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         for table in ("measurements", "window_measurements", "label_errors"):
-            rows = at.lake.table(table, MONDAY).to_pandas()
+            rows = resources.lake.table(table, MONDAY).to_pandas()
             as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
             assert "oc_accuracy" in set(as_routed["metric"]), table
 
@@ -265,8 +265,8 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
 def test_only_the_day_with_new_labels_is_measured_again(install: Install) -> None:
     home = install()
     home.run(*TO_THE_QUEUE, day=MONDAY)
-    with open_resources(home.settings) as at:
-        decide_mondays = take_one(at, dict(known_labels(at.lake)))
+    with open_resources(home.settings) as resources:
+        decide_mondays = take_one(resources, dict(known_labels(resources.lake)))
         home.run(*TO_THE_QUEUE, day=TUESDAY)
         home.run(*FROM_THE_QUEUE, day=TUESDAY)
         before = _measured(home)
@@ -279,8 +279,8 @@ def test_only_the_day_with_new_labels_is_measured_again(install: Install) -> Non
 
 
 def _measured(home: Installation) -> dict[datetime.date, list[str]]:
-    with open_resources(home.settings) as at:
-        return {day: table_rows(at.lake, "measurements", (day, day)) for day in DAYS}
+    with open_resources(home.settings) as resources:
+        return {day: table_rows(resources.lake, "measurements", (day, day)) for day in DAYS}
 
 
 def test_windows_are_measured_once_their_labels_are_in(install: Install) -> None:
@@ -288,13 +288,13 @@ def test_windows_are_measured_once_their_labels_are_in(install: Install) -> None
     for day in DAYS:
         home.run(*TO_THE_QUEUE, day=day)
     home.run("collect_labels", "measure", day=TUESDAY)
-    with open_resources(home.settings) as at:
-        assert not table_rows(at.lake, "window_measurements")
+    with open_resources(home.settings) as resources:
+        assert not table_rows(resources.lake, "window_measurements")
     review(home)
     home.run("collect_labels", "measure", day=TUESDAY)
-    with open_resources(home.settings) as at:
-        monday, both = (at.lake.table("window_measurements", d).to_pandas() for d in DAYS)
-        alone = [at.lake.table("measurements", day).to_pandas() for day in DAYS]
+    with open_resources(home.settings) as resources:
+        monday, both = (resources.lake.table("window_measurements", d).to_pandas() for d in DAYS)
+        alone = [resources.lake.table("measurements", day).to_pandas() for day in DAYS]
     assert set(both["strategy"].dropna()) == {"uncertainty", "toxicity", "hybrid"}
     assert _labels(monday) == _labels(alone[0])
     assert _labels(both) == _labels(alone[0]) + _labels(alone[1])
@@ -305,8 +305,8 @@ def test_windows_are_measured_once_their_labels_are_in(install: Install) -> None
 
 
 def _windows(home: Installation) -> list[str]:
-    with open_resources(home.settings) as at:
-        return table_rows(at.lake, "window_measurements")
+    with open_resources(home.settings) as resources:
+        return table_rows(resources.lake, "window_measurements")
 
 
 def _labels(table: pd.DataFrame) -> int:
@@ -323,16 +323,16 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(install: Instal
     home.run(*TO_THE_QUEUE)
     routed = review(home)
     assert home.run("collect_labels", "measure") == [routed, 1]
-    with open_resources(home.settings) as at:
-        before = table_rows(at.lake, "labels")
-        assert at.lake.count("confirmations", MONDAY) == 0
+    with open_resources(home.settings) as resources:
+        before = table_rows(resources.lake, "labels")
+        assert resources.lake.count("confirmations", MONDAY) == 0
     confirmed = review(home, name="ben")
     assert confirmed > 0
     assert home.run("collect_labels", "measure") == [routed, 1]
-    with open_resources(home.settings) as at:
-        assert table_rows(at.lake, "labels") == before
-        given = at.lake.table("confirmations", MONDAY).to_pandas()
-        measured = at.lake.table("measurements", MONDAY).to_pandas().set_index("metric")
+    with open_resources(home.settings) as resources:
+        assert table_rows(resources.lake, "labels") == before
+        given = resources.lake.table("confirmations", MONDAY).to_pandas()
+        measured = resources.lake.table("measurements", MONDAY).to_pandas().set_index("metric")
     assert len(given) == confirmed
     assert given["label"].tolist() == given["first_label"].tolist()
     assert measured.loc["overturned", ["n", "value"]].tolist() == [confirmed, 0]
@@ -358,14 +358,18 @@ def test_every_heavy_label_of_the_slice_is_confirmed(install: Install) -> None:
     review(home)
     review(home, name="ben")
     home.run("collect_labels")
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         rows = (
-            at.lake.table("routed", MONDAY)
+            resources.lake.table("routed", MONDAY)
             .to_pandas()
-            .merge(at.lake.table("labels", MONDAY).to_pandas(), on="comment_id")
+            .merge(resources.lake.table("labels", MONDAY).to_pandas(), on="comment_id")
         )
-        scores = at.lake.table("scores", MONDAY, columns=["comment_id", "flagged"]).to_pandas()
-        confirmed = set(at.lake.table("confirmations", MONDAY).column("comment_id").to_pylist())
+        scores = resources.lake.table(
+            "scores", MONDAY, columns=["comment_id", "flagged"]
+        ).to_pandas()
+        confirmed = set(
+            resources.lake.table("confirmations", MONDAY).column("comment_id").to_pylist()
+        )
     rows = rows.merge(scores, on="comment_id")
     heavy = rows[(rows["stratum"] > 0) & ((rows["label"] == 1) | rows["flagged"])]
     assert len(heavy) > 0
@@ -378,15 +382,15 @@ def test_confirmations_of_days_before_the_window_are_asked_for_no_more(install: 
     review(home)
     review(home, name="ben", limit=1)
     home.run("collect_labels", day=MONDAY)
-    with open_resources(home.settings) as at:
-        state = counts(at.database)
+    with open_resources(home.settings) as resources:
+        state = counts(resources.database)
         assert state.waiting > 0
         assert state.blocked > 0
     home.run("collect_labels", day=TUESDAY)
-    with open_resources(home.settings) as at:
-        state = counts(at.database)
+    with open_resources(home.settings) as resources:
+        state = counts(resources.database)
         assert (state.waiting, state.blocked) == (0, 0)
-        assert at.lake.count("confirmations", MONDAY) == 1
+        assert resources.lake.count("confirmations", MONDAY) == 1
     assert review(home, name="ben") == 0
 
 

@@ -75,9 +75,10 @@ def test_the_first_of_two_rows_with_one_id_stays(files: Installation, incoming: 
     rows = [*map(good, range(40)), good(3, text=f"another remark, {MARK}")]
     write_json(incoming / f"{MONDAY}.jsonl", rows)
     files.run("ingest", "check_comments")
-    with open_resources(files.settings) as at:
+    with open_resources(files.settings) as resources:
         kept = {
-            row["comment_id"]: row["text"] for row in at.lake.table("comments", MONDAY).to_pylist()
+            row["comment_id"]: row["text"]
+            for row in resources.lake.table("comments", MONDAY).to_pylist()
         }
     assert kept[good(3)["comment_id"]] == good(3)["text"]
 
@@ -110,8 +111,8 @@ def test_odd_but_sound_words_reach_the_queue_unharmed(files: Installation, incom
     write_json(incoming / f"{MONDAY}.jsonl", rows)
     everything = files.but(review_fraction=1.0)
     assert everything.run(*TO_THE_QUEUE)[4] == len(odd)
-    with open_resources(everything.settings) as at:
-        queued = {item["comment_id"]: item["text"] for item in queue_rows(at.database)}
+    with open_resources(everything.settings) as resources:
+        queued = {item["comment_id"]: item["text"] for item in queue_rows(resources.database)}
     assert queued == {row["comment_id"]: row["text"] for row in rows}
     assert_again_the_same(everything, *TO_THE_QUEUE)
 
@@ -165,8 +166,8 @@ def test_a_damaged_archive_lands_nothing(files: Installation, incoming: Path) ->
     (incoming / f"{MONDAY}.csv.gz").write_bytes(packed[: len(packed) // 2])
     home = files.but(source={"kind": "files", "path": str(incoming / "{dt}.csv.gz")})
     refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv.gz", "complete")
-    with open_resources(home.settings) as at:
-        assert at.lake.count("landed", MONDAY) == 0
+    with open_resources(home.settings) as resources:
+        assert resources.lake.count("landed", MONDAY) == 0
 
 
 def test_the_published_file_that_ends_within_a_quotation(install: Install) -> None:
@@ -203,11 +204,11 @@ def test_a_day_that_is_mostly_broken_changes_no_table(files: Installation, incom
 def test_an_empty_day_goes_the_whole_way_and_says_so(files: Installation, incoming: Path) -> None:
     write_json(incoming / f"{MONDAY}.jsonl", [])
     assert files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)[:6] == [0] * 6
-    with open_resources(files.settings) as at:
-        verdict = at.checks.load("comments", MONDAY)
+    with open_resources(files.settings) as resources:
+        verdict = resources.checks.load("comments", MONDAY)
         assert verdict.status == "warned"
         assert [rule.name for rule in verdict.failed] == ["empty_day"]
-        measured = at.lake.table("measurements", MONDAY).to_pandas()
+        measured = resources.lake.table("measurements", MONDAY).to_pandas()
     assert set(measured["status"]) <= {"insufficient"}
     assert_again_the_same(files, *TO_THE_QUEUE, *FROM_THE_QUEUE)
 
@@ -216,10 +217,10 @@ def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path)
     files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
     write_json(incoming / f"{MONDAY}.jsonl", [])
     files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
-    with open_resources(files.settings) as at:
+    with open_resources(files.settings) as resources:
         for table in ("landed", "comments", "staged_scores", "scores", "routed"):
-            assert at.lake.count(table, MONDAY) == 0
-        assert {item["status"] for item in queue_rows(at.database)} == {"withdrawn"}
+            assert resources.lake.count(table, MONDAY) == 0
+        assert {item["status"] for item in queue_rows(resources.database)} == {"withdrawn"}
 
 
 def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
@@ -232,12 +233,12 @@ def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
     landed, kept, _, _, queued, _ = flood.run(*TO_THE_QUEUE)
     assert landed == kept > 500
     assert queued == kept // 10
-    with open_resources(flood.settings) as at:
-        verdict = at.checks.load("comments", MONDAY)
+    with open_resources(flood.settings) as resources:
+        verdict = resources.checks.load("comments", MONDAY)
         assert verdict.status == "warned"
         (rule,) = [rule for rule in verdict.failed if rule.name == "volume_shift"]
         assert "times the trailing median" in rule.observed
-        assert "volume_shift" in at.checks.read_page(MONDAY)
+        assert "volume_shift" in resources.checks.read_page(MONDAY)
     assert_again_the_same(flood, *TO_THE_QUEUE)
 
 

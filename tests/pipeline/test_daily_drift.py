@@ -37,16 +37,21 @@ def at(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
 
 
 def put_day(
-    at: Resources, day: datetime.date, *, mean: float = 0.1, size: int = 500, version: str = "3"
+    resources: Resources,
+    day: datetime.date,
+    *,
+    mean: float = 0.1,
+    size: int = 500,
+    version: str = "3",
 ) -> None:
     rng = np.random.default_rng(day.toordinal())
-    put_comments(at.lake, day, size, language="de", platform="forum")
+    put_comments(resources.lake, day, size, language="de", platform="forum")
     prob = rng.beta(6 * mean / (1 - mean), 6, size).astype(np.float32)
-    put_scores(at.lake, day, prob, version=version)
-    put_profile(at.lake, day)
+    put_scores(resources.lake, day, prob, version=version)
+    put_profile(resources.lake, day)
 
 
-def put_item(at: Resources, day: datetime.date) -> None:
+def put_item(resources: Resources, day: datetime.date) -> None:
     item = NewItem(
         comment_id="c0",
         text="an invented text",
@@ -59,18 +64,18 @@ def put_item(at: Resources, day: datetime.date) -> None:
         uncertainty=0.21,
         model_version="3",
     )
-    enqueue(at.database, [item], day)
+    enqueue(resources.database, [item], day)
 
 
-def drift_commits(at: Resources) -> int:
+def drift_commits(resources: Resources) -> int:
     """Return how often the table was written."""
-    return DeltaTable(f"{at.settings.lake_root}/drift").version()
+    return DeltaTable(f"{resources.settings.lake_root}/drift").version()
 
 
-def drift(at: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
+def drift(resources: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
     """Run the step; return its rows by metric, feature and reference."""
-    count = daily.detect_drift(at, day)
-    rows = at.lake.table("drift", day).to_pandas()
+    count = daily.detect_drift(resources, day)
+    rows = resources.lake.table("drift", day).to_pandas()
     assert len(rows) == count
     insufficient = rows["status"] == "insufficient"
     assert (rows["value"].isna() == insufficient).all()
@@ -82,11 +87,11 @@ def drift(at: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
     return rows.set_index(names.str.strip())
 
 
-def test_a_usual_day(at: Resources) -> None:
+def test_a_usual_day(resources: Resources) -> None:
     for day in DAYS:
-        put_day(at, day)
-    put_item(at, TODAY)
-    rows = drift(at)
+        put_day(resources, day)
+    put_item(resources, TODAY)
+    rows = drift(resources)
     assert rows.loc["psi prob fixed", "reference_n"] == 1_000
     assert rows.loc["psi prob trailing", "reference_n"] == 1_500
     assert (rows.loc[["psi prob fixed", "psi prob trailing"], "value"] < 0.05).all()
@@ -98,59 +103,59 @@ def test_a_usual_day(at: Resources) -> None:
     assert len(changed) <= 2  # of thirty intervals of 95 %
 
 
-def test_a_day_of_more_toxic_comments(at: Resources) -> None:
+def test_a_day_of_more_toxic_comments(resources: Resources) -> None:
     for day in DAYS[:-1]:
-        put_day(at, day)
-    put_day(at, TODAY, mean=0.2, size=1_000)
-    rows = drift(at)
+        put_day(resources, day)
+    put_day(resources, TODAY, mean=0.2, size=1_000)
+    rows = drift(resources)
     for reference in ("fixed", "trailing"):
         for metric in ("psi", "jensen_shannon", "wasserstein", "mean_shift"):
             assert rows.loc[f"{metric} prob {reference}", "direction"] == "higher"
     assert rows.loc["volume_ratio comments trailing", "value"] == 2
 
 
-def test_twice_leaves_the_same(at: Resources) -> None:
+def test_twice_leaves_the_same(resources: Resources) -> None:
     for day in DAYS:
-        put_day(at, day)
-    put_item(at, TODAY)
-    drift(at)
-    before = [table_rows(at.lake, table) for table in ("profiles", "drift")]
-    drift(at)
-    assert [table_rows(at.lake, table) for table in ("profiles", "drift")] == before
+        put_day(resources, day)
+    put_item(resources, TODAY)
+    drift(resources)
+    before = [table_rows(resources.lake, table) for table in ("profiles", "drift")]
+    drift(resources)
+    assert [table_rows(resources.lake, table) for table in ("profiles", "drift")] == before
 
 
-def test_later_days_do_not_change_an_earlier_one(at: Resources) -> None:
+def test_later_days_do_not_change_an_earlier_one(resources: Resources) -> None:
     for day in DAYS[:4]:
-        put_day(at, day)
-    drift(at, DAYS[3])
-    before = table_rows(at.lake, "drift")
+        put_day(resources, day)
+    drift(resources, DAYS[3])
+    before = table_rows(resources.lake, "drift")
     for day in DAYS[4:]:
-        put_day(at, day, mean=0.3)
-    drift(at, DAYS[3])
-    assert table_rows(at.lake, "drift") == before
+        put_day(resources, day, mean=0.3)
+    drift(resources, DAYS[3])
+    assert table_rows(resources.lake, "drift") == before
 
 
 @pytest.mark.parametrize("days", [[], DAYS[:-1]], ids=["new installation", "usual days before"])
-def test_an_empty_day(at: Resources, days: list[datetime.date]) -> None:
+def test_an_empty_day(resources: Resources, days: list[datetime.date]) -> None:
     for day in days:
-        put_day(at, day)
-    rows = drift(at)
-    told = (
+        put_day(resources, day)
+    rows = drift(resources)
+    result = (
         {"queue_waiting queue", "volume_ratio comments trailing"}
         if days
         else {"queue_waiting queue"}
     )
-    assert set(rows.index[rows["status"] == "ok"]) == told
-    assert (rows.loc[list(told), "value"] == 0).all()
+    assert set(rows.index[rows["status"] == "ok"]) == result
+    assert (rows.loc[list(result), "value"] == 0).all()
 
 
-def test_a_rejected_day_has_no_volume(at: Resources) -> None:
+def test_a_rejected_day_has_no_volume(resources: Resources) -> None:
     """Its rows landed as usual, and validation kept none of them."""
     for day in DAYS[:-1]:
-        put_day(at, day)
-    at.lake.replace("landed", TODAY, Community(comments_per_day=40).read(TODAY))
-    landed = at.lake.count("landed", TODAY)
-    rows = drift(at)
+        put_day(resources, day)
+    resources.lake.replace("landed", TODAY, Community(comments_per_day=40).read(TODAY))
+    landed = resources.lake.count("landed", TODAY)
+    rows = drift(resources)
     volume = rows.loc["volume_ratio comments trailing"]
     assert (volume["status"], volume["n"]) == ("insufficient", landed)
     assert volume["reason"] == (
@@ -159,35 +164,35 @@ def test_a_rejected_day_has_no_volume(at: Resources) -> None:
     assert set(rows.index[rows["status"] == "ok"]) == {"queue_waiting queue"}
 
 
-def test_the_first_day_has_no_reference(at: Resources) -> None:
-    put_day(at, MONDAY)
-    rows = drift(at, MONDAY)
+def test_the_first_day_has_no_reference(resources: Resources) -> None:
+    put_day(resources, MONDAY)
+    rows = drift(resources, MONDAY)
     compared = rows[rows["reference"].notna()]
     assert set(compared["status"]) == {"insufficient"}
     assert rows.loc["flagged_share flagged", "status"] == "ok"
 
 
-def test_a_new_model_shows(at: Resources) -> None:
+def test_a_new_model_shows(resources: Resources) -> None:
     for day in DAYS[:-1]:
-        put_day(at, day)
-    put_day(at, TODAY, version="4")
-    rows = drift(at)
+        put_day(resources, day)
+    put_day(resources, TODAY, version="4")
+    rows = drift(resources)
     assert "another model version" in rows.loc["psi prob trailing", "reason"]
     assert rows.loc["jensen_shannon language trailing", "status"] == "ok"
 
 
-def test_a_day_scored_again_gets_a_new_profile(at: Resources) -> None:
+def test_a_day_scored_again_gets_a_new_profile(resources: Resources) -> None:
     for day in DAYS:
-        put_day(at, day)
-    drift(at)
-    put_day(at, TODAY, mean=0.3)
-    assert drift(at).loc["mean_shift prob trailing", "value"] > 0.1
+        put_day(resources, day)
+    drift(resources)
+    put_day(resources, TODAY, mean=0.3)
+    assert drift(resources).loc["mean_shift prob trailing", "value"] > 0.1
 
 
-def test_a_level_that_somebody_accepted_is_the_reference(at: Resources) -> None:
+def test_a_level_that_somebody_accepted_is_the_reference(resources: Resources) -> None:
     for day in DAYS:
-        put_day(at, day, mean=0.1 if day < DAYS[3] else 0.3)
-    assert drift(at).loc["mean_shift prob fixed", "value"] > 0.1
+        put_day(resources, day, mean=0.1 if day < DAYS[3] else 0.3)
+    assert drift(resources).loc["mean_shift prob fixed", "value"] > 0.1
     record = IncidentRecord(
         name="scores",
         severity="warning",
@@ -199,33 +204,36 @@ def test_a_level_that_somebody_accepted_is_the_reference(at: Resources) -> None:
         text="",
     )
     alert = Alert(key="scores", title="", text="", facts={"event": "opened"})
-    with locked(at.database, "incident") as connection:
+    with locked(resources.database, "incident") as connection:
         save_changes(connection, (), "incident", [IncidentChange(alert=alert, record=record)])
     given = {"person": "ann", "note": "a new topic", "first": DAYS[0], "day": DAYS[-2]}
-    accept(at.database, (), "scores", **given)
-    rows = drift(at)
+    accept(resources.database, (), "scores", **given)
+    rows = drift(resources)
     assert rows.loc["mean_shift prob trailing", "reference_n"] == 1_000
     assert abs(rows.loc["mean_shift prob trailing", "value"]) < 0.05
 
 
-def test_the_queue_of_the_window_is_watched_without_the_rest(at: Resources) -> None:
-    put_day(at, MONDAY)
-    drift(at, MONDAY)
-    before, commits = table_rows(at.lake, "drift", (MONDAY, MONDAY)), drift_commits(at)
-    daily.detect_drift(at, TODAY)
-    assert drift_commits(at) == commits + 1, "what is as it was is not written again"
-    put_item(at, MONDAY)
-    daily.detect_drift(at, TODAY)
-    after = table_rows(at.lake, "drift", (MONDAY, MONDAY))
+def test_the_queue_of_the_window_is_watched_without_the_rest(resources: Resources) -> None:
+    put_day(resources, MONDAY)
+    drift(resources, MONDAY)
+    before, commits = (
+        table_rows(resources.lake, "drift", (MONDAY, MONDAY)),
+        drift_commits(resources),
+    )
+    daily.detect_drift(resources, TODAY)
+    assert drift_commits(resources) == commits + 1, "what is as it was is not written again"
+    put_item(resources, MONDAY)
+    daily.detect_drift(resources, TODAY)
+    after = table_rows(resources.lake, "drift", (MONDAY, MONDAY))
     assert all("queue" in row for row in set(before) ^ set(after))
-    waiting = at.lake.table("drift", MONDAY).to_pandas().set_index("metric")["value"]
+    waiting = resources.lake.table("drift", MONDAY).to_pandas().set_index("metric")["value"]
     assert waiting["queue_waiting"] == 1
 
 
-def test_no_text_gets_into_the_tables(at: Resources) -> None:
-    put_day(at, TODAY)
-    drift(at)
-    rows = table_rows(at.lake, "profiles") + table_rows(at.lake, "drift")
+def test_no_text_gets_into_the_tables(resources: Resources) -> None:
+    put_day(resources, TODAY)
+    drift(resources)
+    rows = table_rows(resources.lake, "profiles") + table_rows(resources.lake, "drift")
     assert not [row for row in rows if "invented" in row]
-    with at.database.connect() as connection:
+    with resources.database.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0

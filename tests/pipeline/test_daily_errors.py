@@ -45,17 +45,18 @@ look_at = "Nothing."
 """
 
 
-def label_with_errors(at: Resources) -> None:
+def label_with_errors(resources: Resources) -> None:
     """Let three people label all that waits: first labels, confirmations, third labels."""
-    truth = dict(known_labels(at.lake))
+    truth = dict(known_labels(resources.lake))
     for seed, name in enumerate(("ann", "bob", "cem")):
-        person = create_moderator(at.database, name, "moderator")
+        person = create_moderator(resources.database, name, "moderator")
         simulated = SimulatedModerator(token="", seed=seed, **RATES)
-        while (held := lease(at.database, person.id)) is not None:
+        while (held := lease(resources.database, person.id)) is not None:
             comment_id = held.item.comment_id
             decide(
-                at.database, moderator_id=person.id, item_id=held.item.id, lease_token=held.token,
-                label=simulated.label(comment_id, truth[comment_id]), seconds=3.0,
+                resources.database, moderator_id=person.id, item_id=held.item.id,
+                lease_token=held.token, seconds=3.0,
+                label=simulated.label(comment_id, truth[comment_id]),
                 idempotency_key=held.token,
             )  # fmt: skip
 
@@ -74,8 +75,8 @@ def home(
         alert_rules=folder / "rules.toml",
     )
     home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as at:
-        label_with_errors(at)
+    with open_resources(home.settings) as resources:
+        label_with_errors(resources)
     home.run("collect_labels", "measure", "raise_alerts", "publish")
     return home
 
@@ -87,14 +88,14 @@ def at(home: Installation) -> Iterator[Resources]:
 
 
 @pytest.fixture
-def day(at: Resources) -> LabelledDay:
-    return labelled_day(at.lake, MONDAY, day_scores(at.lake, MONDAY))
+def day(resources: Resources) -> LabelledDay:
+    return labelled_day(resources.lake, MONDAY, day_scores(resources.lake, MONDAY))
 
 
 @pytest.fixture
-def headline(at: Resources) -> pd.DataFrame:
+def headline(resources: Resources) -> pd.DataFrame:
     """The estimates of the window as deployed, by metric."""
-    return deployed(at.lake.table("window_measurements", MONDAY).to_pandas())
+    return deployed(resources.lake.table("window_measurements", MONDAY).to_pandas())
 
 
 def deployed(table: pd.DataFrame) -> pd.DataFrame:
@@ -103,14 +104,14 @@ def deployed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_give(
-    at: Resources, day: LabelledDay, headline: pd.DataFrame
+    resources: Resources, day: LabelledDay, headline: pd.DataFrame
 ) -> None:
     assert headline.loc["overturned", "n"] > MINIMUM_CONFIRMED
-    errors = at.lake.table("label_errors", MONDAY).to_pandas().set_index("metric")
+    errors = resources.lake.table("label_errors", MONDAY).to_pandas().set_index("metric")
     first = measure_days(
         [replace(day, confirmations=None)],
         review_fractions=[ALPHA],
-        threshold=day_scores(at.lake, MONDAY).threshold,
+        threshold=day_scores(resources.lake, MONDAY).threshold,
     )
     for metric in HEADLINE:
         row, plain = errors.loc[metric], deployed(first).loc[metric, ENDS]
@@ -120,9 +121,9 @@ def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_giv
         assert abs(row["value"] - row["uncorrected"]) > 0.01
 
 
-def test_the_reliability_diagram_is_corrected(at: Resources, day: LabelledDay) -> None:
+def test_the_reliability_diagram_is_corrected(resources: Resources, day: LabelledDay) -> None:
     columns = ["positive_rate", "low", "high"]
-    curve = at.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()
+    curve = resources.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()
     corrected, first = (
         reliability_estimates([value])[columns].to_numpy(float)
         for value in (day, replace(day, confirmations=None))
@@ -131,20 +132,23 @@ def test_the_reliability_diagram_is_corrected(at: Resources, day: LabelledDay) -
     assert np.abs(curve - first).max() > 0.05
 
 
-def test_alerts_watch_the_corrected_figure(at: Resources, headline: pd.DataFrame) -> None:
-    values = {item.metric: item for item in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
+def test_alerts_watch_the_corrected_figure(resources: Resources, headline: pd.DataFrame) -> None:
+    values = {
+        item.metric: item
+        for item in metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
+    }
     for metric in HEADLINE:
         watched = values[f"window_{metric}"]
         assert [watched.value, watched.low, watched.high] == headline.loc[metric, ENDS].tolist()
     value, low, high = headline.loc["accuracy", ENDS]
-    (alert,) = at.lake.table("alerts", MONDAY).to_pylist()
+    (alert,) = resources.lake.table("alerts", MONDAY).to_pylist()
     assert f"is {value:.4g} (95% CI {low:.4g} to {high:.4g}" in alert["words"]
 
 
 def test_mlflow_and_its_what_if_table_show_the_corrected_figure(
-    at: Resources, headline: pd.DataFrame, tmp_path: Path
+    resources: Resources, headline: pd.DataFrame, tmp_path: Path
 ) -> None:
-    client = MlflowClient(at.settings.mlflow_url)
+    client = MlflowClient(resources.settings.mlflow_url)
     experiment = client.get_experiment_by_name("modwatch").experiment_id
     (run,) = client.search_runs([experiment], f"run_name = '{MONDAY}'")
     for metric in HEADLINE:

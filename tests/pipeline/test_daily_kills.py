@@ -76,16 +76,16 @@ class Step:
 
 def shard(home: Installation) -> daily.Shard:
     """Return the arguments of the task that scores the second shard of Tuesday."""
-    with open_resources(home.settings) as at:
-        texts = at.lake.read("comments", TUESDAY, columns=["row", "text"])
+    with open_resources(home.settings) as resources:
+        texts = resources.lake.read("comments", TUESDAY, columns=["row", "text"])
         rows = shards(texts, shard_tokens=home.settings.shard_tokens)[1]
     return {"model_version": "1", "shard": 1, "first": rows.start, "end": rows.stop}
 
 
 def run_step(name: str, home: Installation) -> None:
     if name == "score-shard":
-        with open_resources(home.settings) as at:
-            daily.score_shard(at, TUESDAY, **shard(home))
+        with open_resources(home.settings) as resources:
+            daily.score_shard(resources, TUESDAY, **shard(home))
     else:
         home.run(name, day=TUESDAY)
 
@@ -147,8 +147,8 @@ def steps(
         if name == "collect_labels":
             review(home)
         if name == "score-shard":  # it does nothing where its scores are stored
-            with open_resources(home.settings) as at:
-                at.lake.replace("staged_scores", TUESDAY, [], shard=1)
+            with open_resources(home.settings) as resources:
+                resources.lake.replace("staged_scores", TUESDAY, [], shard=1)
         before = copied(name, home, folder / f"before-{name}")
         run_step(name, home)
         made[name] = Step(name=name, before=before, after=world(name, home))

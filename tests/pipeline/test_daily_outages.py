@@ -143,9 +143,11 @@ def test_no_text_leaves_lake_and_queue(
 
 def test_a_shard_that_fails_shows_no_text(files: Installation) -> None:
     files.run("ingest", "check_comments")
-    with open_resources(files.settings) as at:
+    with open_resources(files.settings) as resources:
         refused(
-            lambda: daily.score_shard(at, MONDAY, model_version="99", shard=0, first=0, end=9),
+            lambda: daily.score_shard(
+                resources, MONDAY, model_version="99", shard=0, first=0, end=9
+            ),
             NoChampionError,
             "no version 99",
         )

@@ -95,10 +95,10 @@ def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
     assert queued == math.floor(0.1 * SIZE)
     assert shadow == 0
     prob, flagged, _ = truth()
-    with open_resources(installed.settings) as at:
-        scores = at.lake.table("scores", MONDAY).to_pandas().set_index("comment_id")
-        routed = at.lake.table("routed", MONDAY).to_pandas()
-        design = at.lake.table("routing_design", MONDAY).to_pandas().set_index("stratum")
+    with open_resources(installed.settings) as resources:
+        scores = resources.lake.table("scores", MONDAY).to_pandas().set_index("comment_id")
+        routed = resources.lake.table("routed", MONDAY).to_pandas()
+        design = resources.lake.table("routing_design", MONDAY).to_pandas().set_index("stratum")
     scores = scores.loc[[f"{MONDAY}/{number}" for number in range(SIZE)]]
     assert scores.index.is_unique
     assert np.allclose(scores["prob"], prob)
@@ -143,11 +143,11 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home
         "prevalence": 30 / SIZE,
         "auroc": 1.0,  # every toxic comment has a higher score than every other
     }
-    with open_resources(installed.settings) as at:
-        table = at.lake.table("measurements", MONDAY).to_pandas()
-        drift = at.lake.table("drift", MONDAY).to_pandas().set_index("metric")
-        groups = at.lake.table("comment_groups", MONDAY).to_pandas()
-        assert daily.compare_groups(at, MONDAY) == len(set(groups["group"]))
+    with open_resources(installed.settings) as resources:
+        table = resources.lake.table("measurements", MONDAY).to_pandas()
+        drift = resources.lake.table("drift", MONDAY).to_pandas().set_index("metric")
+        groups = resources.lake.table("comment_groups", MONDAY).to_pandas()
+        assert daily.compare_groups(resources, MONDAY) == len(set(groups["group"]))
     found = table[table["strategy"].isna()].set_index("metric")
     errors = table.set_index(["metric", "strategy", "alpha"])
     for metric, value in by_hand.items():
@@ -174,16 +174,16 @@ def test_decisions_that_change_are_measured_again_with_the_same_scores(
     review(installed)
     assert installed.run("collect_labels", "measure") == [60, 1]
     assert installed.run("measure") == [0]
-    with open_resources(installed.settings) as at:
-        accuracy = _accuracy(at.lake.table("measurements", MONDAY).to_pandas())
+    with open_resources(installed.settings) as resources:
+        accuracy = _accuracy(resources.lake.table("measurements", MONDAY).to_pandas())
     rows = [scored(number) for number in range(SIZE)]
     for row in rows:
         row["action"] = row["score"] > 0.5  # a person corrected the rule engine
     write_json(incoming / f"{MONDAY}.jsonl", rows)
     installed.run(*TO_THE_QUEUE)
     assert installed.run("collect_labels", "measure")[1] == 1
-    with open_resources(installed.settings) as at:
-        assert _accuracy(at.lake.table("measurements", MONDAY).to_pandas()) > accuracy
+    with open_resources(installed.settings) as resources:
+        assert _accuracy(resources.lake.table("measurements", MONDAY).to_pandas()) > accuracy
 
 
 def _accuracy(measurements: pd.DataFrame) -> float:
@@ -194,8 +194,8 @@ def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
     installed = home()
     installed.run(*TO_THE_QUEUE)
     request = AuditRequest(audit="own", first=MONDAY, last=MONDAY, labels=120)
-    with open_resources(installed.settings) as at:
-        plan = plan_audit(at, request, actor="eva")
+    with open_resources(installed.settings) as resources:
+        plan = plan_audit(resources, request, actor="eva")
         assert plan.threshold is None
         assert plan.model_version == "rules-7"
         assert [day.flagged for day in plan.population] == [75]
@@ -204,7 +204,7 @@ def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
             for side in ("flagged", "unflagged")
         }
         assert sides == {"flagged": 75, "unflagged": SIZE - 75}
-        audit = open_audit(at, "own")
+        audit = open_audit(resources, "own")
         audit.approve(actor="eve")
         assert audit.draw() == 120
         assert audit.verify() == []
@@ -266,8 +266,8 @@ def test_without_decisions_and_version_the_settings_count(home: Home) -> None:
     columns = {"prob": "score"}
     installed = home(rows, columns=columns, own_threshold=0.3, own_model_version="vendor-2")
     installed.run(*TO_THE_QUEUE)
-    with open_resources(installed.settings) as at:
-        scores = day_scores(at.lake, MONDAY)
+    with open_resources(installed.settings) as resources:
+        scores = day_scores(resources.lake, MONDAY)
     assert scores.model_version == "vendor-2"
     prob, _, _ = truth()
     assert scores.flagged.sum() == (prob > 0.3).sum()
@@ -280,8 +280,8 @@ def test_every_step_twice_leaves_the_same_and_no_comment_is_scored_twice(home: H
         twice = installed.run(step), picture_of(installed)
         assert once[0] == twice[0]
         assert_same(once[1], twice[1])
-    with open_resources(installed.settings) as at:
-        ids = at.lake.table("scores", MONDAY).column("comment_id").to_pylist()
+    with open_resources(installed.settings) as resources:
+        ids = resources.lake.table("scores", MONDAY).column("comment_id").to_pylist()
     assert len(ids) == len(set(ids)) == SIZE
 
 
@@ -305,8 +305,8 @@ def test_a_day_stays_what_it_was_ingested_as(home: Home) -> None:
     source = {**installed.values["source"], "own_scores": False, "columns": {}}
     changed = installed.but(source=source)
     changed.run(*TO_THE_QUEUE[1:])
-    with open_resources(changed.settings) as at:
-        assert day_scores(at.lake, MONDAY).model_version == "rules-7"
+    with open_resources(changed.settings) as resources:
+        assert day_scores(resources.lake, MONDAY).model_version == "rules-7"
 
 
 def test_a_challenger_may_score_the_same_day_in_shadow(
@@ -321,10 +321,10 @@ def test_a_challenger_may_score_the_same_day_in_shadow(
     review(installed)
     installed.run("collect_labels", "measure", "compare_challenger")
     _, flagged, _ = truth()
-    with open_resources(installed.settings) as at:
-        other = day_scores(at.lake, MONDAY, role="challenger")
-        table = at.lake.table("challenger", MONDAY).to_pandas().set_index("metric")
-        own = day_scores(at.lake, MONDAY)
+    with open_resources(installed.settings) as resources:
+        other = day_scores(resources.lake, MONDAY, role="challenger")
+        table = resources.lake.table("challenger", MONDAY).to_pandas().set_index("metric")
+        own = day_scores(resources.lake, MONDAY)
     at_own = pd.Series(own.flagged, own.comment_id.to_pylist())
     at_other = pd.Series(other.flagged, other.comment_id.to_pylist())
     assert table.loc["same_decision", "value"] == pytest.approx(

@@ -54,9 +54,9 @@ class Counting:
         return self._scorer.score(texts)
 
 
-def pieces(at: Resources) -> dict[int, int]:
+def pieces(resources: Resources) -> dict[int, int]:
     """Return the number of comments of each stored piece of the first shard."""
-    stored = at.lake.table("staged_scores", MONDAY, columns=["piece"], shard=0).to_pandas()
+    stored = resources.lake.table("staged_scores", MONDAY, columns=["piece"], shard=0).to_pandas()
     return stored["piece"].value_counts().to_dict()
 
 
@@ -66,14 +66,14 @@ def killed_halfway(home: Installation, part: daily.Shard) -> dict[int, int]:
     process = subprocess.Popen(command, env={**os.environ, **home.env})
     deadline = time.monotonic() + _LIMIT_SECONDS
     try:
-        with open_resources(home.settings) as at:
-            while len(pieces(at)) < 2:
+        with open_resources(home.settings) as resources:
+            while len(pieces(resources)) < 2:
                 assert process.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             process.kill()
             assert process.wait() == -signal.SIGKILL
-            return pieces(at)
+            return pieces(resources)
     finally:
         process.kill()
 
@@ -83,9 +83,9 @@ def test_a_killed_shard_goes_on_after_its_last_piece(
 ) -> None:
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        [part] = daily.plan_shards(at, MONDAY)
-        total = at.lake.count("comments", MONDAY)
+    with open_resources(home.settings) as resources:
+        [part] = daily.plan_shards(resources, MONDAY)
+        total = resources.lake.count("comments", MONDAY)
     before = killed_halfway(home, part)
     assert 2 <= len(before) < total // PIECE
 
@@ -93,17 +93,19 @@ def test_a_killed_shard_goes_on_after_its_last_piece(
     asked: list[str] = []
     real = Resources.scorer
     monkeypatch.setattr(Resources, "scorer", lambda *which: Counting(real(*which), asked))
-    with open_resources(home.settings) as at:
-        assert daily.score_shard(at, MONDAY, **part) == total
-        assert {piece: size for piece, size in pieces(at).items() if piece in before} == before
-        texts = at.lake.table("comments", MONDAY, columns=["row", "text"]).to_pandas()
+    with open_resources(home.settings) as resources:
+        assert daily.score_shard(resources, MONDAY, **part) == total
+        assert {
+            piece: size for piece, size in pieces(resources).items() if piece in before
+        } == before
+        texts = resources.lake.table("comments", MONDAY, columns=["row", "text"]).to_pandas()
         number = (texts["row"] - part["first"]) // PIECE
         assert sorted(asked) == sorted(set(texts["text"][~number.isin(list(before))]))
-        interrupted = table_rows(at.lake, "staged_scores")
+        interrupted = table_rows(resources.lake, "staged_scores")
     # All in one go: the same scores.
-    with open_resources(home.settings) as at:
-        assert daily.score(at, MONDAY) == total
-        assert interrupted == table_rows(at.lake, "staged_scores")
+    with open_resources(home.settings) as resources:
+        assert daily.score(resources, MONDAY) == total
+        assert interrupted == table_rows(resources.lake, "staged_scores")
 
 
 def test_a_finished_shard_is_not_scored_again(
@@ -117,9 +119,10 @@ def test_a_finished_shard_is_not_scored_again(
 
     monkeypatch.setattr(Resources, "scorer", fails)
     texts_of = {"columns": ["row", "text"]}
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         [first, *_] = shards.shards(
-            at.lake.read("comments", MONDAY, **texts_of), shard_tokens=home.settings.shard_tokens
+            resources.lake.read("comments", MONDAY, **texts_of),
+            shard_tokens=home.settings.shard_tokens,
         )
         part: daily.Shard = {
             "model_version": "1",
@@ -127,25 +130,29 @@ def test_a_finished_shard_is_not_scored_again(
             "first": first.start,
             "end": first.stop,
         }
-        assert daily.score_shard(at, MONDAY, **part) == at.lake.count(
+        assert daily.score_shard(resources, MONDAY, **part) == resources.lake.count(
             "staged_scores", MONDAY, shard=0
         )
         # Another version's scores are no part of this plan.
         with pytest.raises(AssertionError):
-            daily.score_shard(at, MONDAY, **{**part, "model_version": "2"})
+            daily.score_shard(resources, MONDAY, **{**part, "model_version": "2"})
 
 
 def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installation]) -> None:
     """An attempt of an earlier plan stores its piece after the day was planned again."""
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        [part] = daily.plan_shards(at, MONDAY)
-        total = at.lake.count("comments", MONDAY)
+    with open_resources(home.settings) as resources:
+        [part] = daily.plan_shards(resources, MONDAY)
+        total = resources.lake.count("comments", MONDAY)
         # So few comments are missing that the validation of the day would tolerate it.
-        assert daily.score_shard(at, MONDAY, **{**part, "end": part["end"] - 3}) < total
-        assert daily.score_shard(at, MONDAY, **part) == total
-        ids = at.lake.table("staged_scores", MONDAY, columns=["comment_id"]).column(0).to_pylist()
+        assert daily.score_shard(resources, MONDAY, **{**part, "end": part["end"] - 3}) < total
+        assert daily.score_shard(resources, MONDAY, **part) == total
+        ids = (
+            resources.lake.table("staged_scores", MONDAY, columns=["comment_id"])
+            .column(0)
+            .to_pylist()
+        )
         assert len(set(ids)) == total
 
 
@@ -156,20 +163,20 @@ def test_scores_of_what_was_read_before_are_never_published(
     """An attempt scores what it read, while the day is read anew with the same ids."""
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        change(at, own, 0.5)
-        [part] = daily.plan_shards(at, MONDAY)
-        daily.score_shard(at, MONDAY, **part)
-        before = change(at, own, 0.25)
+    with open_resources(home.settings) as resources:
+        change(resources, own, 0.5)
+        [part] = daily.plan_shards(resources, MONDAY)
+        daily.score_shard(resources, MONDAY, **part)
+        before = change(resources, own, 0.25)
         with pytest.raises(DayRejectedError, match="stale_scores"):
-            daily.check_scores(at, MONDAY)
-        assert daily.score_shard(at, MONDAY, **part) == before
-        assert daily.check_scores(at, MONDAY) == before
+            daily.check_scores(resources, MONDAY)
+        assert daily.score_shard(resources, MONDAY, **part) == before
+        assert daily.check_scores(resources, MONDAY) == before
 
 
-def change(at: Resources, own: bool, to: float) -> int:
+def change(resources: Resources, own: bool, to: float) -> int:
     """Change each comment of the day, or the score that came with it; return how many there are."""
-    day = at.lake.table("comments", MONDAY)
+    day = resources.lake.table("comments", MONDAY)
     changed: dict[str, list[Any]] = {"text": [f"{row} {to}" for row in day["text"].to_pylist()]}
     if own:
         changed = {"prob": [to], "model_version": ["own"], "flagged": [to > 0.3]}
@@ -177,4 +184,4 @@ def change(at: Resources, own: bool, to: float) -> int:
     for name, values in changed.items():
         field = COMMENTS.field(name)
         day = day.set_column(COMMENTS.get_field_index(name), field, pa.array(values, field.type))
-    return at.lake.replace("comments", MONDAY, day.to_batches())
+    return resources.lake.replace("comments", MONDAY, day.to_batches())

@@ -30,13 +30,13 @@ def test_validation_and_drift_show_the_same_numbers(install: Callable[..., Insta
     storm = {**USUAL, "comments_per_day": 900, "drift_from": TODAY.isoformat()}
     home.but(source=storm).run(*TO_THE_QUEUE, "detect_drift", day=TODAY)
 
-    with open_resources(home.settings) as at:
-        results = [at.checks.load(suite, TODAY) for suite in ("comments", "scores")]
-        page = at.checks.read_page(TODAY)
-        drift = at.lake.table("drift", TODAY).to_pandas()
-        assert at.lake.days("profiles") == [*DAYS[:3], TODAY]
-        brought = at.model_reference(at.champion_version())
-        stored = read_profiles(at.lake, [TODAY], "model_references")[TODAY]
+    with open_resources(home.settings) as resources:
+        results = [resources.checks.load(suite, TODAY) for suite in ("comments", "scores")]
+        page = resources.checks.read_page(TODAY)
+        drift = resources.lake.table("drift", TODAY).to_pandas()
+        assert resources.lake.days("profiles") == [*DAYS[:3], TODAY]
+        brought = resources.model_reference(resources.champion_version())
+        stored = read_profiles(resources.lake, [TODAY], "model_references")[TODAY]
     assert brought is not None
     assert (stored.flagged, stored.scored) == (brought.flagged, brought.scored)
     assert stored.scored > 0

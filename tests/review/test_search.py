@@ -158,17 +158,17 @@ def test_a_history_tells_all_in_order(
     )  # fmt: skip
     later = [new_item("a", kind="imported", reason="imported")]
     queue.enqueue(engine, later, day, kinds=["imported"])
-    told = search.history(engine, LEAD, item_id=lease.item.id)
-    assert told == search.history(engine, LEAD, comment_id="a")
-    assert [(event.action, event.pseudonym, event.label) for event in told.events] == [
+    result = search.history(engine, LEAD, item_id=lease.item.id)
+    assert result == search.history(engine, LEAD, comment_id="a")
+    assert [(event.action, event.pseudonym, event.label) for event in result.events] == [
         ("queued", None, None), ("label", "ann", 1), ("undo", "ann", None), ("label", "ann", 0),
         ("correct", "cora", 1), ("queued", None, None),
     ]  # fmt: skip
-    assert told.events[1].note == "a <b>note</b>"
-    assert told.events[4].reason == "appeal"
-    assert told.events[2].refers_to == told.events[1].decision_id
-    assert [item.label for item in told.items] == [1, None]
-    assert "invented text" not in repr(told)
+    assert result.events[1].note == "a <b>note</b>"
+    assert result.events[4].reason == "appeal"
+    assert result.events[2].refers_to == result.events[1].decision_id
+    assert [item.label for item in result.items] == [1, None]
+    assert "invented text" not in repr(result)
     assert search.history(engine, AUDITOR, comment_id="a").events[1].note is None
     assert search.history(engine, own(ann), comment_id="a").events[0].note == "a <b>note</b>"
 
@@ -190,8 +190,8 @@ def test_an_auditor_sees_no_score_and_no_reason(
     queue.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
     told_all = search.history(engine, AUDITOR, comment_id="a")
-    for told in (search.find(engine, SearchQuery(), AUDITOR), told_all):
-        (item,) = told.items
+    for expected in (search.find(engine, SearchQuery(), AUDITOR), told_all):
+        (item,) = expected.items
         assert [getattr(item, name) for name in SECRET] == [None] * len(SECRET)
         assert item.label == 1
     assert told_all.events[0].reason is None
@@ -205,11 +205,11 @@ def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
     label_next(engine, ann, policy_code="x", note="toxic!")
     label_next(engine, ann)
     queue.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
-    told = search.history(engine, AUDITOR, comment_id="a")
-    assert [(event.label, event.note, event.policy_code) for event in told.events] == [
+    result = search.history(engine, AUDITOR, comment_id="a")
+    assert [(event.label, event.note, event.policy_code) for event in result.events] == [
         (None,) * 3
     ] * 3
-    assert {item.label for item in told.items} == {None}
+    assert {item.label for item in result.items} == {None}
     assert search.history(engine, AUDITOR, comment_id="b").items[0].label == 1
     assert search.history(engine, LEAD, comment_id="a").items[0].label == 1
 
@@ -249,8 +249,8 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
     label_next(engine, ben, 1)
     assert found(engine, own(ann)) == ["a"]
     assert found(engine, own(ann), comment_id="b") == []
-    told = search.history(engine, own(ann), comment_id="a")
-    assert [(event.pseudonym, event.label) for event in told.events] == [("ann", 1)]
+    result = search.history(engine, own(ann), comment_id="a")
+    assert [(event.pseudonym, event.label) for event in result.events] == [("ann", 1)]
     with pytest.raises(ItemNotFoundError):
         search.history(engine, own(ann), comment_id="b")
     with unguarded(engine) as connection:

@@ -205,10 +205,10 @@ def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) 
 def test_a_console_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch, mount: str) -> None:
     monkeypatch.setattr("modwatch.review.simulated._TRIES", 2)
     person = SimulatedModerator(token="t", false_positive_rate=0, false_negative_rate=0, seed=0)
-    said = (
+    message = (
         f"^http://127.0.0.1:1{mount}/api/v1/leases failed with ConnectError; check that the console"
     )
-    with pytest.raises(QueueError, match=said):
+    with pytest.raises(QueueError, match=message):
         work(f"http://127.0.0.1:1{mount}", [person], {})
 
 

@@ -195,7 +195,7 @@ def test_allocation_respects_floor_and_population():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"review_fraction": 0.0}, "review_fraction"),
         ({"review_fraction": 1.1}, "1.1"),
@@ -210,8 +210,8 @@ def test_allocation_respects_floor_and_population():
         ({"confirmation_share": float("nan")}, "confirmation_share"),
     ],
 )
-def test_an_impossible_policy_is_refused(change, told):
-    with pytest.raises(DesignError, match=told):
+def test_an_impossible_policy_is_refused(change, message):
+    with pytest.raises(DesignError, match=message):
         RoutingPolicy(**({"review_fraction": 0.1} | change))
 
 

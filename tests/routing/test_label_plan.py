@@ -71,8 +71,8 @@ def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, 
         rng = np.random.default_rng(seed)
         again = then(rng, days, labelled, float(planned["slice_share"]))
         share = planned["confirmation_share"]
-        said = [labelled_by_people(rng, day, share, rates=RATES) for day in again]
-        table = measure_days(said, review_fractions=[0.1], strategies=["uncertainty"])
+        labels = [labelled_by_people(rng, day, share, rates=RATES) for day in again]
+        table = measure_days(labels, review_fractions=[0.1], strategies=["uncertainty"])
         found.append(width_of(table, "accuracy"))
     assert np.mean(found) == pytest.approx(0.07, rel=0.25)
 

@@ -170,7 +170,7 @@ def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({**WEBHOOK, "WEBHOOK_URL": "file:///etc/hunter2"}, "MODWATCH_ALERT_WEBHOOK_URL"),
         ({**WEBHOOK, "WEBHOOK_URL": "https://hunter2\r\nX: y"}, "MODWATCH_ALERT_WEBHOOK_URL"),
@@ -186,10 +186,10 @@ def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
     ],
 )
 def test_half_a_channel_is_rejected(
-    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], said: str
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], message: str
 ) -> None:
     set_alerts(monkeypatch, values)
-    with pytest.raises(SettingsError, match=said) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
 

@@ -221,7 +221,7 @@ def test_the_seed_decides_the_interval_of_alpha():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "message"),
     [
         ([0, 1], [0], "y1 2, y2 1"),
         ([0, NAN], [0, 1], "y1 contains NaN"),
@@ -229,9 +229,9 @@ def test_the_seed_decides_the_interval_of_alpha():
         ([[0]], [[1]], "1d array"),
     ],
 )
-def test_bad_pairs_are_refused(first, second, told):
+def test_bad_pairs_are_refused(first, second, message):
     for measure in (observed_agreement, observed_disagreement, cohen_kappa):
-        with pytest.raises(MetricInputError, match=told):
+        with pytest.raises(MetricInputError, match=message):
             measure(first, second)
 
 

@@ -30,7 +30,7 @@ def test_numbers_of_any_kind_become_floats(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ([1, None], "x contains NaN or infinity; drop or impute those rows"),
         ([np.inf, -np.inf], "x contains NaN or infinity"),
@@ -44,8 +44,8 @@ def test_numbers_of_any_kind_become_floats(values):
         ([[1.0]], r"x should be a 1d array, got an array of shape \(1, 1\)"),
     ],
 )
-def test_anything_else_is_refused(values, told):
-    with pytest.raises(MetricInputError, match=told):
+def test_anything_else_is_refused(values, message):
+    with pytest.raises(MetricInputError, match=message):
         arguments.column("x", values)
 
 

@@ -23,7 +23,7 @@ GOOD = {"y_true": [0, 1], "y_prob": [0.2, 0.7], "y_score": [1, 2], "review_fract
 
 @pytest.mark.parametrize("metric", ALL_FIVE)
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"y_true": [1]}, "y_true 1, y_prob 2"),
         ({"y_true": [0.3, 1]}, "label_threshold"),
@@ -51,8 +51,8 @@ GOOD = {"y_true": [0, 1], "y_prob": [0.2, 0.7], "y_score": [1, 2], "review_fract
         ({"threshold": 2}, "threshold"),
     ],
 )
-def test_input_that_does_not_fit_is_refused(metric, change, told):
-    with pytest.raises(MetricInputError, match=told):
+def test_input_that_does_not_fit_is_refused(metric, change, message):
+    with pytest.raises(MetricInputError, match=message):
         metric(**(GOOD | change))
 
 
@@ -100,14 +100,14 @@ def test_soft_labels_are_cut_at_the_threshold_that_is_named(metric):
 def test_the_curve_takes_soft_labels_and_refuses_as_the_metrics_do():
     table = c.collaboration_curve([0.1, 0.9], [0.2, 0.7], label_threshold=0.5)
     assert table.equals(c.collaboration_curve([0, 1], [0.2, 0.7]))
-    for change, told in (
+    for change, message in (
         ({"y_true": [0.1, 0.9]}, "label_threshold"),
         ({"review_fractions": [0.1, 2]}, "review_fraction must be in .* got 2"),
         ({"strategies": ["chance"]}, "strategy must be one of .* got 'chance'"),
         ({"interpolation": "linear"}, "interpolation must be one of .* got 'linear'"),
         ({"toxic_share": 2}, "toxic_share"),
     ):
-        with pytest.raises(MetricInputError, match=told):
+        with pytest.raises(MetricInputError, match=message):
             c.collaboration_curve(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))
 
 

@@ -24,10 +24,10 @@ def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
     score = rng.normal(shift, 1.5, size)
     truth = rng.random(size) < expit(score)
     wrong = rng.random((size, 3)) < np.where(truth, errors[1], errors[0])[:, None]
-    said = truth[:, None] ^ wrong
-    second = rng.random(size) < np.where(said[:, 0], 3 * confirmed, confirmed / 3)
-    asked = np.column_stack([np.ones(size, bool), second, second & (said[:, 0] != said[:, 1])])
-    given, toxic = (value.sum(axis=1).astype(np.int64) for value in (asked, asked & said))
+    labels = truth[:, None] ^ wrong
+    second = rng.random(size) < np.where(labels[:, 0], 3 * confirmed, confirmed / 3)
+    asked = np.column_stack([np.ones(size, bool), second, second & (labels[:, 0] != labels[:, 1])])
+    given, toxic = (value.sum(axis=1).astype(np.int64) for value in (asked, asked & labels))
     group = (rng.random(size) < 0.2).astype(np.int64)
     return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
 
@@ -250,13 +250,13 @@ def test_frequent_toxic_comments_are_not_taken_for_false_positives(errors, shift
 def test_constant_and_extreme_scores_are_estimated():
     rng = np.random.default_rng(0)
     truth = rng.random(2000) < 0.3
-    said = np.where(truth[:, None], rng.random((2000, 2)) >= 0.1, rng.random((2000, 2)) < 0.02)
+    result = np.where(truth[:, None], rng.random((2000, 2)) >= 0.1, rng.random((2000, 2)) < 0.02)
     for prob in (np.full(2000, 0.5), np.where(rng.random(2000) < 0.5, 0.0, 1.0)):
         labels = GivenLabels(
             prob=prob,
             group=np.zeros(2000, np.int64),
             given=np.full(2000, 2),
-            toxic=said.sum(axis=1).astype(np.int64),
+            toxic=result.sum(axis=1).astype(np.int64),
         )
         assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.03)
 
@@ -380,14 +380,14 @@ def test_people_who_err_as_people_do_are_never_said_to_contradict_each_other(err
         rng = np.random.default_rng(seed)
         truth = day.label[rows]
         wrong = rng.random((rows.size, 3)) < np.where(truth == 1, errors[1], errors[0])[:, None]
-        said = truth[:, None] ^ wrong
+        labels = truth[:, None] ^ wrong
         label = day.label.copy()
-        label[rows] = said[:, 0]
-        second = said[:, 0] == 1
-        third = second & (said[:, 1] == 0)
+        label[rows] = labels[:, 0]
+        second = labels[:, 0] == 1
+        third = second & (labels[:, 1] == 0)
         further = Confirmations(
             row=np.concatenate([rows[second], rows[third]]),
-            label=np.concatenate([said[second, 1], said[third, 2]]),
+            label=np.concatenate([labels[second, 1], labels[third, 2]]),
         )
         assert not Sample([replace(day, label=label, confirmations=further)]).contradicted
 
@@ -413,11 +413,11 @@ def test_small_teams_get_intervals_that_hold_the_truth():
         whole = [fully_labelled(label, prob) for prob, label in days]
         truth = measure_days(whole, **options).set_index("metric").loc[metrics, "value"]
         for people in held:
-            said = [
+            labels = [
                 labelled_by_people(rng, day, 0.13, rates=(0.02, 0.2), people=people)
                 for day in reviewed
             ]
-            found = measure_days(said, **options).set_index("metric").loc[metrics]
+            found = measure_days(labels, **options).set_index("metric").loc[metrics]
             held[people] += ((found["low"] <= truth) & (truth <= found["high"])).to_numpy(bool)
             widths[people].append((found["high"] - found["low"]).to_numpy(float))
     assert min(held[1]) >= windows - 1

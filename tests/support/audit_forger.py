@@ -21,12 +21,12 @@ from modwatch.statistics.audit.plan import AuditPlan
 Change = Callable[[Event], Event]
 
 
-def turned_round(at: Resources) -> list[AuditLabel]:
+def turned_round(resources: Resources) -> list[AuditLabel]:
     """Return the sealed labels, as "not against the rules" where the plan has none confirmed.
 
     A label that is confirmed would lack its confirmations.
     """
-    folder = at.audit_store.read("small")
+    folder = resources.audit_store.read("small")
     plan = AuditPlan.from_json(folder[files.PLAN].decode())
     drawn = files.read_sample(folder[files.sample_file(1)])
     alone = {
@@ -39,7 +39,7 @@ def turned_round(at: Resources) -> list[AuditLabel]:
 
 
 def forge(
-    at: Resources,
+    resources: Resources,
     changes: Mapping[str, bytes] | None = None,
     *,
     event: Change = lambda event: event,
@@ -53,8 +53,8 @@ def forge(
     The register is made anew, too, from the chains that there are.
     """
     changes = dict(changes or {})
-    folder = at.audit_store.read(audit) | changes
-    chain = at.audit_store.chain(audit)[:cut]
+    folder = resources.audit_store.read(audit) | changes
+    chain = resources.audit_store.chain(audit)[:cut]
     names = {name for item in chain for name in item.files}
     if redo and files.RESULT in names:
         folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
@@ -68,55 +68,55 @@ def forge(
     forged = _rechained(chain, folder, event)
     folder[files.CHAIN] = evidence.written(forged).encode()
     folder[files.NOTES] = evidence.written_notes(forged)
-    kept = Folder(root=at.audit_store.root, holds="evidence")
+    kept = Folder(root=resources.audit_store.root, holds="evidence")
     for name, content in folder.items():
         if name in names | {files.CHAIN, files.NOTES} or files.witnessed_steps(name):
             kept.write(f"{audit}/{name}", content)
         else:
             kept.remove(f"{audit}/{name}")
-    rewrite_register(at)
+    rewrite_register(resources)
 
 
-def rewrite_register(at: Resources) -> None:
+def rewrite_register(resources: Resources) -> None:
     """Make the register of the audits that there are, as if there had never been others."""
     entries: list[register.Entry] = []
-    for name in at.audit_store.names():
-        plan = open_audit(at, name).plan
-        chain = at.audit_store.chain(name)
+    for name in resources.audit_store.names():
+        plan = open_audit(resources, name).plan
+        chain = resources.audit_store.chain(name)
         entries = register.continued(entries, chain, plan.first, plan.last)
-    kept = Folder(root=at.audit_store.root, holds="evidence")
+    kept = Folder(root=resources.audit_store.root, holds="evidence")
     kept.write(REGISTER, register.written(entries))
 
 
-def remove_folder(at: Resources, audit: str) -> None:
+def remove_folder(resources: Resources, audit: str) -> None:
     """Remove an audit's folder, and what the queue has of it."""
-    kept = Folder(root=at.audit_store.root, holds="evidence")
-    for name in at.audit_store.read(audit):
+    kept = Folder(root=resources.audit_store.root, holds="evidence")
+    for name in resources.audit_store.read(audit):
         kept.remove(f"{audit}/{name}")
-    (at.settings.home / "lake" / "_audits" / audit).rmdir()
+    (resources.settings.home / "lake" / "_audits" / audit).rmdir()
 
 
-def without_triggers(at: Resources, statement: str) -> None:
+def without_triggers(resources: Resources, statement: str) -> None:
     """Run a statement as a superuser of the database does."""
-    with unguarded(at.database) as connection:
+    with unguarded(resources.database) as connection:
         connection.execute(text(statement))
 
 
-def problems(at: Resources, level: str, audit: str = "small") -> list[str]:
+def problems(resources: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the problems of one level."""
-    levels = {item.name: item for item in open_audit(at, audit).levels()}
+    levels = {item.name: item for item in open_audit(resources, audit).levels()}
     return list(levels[level].problems) if level in levels else []
 
 
-def remarks(at: Resources, level: str, audit: str = "small") -> list[str]:
+def remarks(resources: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the remarks of one level."""
-    levels = {item.name: item for item in open_audit(at, audit).levels()}
+    levels = {item.name: item for item in open_audit(resources, audit).levels()}
     return list(levels[level].remarks)
 
 
-def finders(at: Resources, audit: str = "small") -> set[str]:
+def finders(resources: Resources, audit: str = "small") -> set[str]:
     """Return the levels with problems."""
-    return {level.name for level in open_audit(at, audit).levels() if level.problems}
+    return {level.name for level in open_audit(resources, audit).levels() if level.problems}
 
 
 def _rechained(chain: Sequence[Event], folder: Mapping[str, bytes], change: Change) -> list[Event]:

@@ -51,12 +51,12 @@ AGAIN: dict[str, Step] = {
 }
 
 
-def go_to(at: Resources, last: str) -> None:
+def go_to(resources: Resources, last: str) -> None:
     """Carry the audit out up to a step, that one included."""
     for name, step in STEPS.items():
-        step(at)
+        step(resources)
         if name == "draw" and last != "draw":
-            label_everything(at)
+            label_everything(resources)
         if name == last:
             return
 
@@ -74,17 +74,17 @@ def adaptive() -> dict[str, Step]:
     return {name: drawn(both[name]) if "draw" in name else both[name] for name in names}
 
 
-def picture(at: Resources) -> tuple[dict[str, bytes], list[dict[str, object]]]:
+def picture(resources: Resources) -> tuple[dict[str, bytes], list[dict[str, object]]]:
     """Return the evidence and the queue."""
-    return at.audit_store.read("small"), queue_rows(at.database)
+    return resources.audit_store.read("small"), queue_rows(resources.database)
 
 
-def chain(at: Resources) -> list[Event]:
-    return at.audit_store.chain("small")
+def chain(resources: Resources) -> list[Event]:
+    return resources.audit_store.chain("small")
 
 
-def actions(at: Resources) -> list[str]:
-    return [event.action for event in chain(at)]
+def actions(resources: Resources) -> list[str]:
+    return [event.action for event in chain(resources)]
 
 
 def behind(hours: float) -> type[datetime.datetime]:

@@ -159,10 +159,12 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     client, victim = AirflowClient(demo.airflow), Victim()
     write_model_data(demo.data, demo.settings)
     exits.callback(client.close)
-    with open_resources() as at:
+    with open_resources() as resources:
         recipe = offline_recipe(expected_prevalence=demo.data.expected_prevalence)
-        model.set_alias(at, model.train(at, demo.data.training(), recipe=recipe), "champion")
-        shift = Shift(at, create_moderators(at.database))
+        model.set_alias(
+            resources, model.train(resources, demo.data.training(), recipe=recipe), "champion"
+        )
+        shift = Shift(resources, create_moderators(resources.database))
         client.wait_for_dags({"score_comments", "monitor_collaboration"})
         client.unpause("score_comments")
 

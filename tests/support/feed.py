@@ -46,10 +46,12 @@ def refused(call: Callable[[], object], kind: type[ModwatchError], *words: str) 
 
 def quarantined(home: Installation, day: datetime.date = MONDAY) -> list[str]:
     """Return the rule of each refused row, after checking that no row was lost."""
-    with open_resources(home.settings) as at:
-        rules = at.lake.table("quarantine", day, columns=["rule"]).column(0).to_pylist()
-        assert at.lake.count("landed", day) == at.lake.count("comments", day) + len(rules)
-        assert at.lake.count("scores", day) == at.lake.count("comments", day)
+    with open_resources(home.settings) as resources:
+        rules = resources.lake.table("quarantine", day, columns=["rule"]).column(0).to_pylist()
+        assert resources.lake.count("landed", day) == resources.lake.count("comments", day) + len(
+            rules
+        )
+        assert resources.lake.count("scores", day) == resources.lake.count("comments", day)
     return sorted(rules)
 
 

@@ -65,8 +65,8 @@ class Installation:
         """Run steps of one day, each as a task of its own does; return what they returned."""
         done = []
         for name in steps:
-            with open_resources(self.settings) as at:
-                done.append(getattr(daily, name)(at, day))
+            with open_resources(self.settings) as resources:
+                done.append(getattr(daily, name)(resources, day))
         return done
 
 
@@ -93,24 +93,24 @@ def queue_rows(engine: Engine) -> list[dict[str, object]]:
     return [{k: v for k, v in row.items() if k not in _OF_THE_MOMENT} for row in rows]
 
 
-def picture(at: Resources) -> dict[str, list[str]]:
+def picture(resources: Resources) -> dict[str, list[str]]:
     """Return all tables, the queue and the check results, to compare with another time.
 
     Without the ages of waiting items, which have changed by then.
     """
-    checks = Path(at.settings.checks_root)
+    checks = Path(resources.settings.checks_root)
     files = sorted(path for path in checks.rglob("*") if path.is_file())
     return {
-        **{table: table_rows(at.lake, table) for table in TABLES},
-        "drift": [row for row in table_rows(at.lake, "drift") if "'queue_age_" not in row],
-        "queue": sorted(repr(sorted(row.items())) for row in queue_rows(at.database)),
+        **{table: table_rows(resources.lake, table) for table in TABLES},
+        "drift": [row for row in table_rows(resources.lake, "drift") if "'queue_age_" not in row],
+        "queue": sorted(repr(sorted(row.items())) for row in queue_rows(resources.database)),
         "checks": [f"{path.relative_to(checks)}: {path.read_text()}" for path in files],
     }
 
 
 def picture_of(installation: Installation) -> dict[str, list[str]]:
-    with open_resources(installation.settings) as at:
-        return picture(at)
+    with open_resources(installation.settings) as resources:
+        return picture(resources)
 
 
 def assert_same(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> None:
@@ -161,22 +161,24 @@ def tables_with(database: str, needle: str) -> list[str]:
 def review(installation: Installation, *, limit: int | None = None, name: str = "ann") -> int:
     """Let one person who never errs decide up to `limit` comments; return how many it were."""
     done = 0
-    with open_resources(installation.settings) as at:
-        truth = dict(known_labels(at.lake))
-        while done != limit and take_one(at, truth, name)():
+    with open_resources(installation.settings) as resources:
+        truth = dict(known_labels(resources.lake))
+        while done != limit and take_one(resources, truth, name)():
             done += 1
     return done
 
 
-def take_one(at: Resources, truth: Mapping[str, int], name: str = "ann") -> Callable[[], bool]:
+def take_one(
+    resources: Resources, truth: Mapping[str, int], name: str = "ann"
+) -> Callable[[], bool]:
     """Let one person who never errs take the next comment, if any; return how to decide it."""
-    person = create_moderator(at.database, name, "moderator")
-    held = lease(at.database, person.id)
+    person = create_moderator(resources.database, name, "moderator")
+    held = lease(resources.database, person.id)
 
     def decide_truly() -> bool:
         if held:
             decide(
-                at.database,
+                resources.database,
                 moderator_id=person.id,
                 item_id=held.item.id,
                 lease_token=held.token,
@@ -215,5 +217,5 @@ def _run_picture(client: "MlflowClient", run: "Run") -> str:
         for point in client.get_metric_history(run.info.run_id, key)
     )
     words = {k: v for k, v in run.data.tags.items() if k not in _RUN_OF_THE_MOMENT}
-    told = (run.info.run_name, run.info.status, sorted(words.items()), run.data.params, points)
-    return repr(told).replace(run.info.run_id, "RUN")  # links name it
+    result = (run.info.run_name, run.info.status, sorted(words.items()), run.data.params, points)
+    return repr(result).replace(run.info.run_id, "RUN")  # links name it

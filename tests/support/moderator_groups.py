@@ -22,7 +22,7 @@ _SHARE, _AGAIN = 0.3, 0.15
 
 
 def put_moderator_groups(
-    at: Resources,
+    resources: Resources,
     day: datetime.date,
     sizes: Mapping[str, int],
     *,
@@ -36,15 +36,15 @@ def put_moderator_groups(
     """
     rng = np.random.default_rng(seed)
     severity = rng.beta(0.8, 1.6, comments)
-    put_scores(at.lake, day, severity.astype(np.float32))
+    put_scores(resources.lake, day, severity.astype(np.float32))
     rows: list[tuple[str, str, int]] = []
     for group, size in sizes.items():
         for number in range(size):
-            person = create_moderator(at.database, f"{group}{number}", "moderator")
-            describe_group(at.database, person.id, group)
+            person = create_moderator(resources.database, f"{group}{number}", "moderator")
+            describe_group(resources.database, person.id, group)
             rows += _labels(rng, f"{group}{number}", severity, THRESHOLDS[group])
-    count_as_chosen(at.database)
-    _put(at.lake, day, rows)
+    count_as_chosen(resources.database)
+    _put(resources.lake, day, rows)
     return len(rows)
 
 

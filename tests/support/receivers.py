@@ -129,8 +129,8 @@ class _Smtp(socketserver.StreamRequestHandler):
 
     def _answer(self, verb: str, usual: str) -> bool:
         """Answer; return whether all goes on as usual."""
-        said = self.state.says.get(verb)
-        answer = said.pop(0) if said else usual
+        result = self.state.says.get(verb)
+        answer = result.pop(0) if result else usual
         if answer is None:
             self.rfile.read(1)
             return False

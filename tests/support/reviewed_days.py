@@ -45,17 +45,17 @@ def labelled_by_people(rng, day, share, *, rates, people=3):
     rows = np.flatnonzero(day.labelled)
     toxic = day.label[rows] == 1
     rate = np.where(toxic, rates[1], rates[0])
-    said = (toxic[:, None] ^ (rng.random((rows.size, 3)) < rate[:, None])).astype(int)
+    labels = (toxic[:, None] ^ (rng.random((rows.size, 3)) < rate[:, None])).astype(int)
     probability = confirmation_probabilities(
         day.prob[rows], day.stratum[rows], threshold=0.5, share=share
     )
-    second = rng.random(rows.size) < probability[np.arange(rows.size), said[:, 0]]
+    second = rng.random(rows.size) < probability[np.arange(rows.size), labels[:, 0]]
     second &= people > 1
-    third = second & (said[:, 0] != said[:, 1]) & (people > 2)
+    third = second & (labels[:, 0] != labels[:, 1]) & (people > 2)
     label = day.label.copy()
-    label[rows] = said[:, 0]
+    label[rows] = labels[:, 0]
     further = Confirmations(
         row=np.concatenate([rows[second], rows[third]]),
-        label=np.concatenate([said[second, 1], said[third, 2]]),
+        label=np.concatenate([labels[second, 1], labels[third, 2]]),
     )
     return replace(day, label=label, confirmations=further)

@@ -18,46 +18,48 @@ REQUEST = AuditRequest(audit="small", first=MONDAY, last=TUESDAY, labels=120, co
 ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
 
 
-def plan_audit(at: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:
+def plan_audit(resources: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:
     """Seal the plan of a request; return it."""
-    return open_audit(at, request.audit).freeze_plan(request, actor=actor)
+    return open_audit(resources, request.audit).freeze_plan(request, actor=actor)
 
 
-def begin(at: Resources, request: AuditRequest = REQUEST) -> None:
+def begin(resources: Resources, request: AuditRequest = REQUEST) -> None:
     """Plan an audit and draw its first stage."""
-    plan_audit(at, request, actor="eva")
-    open_audit(at, request.audit).approve(actor="eve")
-    open_audit(at, request.audit).draw()
+    plan_audit(resources, request, actor="eva")
+    open_audit(resources, request.audit).approve(actor="eve")
+    open_audit(resources, request.audit).draw()
 
 
-def label_everything(at: Resources) -> None:
+def label_everything(resources: Resources) -> None:
     """Label all that waits: two of three comments with a higher score are against the rules."""
     for name in ("ann", "ben"):
-        person = create_moderator(at.database, name, "moderator")
-        label_all(at.database, person, lambda id_: int(int(id_[1:]) > 150 and int(id_[1:]) % 3 > 0))
+        person = create_moderator(resources.database, name, "moderator")
+        label_all(
+            resources.database, person, lambda id_: int(int(id_[1:]) > 150 and int(id_[1:]) % 3 > 0)
+        )
 
 
-def seal(at: Resources, request: AuditRequest = REQUEST) -> None:
+def seal(resources: Resources, request: AuditRequest = REQUEST) -> None:
     """Carry an audit out up to the sealed labels of its first stage."""
-    begin(at, request)
-    label_everything(at)
-    open_audit(at, request.audit).seal()
+    begin(resources, request)
+    label_everything(resources)
+    open_audit(resources, request.audit).seal()
 
 
-def correct_some(at: Resources, number: int = 1, audit: str = "small") -> None:
+def correct_some(resources: Resources, number: int = 1, audit: str = "small") -> None:
     """Let people turn round what they said of some comments that they labelled alone."""
-    said = (
+    result = (
         select(review_item.c.id, review_item.c.version, decision.c.moderator_id, decision.c.label)
         .join(decision, decision.c.item_id == review_item.c.id)
         .where(review_item.c.audit == audit, review_item.c.labels_wanted == 1)
         .order_by(review_item.c.id)
         .limit(number)
     )
-    with at.database.connect() as connection:
-        rows = connection.execute(said).all()
+    with resources.database.connect() as connection:
+        rows = connection.execute(result).all()
     for row in rows:
         correct(
-            at.database, moderator_id=row.moderator_id, item_id=row.id, label=1 - row.label,
+            resources.database, moderator_id=row.moderator_id, item_id=row.id, label=1 - row.label,
             version=row.version, idempotency_key=f"correct {row.id}", reason="a slip",
         )  # fmt: skip
     assert len(rows) == number

@@ -43,18 +43,18 @@ def published(small: Resources) -> Resources:
     return small
 
 
-def sealed(at: Resources) -> dict[Key, list[AuditLabel]]:
-    return in_order(files.read_labels(at.audit_store.read("small")[files.labels_file(1)]))
+def sealed(resources: Resources) -> dict[Key, list[AuditLabel]]:
+    return in_order(files.read_labels(resources.audit_store.read("small")[files.labels_file(1)]))
 
 
 def forged(
-    at: Resources, labels: Iterable[AuditLabel], outcome: str = "decided"
+    resources: Resources, labels: Iterable[AuditLabel], outcome: str = "decided"
 ) -> dict[str, bytes]:
     """Return the files with these labels, and outcomes that fit."""
     kept = list(labels)
     number = {key: len(item) for key, item in in_order(kept).items()}
-    folder = at.audit_store.read("small")
-    told = [
+    folder = resources.audit_store.read("small")
+    result = [
         item
         if item.labels == number.get(key_of(item), 0)
         else replace(item, outcome=outcome, labels=number.get(key_of(item), 0))
@@ -62,14 +62,14 @@ def forged(
     ]
     return {
         files.labels_file(1): files.write_labels(kept),
-        files.outcomes_file(1): files.write_outcomes(told),
+        files.outcomes_file(1): files.write_outcomes(result),
     }
 
 
-def only_the_first(at: Resources) -> tuple[list[AuditLabel], int]:
+def only_the_first(resources: Resources) -> tuple[list[AuditLabel], int]:
     """Return the labels without the confirmations that overturned the first one."""
     kept, gone = [], 0
-    for item in sealed(at).values():
+    for item in sealed(resources).values():
         overturned = len(item) > 1 and item[0].label != item[1].label
         gone += overturned
         kept += item[:1] if overturned else item
@@ -101,8 +101,8 @@ def test_only_the_favourable_label_is_kept_and_the_labelling_said_to_be_stopped(
 
     forge(published, forged(published, kept, "withdrawn"), event=stop)
     assert problems(published, "files") == []
-    assert any(f"{gone} comments lack a further label" in said
-               for said in remarks(published, "files"))  # fmt: skip
+    assert any(f"{gone} comments lack a further label" in message
+               for message in remarks(published, "files"))  # fmt: skip
     assert "decision log" in finders(published)
 
 

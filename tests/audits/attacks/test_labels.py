@@ -23,14 +23,16 @@ from modwatch.statistics.audit.labels import key_of
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
-def recall(at: Resources) -> float:
-    figures = json.loads(at.audit_store.read("small")[files.RESULT])["figures"]
+def recall(resources: Resources) -> float:
+    figures = json.loads(resources.audit_store.read("small")[files.RESULT])["figures"]
     return float(next(figure["value"] for figure in figures if figure["metric"] == "recall"))
 
 
-def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> dict[str, bytes]:
+def without_missed(
+    resources: Resources, number: int = 5, *, outcomes: bool = True
+) -> dict[str, bytes]:
     """Return labels without those of some missed comments, and outcomes that fit."""
-    folder = at.audit_store.read("small")
+    folder = resources.audit_store.read("small")
     labels = files.read_labels(folder[files.labels_file(1)])
     unflagged = {
         key_of(comment)
@@ -46,11 +48,11 @@ def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> 
         )
     }
     if outcomes:
-        told = [
+        result = [
             replace(item, outcome="withdrawn", labels=0) if key_of(item) in gone else item
             for item in files.read_outcomes(folder[files.outcomes_file(1)])
         ]
-        changed[files.outcomes_file(1)] = files.write_outcomes(told)
+        changed[files.outcomes_file(1)] = files.write_outcomes(result)
     return changed
 
 
@@ -66,8 +68,8 @@ def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:
     forge(small, without_missed(small), event=stop)
     assert recall(small) > before
     assert level_of_files(small.audit_store.read("small")).problems == []
-    assert any("5 of 120 drawn comments have no label (5 withdrawn)" in said
-               for said in remarks(small, "files"))  # fmt: skip
+    assert any("5 of 120 drawn comments have no label (5 withdrawn)" in message
+               for message in remarks(small, "files"))  # fmt: skip
     [left_out] = problems(small, "decision log")
     assert left_out.startswith("5 comments of the sample have labels in the decision log, and none")
     assert finders(small) == {"decision log", "register"}
@@ -76,7 +78,7 @@ def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:
 def test_labels_are_deleted_and_the_outcomes_forgotten(small: Resources) -> None:
     go_to(small, "publish")
     forge(small, without_missed(small, outcomes=False))
-    assert [said.partition(":")[0] for said in problems(small, "files")] == [
+    assert [expected.partition(":")[0] for expected in problems(small, "files")] == [
         "outcomes-1.csv counts other labels than were sealed",
     ]
 
@@ -86,11 +88,11 @@ def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str)
     """The labelling was not stopped, so that everything must have been decided."""
     go_to(small, "publish")
     changed = without_missed(small)
-    told = [
+    result = [
         replace(item, outcome=outcome if item.outcome == "withdrawn" else item.outcome)
         for item in files.read_outcomes(changed[files.outcomes_file(1)])
     ]
-    forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
+    forge(small, changed | {files.outcomes_file(1): files.write_outcomes(result)})
     [problem] = problems(small, "files")
     assert "undecided comments, although the labelling was not stopped" in problem
 
@@ -167,8 +169,8 @@ def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: 
     go_to(small, "publish")
     changed = without_missed(small)
     forge(small, changed, event=stop)
-    told = files.read_outcomes(changed[files.outcomes_file(1)])
-    for day, name in (key_of(item) for item in told if item.outcome == "withdrawn"):
+    message = files.read_outcomes(changed[files.outcomes_file(1)])
+    for day, name in (key_of(item) for item in message if item.outcome == "withdrawn"):
         where = f"dt = '{day}' AND comment_id = '{name}'"
         without_triggers(small, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
         without_triggers(small, f"DELETE FROM decision WHERE {where}")

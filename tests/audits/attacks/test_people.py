@@ -113,7 +113,7 @@ def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
     open_audit(small, "small").sign_off(actor="eva")
     open_audit(small, "small").publish()
     assert finders(small) == set()
-    assert any("does not require four eyes" in said for said in remarks(small, "files"))
+    assert any("does not require four eyes" in message for message in remarks(small, "files"))
     report = small.audit_store.read("small")["report.html"].decode()
     assert "planner, approver and signer may be one person" in report
 
@@ -125,7 +125,9 @@ def test_four_eyes_are_claimed_afterwards(small: Resources) -> None:
     open_audit(small, "small").draw()
     plan = replace(open_audit(small, "small").plan, four_eyes=True)
     forge(small, {"plan.json": plan.to_json().encode()})
-    assert any("another random number than the plan" in said for said in problems(small, "files"))
+    assert any(
+        "another random number than the plan" in message for message in problems(small, "files")
+    )
 
 
 def test_names_are_compared_as_people_read_them() -> None:

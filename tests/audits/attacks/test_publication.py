@@ -62,8 +62,8 @@ def test_another_version_is_said_to_have_written_the_report(small: Resources) ->
         redo=False,
     )
     assert problems(small, "files") == []
-    assert any("written by Modwatch 9.9" in said and "not compared" in said
-               for said in remarks(small, "files"))  # fmt: skip
+    assert any("written by Modwatch 9.9" in message and "not compared" in message
+               for message in remarks(small, "files"))  # fmt: skip
     assert finders(small) == {"register"}
 
 
@@ -75,7 +75,9 @@ def test_the_trend_shows_an_audit_that_there_is_not(small: Resources) -> None:
     content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
     forge(small, {files.PUBLICATION: content})
     assert problems(small, "files") == []
-    assert any("shows audit '2025-12' with another" in said for said in problems(small, "register"))
+    assert any(
+        "shows audit '2025-12' with another" in message for message in problems(small, "register")
+    )
 
 
 def test_a_publication_that_is_none_is_told(small: Resources) -> None:

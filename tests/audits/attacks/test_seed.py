@@ -101,8 +101,8 @@ def test_a_forger_tries_random_numbers(small: Resources) -> None:
     assert changes[files.sample_file(1)] != small.audit_store.read("small")[files.sample_file(1)]
     forge(small, changes, event=other)
     assert problems(small, "files") == problems(small, "lake") == []
-    assert any("the approval fixes another seed than the database did" in said
-               for said in problems(small, "register"))  # fmt: skip
+    assert any("the approval fixes another seed than the database did" in message
+               for message in problems(small, "register"))  # fmt: skip
     assert "not in the sample" in problems(small, "decision log")[0]
 
 

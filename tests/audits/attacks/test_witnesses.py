@@ -50,7 +50,7 @@ def tsa(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def at(
+def opened(
     small_home: Installation, keys: Path, tsa: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Resources]:
     """The small lake, with an authority and signers."""
@@ -63,31 +63,35 @@ def at(
             yield made
 
 
-def sign(at: Resources, keys: Path, name: str) -> str:
-    return open_audit(at, "small").sign(read_key(keys / name), actor=name)
+def sign(opened: Resources, keys: Path, name: str) -> str:
+    return open_audit(opened, "small").sign(read_key(keys / name), actor=name)
 
 
-def signed(at: Resources, keys: Path) -> None:
+def signed(opened: Resources, keys: Path) -> None:
     """Carry an audit out whose approval and result are signed."""
-    go_to(at, "approve")
-    sign(at, keys, "eve")
-    go_to(at, "sign_off")
-    sign(at, keys, "fay")
-    STEPS["publish"](at)
+    go_to(opened, "approve")
+    sign(opened, keys, "eve")
+    go_to(opened, "sign_off")
+    sign(opened, keys, "fay")
+    STEPS["publish"](opened)
 
 
 def test_signed_and_timestamped_evidence_is_verified_anywhere(
-    at: Resources, keys: Path, tsa: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    opened: Resources,
+    keys: Path,
+    tsa: Authority,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    signed(at, keys)
-    assert finders(at) == set()
-    assert remarks(at, "signatures") == remarks(at, "timestamps") == []
+    signed(opened, keys)
+    assert finders(opened) == set()
+    assert remarks(opened, "signatures") == remarks(opened, "timestamps") == []
     copied = tmp_path / "copy"
-    shutil.copytree(at.settings.home / "lake" / "_audits" / "small", copied)
+    shutil.copytree(opened.settings.home / "lake" / "_audits" / "small", copied)
     given = ["--signers", str(keys / "signers.toml"), "--roots", str(tsa.roots)]
     assert main(["audit", "verify", "--files", str(copied), *given]) == 0
-    told = capsys.readouterr().out
-    assert "no problems found in files, signatures, timestamps" in told
+    printed = capsys.readouterr().out
+    assert "no problems found in files, signatures, timestamps" in printed
     lines = (copied / files.CHAIN).read_bytes().splitlines(keepends=True)
     (tmp_path / "approved").write_bytes(b"".join(lines[:2]))
     key = read_key(keys / "eve").public_key()
@@ -123,105 +127,112 @@ def with_other_note(event: Event) -> Event:
     ],
     ids=["planner", "note", "facts"],
 )
-def test_steps_are_changed(at: Resources, keys: Path, change: object) -> None:
-    signed(at, keys)
-    forge(at, event=change)  # type: ignore[arg-type]
-    found = finders(at)
+def test_steps_are_changed(opened: Resources, keys: Path, change: object) -> None:
+    signed(opened, keys)
+    forge(opened, event=change)  # type: ignore[arg-type]
+    found = finders(opened)
     assert {"signatures", "timestamps", "register"} <= found
-    told = problems(at, "signatures")
-    assert ["signature that is not valid" in said for said in told] == [True, True]
+    result = problems(opened, "signatures")
+    assert ["signature that is not valid" in message for message in result] == [True, True]
 
 
-def test_labels_are_turned_round_after_the_signature(at: Resources, keys: Path) -> None:
+def test_labels_are_turned_round_after_the_signature(opened: Resources, keys: Path) -> None:
     """The result is made anew, and everything that follows, and the register."""
-    signed(at, keys)
-    forge(at, {files.labels_file(1): files.write_labels(turned_round(at))})
-    assert finders(at) == {"signatures", "timestamps", "decision log", "register"}
-    [said] = problems(at, "signatures")  # the approval is older than the labels
-    assert said.startswith("the step signed off by 'fay' has a signature that is not valid")
+    signed(opened, keys)
+    forge(opened, {files.labels_file(1): files.write_labels(turned_round(opened))})
+    assert finders(opened) == {"signatures", "timestamps", "decision log", "register"}
+    [message] = problems(opened, "signatures")  # the approval is older than the labels
+    assert message.startswith("the step signed off by 'fay' has a signature that is not valid")
 
 
-def test_the_signer_is_changed(at: Resources, keys: Path) -> None:
+def test_the_signer_is_changed(opened: Resources, keys: Path) -> None:
     """To somebody without a key, to somebody with one, and signed with a key of one's own."""
-    signed(at, keys)
-    kept = at.audit_store.read("small")
+    signed(opened, keys)
+    kept = opened.audit_store.read("small")
     for name, says in (
         ("mallory", "the file of signers does not have the name"),
         ("gil", "the file of signers does not have the name"),
     ):
-        forge(at, event=lambda event, name=name: _signed_by(event, name))
-        assert says in problems(at, "signatures")[0]
-        assert {"timestamps", "register"} <= finders(at)
-        forge(at, event=lambda event: _signed_by(event, "fay"))
-    assert finders(at) == set()
-    forged = {files.signature_file(len(at.audit_store.chain("small")) - 1): b"0" * 64}
+        forge(opened, event=lambda event, name=name: _signed_by(event, name))
+        assert says in problems(opened, "signatures")[0]
+        assert {"timestamps", "register"} <= finders(opened)
+        forge(opened, event=lambda event: _signed_by(event, "fay"))
+    assert finders(opened) == set()
+    forged = {files.signature_file(len(opened.audit_store.chain("small")) - 1): b"0" * 64}
     for name, content in (kept | forged).items():
-        at.audit_store.witness("small", name, content)
-    assert "signature that is not valid" in problems(at, "signatures")[0]
+        opened.audit_store.witness("small", name, content)
+    assert "signature that is not valid" in problems(opened, "signatures")[0]
 
 
 def _signed_by(event: Event, name: str) -> Event:
     return replace(event, actor=name) if event.action == "signed_off" else event
 
 
-def test_mallory_signs_in_the_name_of_fay(at: Resources, keys: Path) -> None:
-    go_to(at, "sign_off")
+def test_mallory_signs_in_the_name_of_fay(opened: Resources, keys: Path) -> None:
+    go_to(opened, "sign_off")
     with pytest.raises(AuditError, match="this is not the key of 'fay'"):
-        open_audit(at, "small").sign(read_key(keys / "mallory"), actor="fay")
+        open_audit(opened, "small").sign(read_key(keys / "mallory"), actor="fay")
     with pytest.raises(AuditError, match="'mallory' took no step that is to be signed"):
-        sign(at, keys, "mallory")
-    content = b"".join((at.audit_store.read("small")[files.CHAIN]).splitlines(keepends=True)[:7])
+        sign(opened, keys, "mallory")
+    content = b"".join(
+        (opened.audit_store.read("small")[files.CHAIN]).splitlines(keepends=True)[:7]
+    )
     forged = read_key(keys / "mallory").sign(content)
-    number = len(at.audit_store.chain("small"))
-    at.audit_store.witness("small", files.signature_file(number), forged)
-    assert "signature that is not valid" in problems(at, "signatures")[0]
+    number = len(opened.audit_store.chain("small"))
+    opened.audit_store.witness("small", files.signature_file(number), forged)
+    assert "signature that is not valid" in problems(opened, "signatures")[0]
 
 
-def test_times_are_changed(at: Resources, keys: Path) -> None:
+def test_times_are_changed(opened: Resources, keys: Path) -> None:
     """And the timestamps are asked for anew, which anybody can."""
-    signed(at, keys)
-    labels = files.read_labels(at.audit_store.read("small")[files.labels_file(1)])
+    signed(opened, keys)
+    labels = files.read_labels(opened.audit_store.read("small")[files.labels_file(1)])
     before = [
         replace(label, decided_at=(moment(label.decided_at) - timedelta(days=7)).isoformat())
         for label in labels
     ]
-    forge(at, {files.labels_file(1): files.write_labels(before)}, event=earlier)
-    assert ["is not valid" in said for said in problems(at, "timestamps")] == [True, True]
-    for name in at.audit_store.read("small"):
+    forge(opened, {files.labels_file(1): files.write_labels(before)}, event=earlier)
+    assert ["is not valid" in message for message in problems(opened, "timestamps")] == [True, True]
+    for name in opened.audit_store.read("small"):
         if name.endswith(".tsr"):
-            (at.settings.home / "lake" / "_audits" / "small" / name).unlink()
-    open_audit(at, "small").stamp()
-    told = problems(at, "timestamps")
-    assert ["it was written anew, or the clock was wrong" in said for said in told] == [True, True]
-    assert finders(at) == {"signatures", "timestamps", "decision log", "register"}
+            (opened.settings.home / "lake" / "_audits" / "small" / name).unlink()
+    open_audit(opened, "small").stamp()
+    result = problems(opened, "timestamps")
+    assert ["it was written anew, or the clock was wrong" in message for message in result] == [
+        True,
+        True,
+    ]
+    assert finders(opened) == {"signatures", "timestamps", "decision log", "register"}
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5])
-def test_the_end_of_the_chain_is_cut(at: Resources, keys: Path, steps: int) -> None:
+def test_the_end_of_the_chain_is_cut(opened: Resources, keys: Path, steps: int) -> None:
     """Without what covers it: then only the register tells, and the database."""
-    signed(at, keys)
-    forge(at, cut=steps)
-    assert "its end is cut" in problems(at, "files")[0]
-    for name in at.audit_store.read("small"):
+    signed(opened, keys)
+    forge(opened, cut=steps)
+    assert "its end is cut" in problems(opened, "files")[0]
+    for name in opened.audit_store.read("small"):
         if (files.witnessed_steps(name) or 0) > steps:
-            (at.settings.home / "lake" / "_audits" / "small" / name).unlink()
-    assert problems(at, "files") == problems(at, "signatures") == []
-    assert "that are not in its chain" in problems(at, "register")[0]
+            (opened.settings.home / "lake" / "_audits" / "small" / name).unlink()
+    assert problems(opened, "files") == problems(opened, "signatures") == []
+    assert "that are not in its chain" in problems(opened, "register")[0]
 
 
-def test_signatures_and_timestamps_are_removed(at: Resources, keys: Path, tsa: Authority) -> None:
+def test_signatures_and_timestamps_are_removed(
+    opened: Resources, keys: Path, tsa: Authority
+) -> None:
     """Who demands them finds that they are missing; who does not is told."""
-    signed(at, keys)
+    signed(opened, keys)
     folder = {
         name: item
-        for name, item in at.audit_store.read("small").items()
+        for name, item in opened.audit_store.read("small").items()
         if not files.witnessed_steps(name)
     }
     signers, roots = read_signers(keys / "signers.toml"), read_roots(tsa.roots)
     demanded = Witnesses(signers=signers, roots=roots, required=True).levels(folder)
     assert [len(level.problems) for level in demanded] == [2, 2]
-    told: list[Level] = Witnesses(signers=signers, roots=roots).levels(folder)
-    assert [(len(level.problems), len(level.remarks)) for level in told] == [(0, 2), (0, 2)]
+    result: list[Level] = Witnesses(signers=signers, roots=roots).levels(folder)
+    assert [(len(level.problems), len(level.remarks)) for level in result] == [(0, 2), (0, 2)]
 
 
 def test_a_step_does_not_wait_for_an_authority(
@@ -230,20 +241,20 @@ def test_a_step_does_not_wait_for_an_authority(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     away = small_home.but(timestamp_url="http://127.0.0.1:9/?hunter2", timestamp_roots=tsa.roots)
-    with open_resources(away.settings) as at:
-        go_to(at, "approve")
-        assert at.audit_store.chain("small")[-1].action == "approved"
+    with open_resources(away.settings) as resources:
+        go_to(resources, "approve")
+        assert resources.audit_store.chain("small")[-1].action == "approved"
         assert "has no timestamp yet" in caplog.text
         assert "hunter2" not in caplog.text
-        assert remarks(at, "timestamps") == [
+        assert remarks(resources, "timestamps") == [
             "the step approved has no timestamp: its time is only that of the own clock"
         ]
     with serving(tsa.answer) as url:
         back = small_home.but(timestamp_url=url, timestamp_roots=tsa.roots)
-        with open_resources(back.settings) as at:
-            assert open_audit(at, "small").stamp() == ["chain-2.tsr"]
-            assert open_audit(at, "small").stamp() == []
-            assert finders(at) == set()
+        with open_resources(back.settings) as resources:
+            assert open_audit(resources, "small").stamp() == ["chain-2.tsr"]
+            assert open_audit(resources, "small").stamp() == []
+            assert finders(resources) == set()
 
 
 def test_keys_are_made_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def test_it_reads_as_in_the_golden_file() -> None:
 def test_rates_are_the_results_own() -> None:
     plan, result = audited()
     means = automated_means(plan, result, MEASURES, service="Forum")
-    told = {figure["metric"]: figure for figure in result["figures"]}
+    found = {figure["metric"]: figure for figure in result["figures"]}
     for indicator, metric in (
         (Indicator.ACCURACY, "accuracy"),
         (Indicator.PRECISION, "precision"),
@@ -41,7 +41,7 @@ def test_rates_are_the_results_own() -> None:
     ):
         for scope in (TOTAL, OWN_INITIATIVE):
             rate = means.scopes[scope].value_of(indicator)
-            figure = told[metric]
+            figure = found[metric]
             assert figure["status"] == "ok"
             assert (rate.value, rate.low, rate.high, rate.labels, rate.level) == (
                 figure["value"],
@@ -55,19 +55,19 @@ def test_rates_are_the_results_own() -> None:
 def test_of_a_language_its_domain_is_told_where_the_labels_suffice() -> None:
     plan, result = audited()
     rows = cells(part_8())
-    told = 0
+    found = 0
     for domain in result["domains"]:
         for figure in domain["figures"]:
             if figure["metric"] == "prevalence_unflagged":
                 continue
             row = rows[domain["value"], figure["metric"].capitalize()]
-            told += figure["status"] == "ok"
+            found += figure["status"] == "ok"
             if figure["status"] == "ok":
                 assert float(row["Value"]) == pytest.approx(figure["value"], abs=5.1e-5)
             else:
                 assert row["Value"] == ""
                 assert figure["reason"] in row["Contextual Information"]
-    assert told >= 3
+    assert found >= 3
     assert plan.digest == result["plan"]
 
 
@@ -177,7 +177,7 @@ def test_languages_and_what_is_in_none_of_them_make_the_total(
 def left_in_words(rows: Mapping[tuple[str, str], dict[str, str]], indicator: Indicator) -> int:
     """Return what the context of own initiative says to be in no row of a language."""
     context = rows[OWN_INITIATIVE, indicator]["Contextual Information"]
-    said = re.search(
+    matches = re.search(
         r"official language of the EU: (\d+) solely by automated means and (\d+)", context
     )
-    return int(said[1 if indicator is Indicator.MEASURES_SOLELY else 2]) if said else 0
+    return int(matches[1 if indicator is Indicator.MEASURES_SOLELY else 2]) if matches else 0

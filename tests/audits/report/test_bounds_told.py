@@ -17,7 +17,7 @@ from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Document, computed
 
 
-def told(
+def reported(
     prevalence: float, labels: int, change: Callable[[AuditPlan], AuditPlan], people: object
 ) -> tuple[Auditor, Document, str]:
     comments = make_comments(6000, prevalence=prevalence, seed=4)
@@ -35,7 +35,7 @@ def figure(result: Document, metric: str) -> Document:
 
 
 def test_recall_is_at_least() -> None:
-    auditor, result, words = told(0.002, 60, lambda plan: plan, label_all)
+    auditor, result, words = reported(0.002, 60, lambda plan: plan, label_all)
     recall = figure(result, "recall")
     assert (recall["status"], recall["value"], recall["bound"]) == ("insufficient", None, "lower")
     share = f"{math.floor(1000 * recall['low']) / 10:.1f}"
@@ -59,7 +59,7 @@ def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> No
         )
         return replace(plan, strata=tuple(strata))
 
-    auditor, result, words = told(0.02, 300, all_flagged, label_all)
+    auditor, result, words = reported(0.02, 300, all_flagged, label_all)
     precision = figure(result, "precision")
     assert precision["all_labelled"]
     assert precision["low"] == precision["high"]
@@ -83,7 +83,7 @@ def test_comments_without_a_label_are_told_first() -> None:
     def confirmed(plan: AuditPlan) -> AuditPlan:
         return replace(plan, confirmations=ALL_CONFIRMED)
 
-    auditor, result, words = told(0.05, 400, confirmed, people)
+    auditor, result, words = reported(0.05, 400, confirmed, people)
     missing = result["missing"]
     assert sum(missing.values()) == result["drawn"] - result["labelled"]
     assert all(missing.values())
@@ -98,6 +98,6 @@ def test_comments_without_a_label_are_told_first() -> None:
 
 @pytest.mark.parametrize("metric", ["Specificity", "False positive rate", "Negative predictive"])
 def test_the_errors_that_the_annex_names_are_told(metric: str) -> None:
-    auditor, result, words = told(0.05, 400, lambda plan: plan, label_all)
+    auditor, result, words = reported(0.05, 400, lambda plan: plan, label_all)
     assert metric in words
     assert metric in qualitative(auditor.plan, result, {}, service="Forum").accuracy

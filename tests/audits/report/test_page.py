@@ -69,49 +69,53 @@ def test_page_of_an_audit_with_everything(
 
 
 def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document) -> None:
-    told = words_of(report_on(adaptive))
+    message = words_of(report_on(adaptive))
 
     for figure in [*result["figures"], *(f for d in result["domains"] for f in d["figures"])]:
         if figure["value"] is None:
-            assert bound_of(figure).replace("\u00a0", " ") in told
+            assert bound_of(figure).replace("\u00a0", " ") in message
             continue
         places = estimate_decimals(figure, adaptive.plan.rule)
         value, low, high = (hundredths(figure[end], places) for end in ("value", "low", "high"))
-        assert f"{value} %" in told
-        assert f"{low} to {high} %" in told
+        assert f"{value} %" in message
+        assert f"{low} to {high} %" in message
     for figure in result["figures"]:
-        assert f"{figure['labels']:,}" in told
+        assert f"{figure['labels']:,}" in message
     for stratum in result["strata"]:
-        assert f"{stratum['population']:,} {stratum['drawn']} {stratum['labels']}" in told
+        assert f"{stratum['population']:,} {stratum['drawn']} {stratum['labels']}" in message
     for number in ("comments", "flagged", "drawn", "labelled", "decisions", "random_labels"):
-        assert f"{result[number]:,}" in told
+        assert f"{result[number]:,}" in message
     for row in result["sensitivity"]:
-        assert f"{100 * row['false_positive']:.3g} % {100 * row['false_negative']:.3g} %" in told
+        assert f"{100 * row['false_positive']:.3g} % {100 * row['false_negative']:.3g} %" in message
     for event in adaptive.chain:
-        assert event.digest in told
+        assert event.digest in message
     for name, digest in evidence.sealed_files(adaptive.chain).items():
-        assert name in told
-        assert digest in told
+        assert name in message
+        assert digest in message
 
 
 def test_the_answer_is_the_first_thing_said(adaptive: Auditor) -> None:
-    told = words_of(report_on(adaptive))
+    message = words_of(report_on(adaptive))
 
     assert (
         "should have been flagged, about 85 were flagged (95 % confidence interval: 79 to 89)"
-        in told
+        in message
     )
-    assert "that were flagged, about 96 should have been flagged" in told
-    assert "(95 % confidence interval: 87 to 99)" in told
-    assert told.index("about 85 were") < told.index("Model version") < told.index("Recall and")
+    assert "that were flagged, about 96 should have been flagged" in message
+    assert "(95 % confidence interval: 87 to 99)" in message
+    assert (
+        message.index("about 85 were")
+        < message.index("Model version")
+        < message.index("Recall and")
+    )
 
 
 def test_bounds_to_one_side_are_called_so(done: Auditor) -> None:
     plan = replace(done.plan, rule=IntervalOptions(level=0.9, sides="lower"))
-    told = words_of(estimated(unfinished(done.comments, plan)))
+    message = words_of(estimated(unfinished(done.comments, plan)))
 
-    assert re.search(r"about \d+ were flagged \(90 % confidence bound: at least \d+\)", told)
-    assert "one-sided" in told
+    assert re.search(r"about \d+ were flagged \(90 % confidence bound: at least \d+\)", message)
+    assert "one-sided" in message
 
 
 def test_an_audit_that_nobody_signed_is_a_draft(done: Auditor) -> None:
@@ -139,13 +143,13 @@ def test_what_the_labels_do_not_suffice_for_is_said_in_words() -> None:
     lacking = next(f for f in result["figures"] if f["metric"] == "recall")
     assert lacking["status"] == "insufficient"
 
-    told = words_of(estimated(auditor))
+    message = words_of(estimated(auditor))
 
-    assert "Recall could not be estimated:" in told
-    assert f"about {lacking['labels_needed']:,} labels" in told
-    assert "no estimate: too few labels or positives" in told
-    assert "None" not in told
-    assert "nan" not in told.split()
+    assert "Recall could not be estimated:" in message
+    assert f"about {lacking['labels_needed']:,} labels" in message
+    assert "no estimate: too few labels or positives" in message
+    assert "None" not in message
+    assert "nan" not in message.split()
 
 
 def test_a_period_without_a_flagged_comment() -> None:
@@ -153,10 +157,10 @@ def test_a_period_without_a_flagged_comment() -> None:
     parts = [replace(part, flagged=part.flagged & False) for part in made.parts]
     comments = replace(made, parts=tuple(parts), threshold=1.0)
 
-    told = words_of(estimated(unfinished(comments, make_plan(comments))))
+    message = words_of(estimated(unfinished(comments, make_plan(comments))))
 
-    assert "Precision could not be estimated: no flagged comment." in told
-    assert "0 of them flagged" in told
+    assert "Precision could not be estimated: no flagged comment." in message
+    assert "0 of them flagged" in message
 
 
 def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -> None:
@@ -167,11 +171,11 @@ def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -
     closed = replace(auditor.chain[-1], note="stopped before all were labelled")
     auditor.chain[-1] = closed
 
-    told = words_of(estimated(auditor))
+    message = words_of(estimated(auditor))
 
-    assert "3 drawn comments of 400 have no final label" in told
-    assert "“stopped before all were labelled”" in told
-    assert "adaptive" not in told
+    assert "3 drawn comments of 400 have no final label" in message
+    assert "“stopped before all were labelled”" in message
+    assert "adaptive" not in message
 
 
 @pytest.mark.parametrize("number", [0, 1, 12])

@@ -28,15 +28,17 @@ def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> N
 
 def test_what_was_chosen_stands_there(done: Auditor) -> None:
     chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
-    told = dict(settings(done, asdict(chosen)))
-    assert told["Stratification method"] == "sqrt mass"
-    assert told["Share of labels for flagged comments"] == "25 %"
-    assert told["Expected share of positives among unflagged"] == "0.5 %"
+    result = dict(settings(done, asdict(chosen)))
+    assert result["Stratification method"] == "sqrt mass"
+    assert result["Share of labels for flagged comments"] == "25 %"
+    assert result["Expected share of positives among unflagged"] == "0.5 %"
 
 
-@pytest.mark.parametrize(("value", "told"), [(None, "none"), ("a\u202eb", "a[U+202E]b")])
-def test_a_setting_of_another_version_comes_last(done: Auditor, value: object, told: str) -> None:
+@pytest.mark.parametrize(("value", "expected"), [(None, "none"), ("a\u202eb", "a[U+202E]b")])
+def test_a_setting_of_another_version_comes_last(
+    done: Auditor, value: object, expected: str
+) -> None:
     assert settings(done, {"a_new_one": value, "bins": 3}) == [
         ("Maximum strata of unflagged comments", "3"),
-        ("Design: a_new_one", told),
+        ("Design: a_new_one", expected),
     ]

@@ -108,8 +108,8 @@ def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_said(tmp_path, 
         rows = landed(FileSource(path=path))
     assert [row["problem"] for row in rows] == ["undecodable_text", None]
     assert rows[0]["text"] == "caf\ufffd"
-    (said,) = caplog.records
-    assert (said.event, said.undecodable_text) == ("rows_with_problems", 1)
+    (result,) = caplog.records
+    assert (result.event, result.undecodable_text) == ("rows_with_problems", 1)
     assert "caf" not in caplog.text
     assert [row["text"] for row in landed(FileSource(path=path, encoding="cp1252"))] == [
         "café",

@@ -215,15 +215,15 @@ def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(
     script = Script(silent_about_versions)
     with independent(script) as url:
         settings = Settings(home=tmp_path, scorer=url, scorer_model="hate")
-        with open_resources(settings) as at:
-            version = at.planned_version()
+        with open_resources(settings) as resources:
+            version = resources.planned_version()
             with pytest.raises(ModelError, match=r"version v2\.1.*set MODWATCH_SCORER_VERSION"):
-                at.scorer(version).score(["ab"])
+                resources.scorer(version).score(["ab"])
         script.asked.clear()
-        told = settings.model_copy(update={"scorer_version": "v2.1"})
-        with open_resources(told) as at:  # as `plan_shards` and `score_shard` do
-            version = at.planned_version()
-            found = at.scorer(version).score(["ab"])
+        result = settings.model_copy(update={"scorer_version": "v2.1"})
+        with open_resources(result) as resources:  # as `plan_shards` and `score_shard` do
+            version = resources.planned_version()
+            found = resources.scorer(version).score(["ab"])
     assert version == "v2.1"
     assert found.prob.tolist() == pytest.approx([0.02])
     assert {path.partition("/infer")[0] for path in script.asked} == {
@@ -235,8 +235,8 @@ def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(
 def test_a_version_that_the_server_does_not_have_is_no_plan(tmp_path: Path) -> None:
     with independent(Script(silent_about_versions)) as url:
         settings = Settings(home=tmp_path, scorer=url, scorer_model="hate", scorer_version="v3")
-        with open_resources(settings) as at, pytest.raises(ModelError, match="v3 with 404"):
-            at.planned_version()
+        with open_resources(settings) as resources, pytest.raises(ModelError, match="v3 with 404"):
+            resources.planned_version()
 
 
 def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(

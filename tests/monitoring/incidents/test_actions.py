@@ -54,46 +54,50 @@ def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> I
         yield opened
 
 
-def fall(at: Resources, last: int = 22, low: float = 0.7) -> None:
+def fall(resources: Resources, last: int = 22, low: float = 0.7) -> None:
     """Measure days, low from the 20th on, and notify receivers of the incident."""
     for number in range(last + 1):
-        measure(at, number, 0.96 if number < 20 else low)
-    judge(at, last)
+        measure(resources, number, 0.96 if number < 20 else low)
+    judge(resources, last)
 
 
 def sent(server: Webhook) -> list[str]:
     return [request.json["event"] for request in server.requests]
 
 
-def level(at: Resources, incident: str, **given: Any) -> None:
+def level(resources: Resources, incident: str, **given: Any) -> None:
     """Accept a level; days are measured from number 0 on."""
-    accept(at.database, at.alert_channels, incident, person="lea", first=day(0), **given)
+    accept(
+        resources.database, resources.alert_channels, incident, person="lea", first=day(0), **given
+    )
 
 
-def accepted(at: Resources, last: int, note: str = "new platform") -> None:
-    level(at, "quality", note=note, day=day(last))
-    deliver(at.database, at.alert_channels)
+def accepted(resources: Resources, last: int, note: str = "new platform") -> None:
+    level(resources, "quality", note=note, day=day(last))
+    deliver(resources.database, resources.alert_channels)
 
 
-def test_an_incident_has_a_person_and_a_history(at: Resources, server: Webhook) -> None:
-    fall(at)
+def test_an_incident_has_a_person_and_a_history(resources: Resources, server: Webhook) -> None:
+    fall(resources)
     for action in (
         Action(incident="quality", action="acknowledge", person="lea"),
         Action(incident="quality", action="assign", person="lea", assignee="tim"),
         Action(incident="quality", action="comment", person="tim", note="labels look right"),
     ):
-        record(at.database, action)
-    (incident,) = open_incidents(at.database)
+        record(resources.database, action)
+    (incident,) = open_incidents(resources.database)
     assert (incident.name, incident.severity) == ("quality", "critical")
     assert (incident.acknowledged_by, incident.assignee) == ("lea", "tim")
     assert incident.since == day(20)
-    assert [(entry.what, entry.text) for entry in history(at.database, "quality").entries] == [
+    assert [
+        (entry.what, entry.text) for entry in history(resources.database, "quality").entries
+    ] == [
         ("opened", server.requests[0].json["title"]),
         ("acknowledge", "by lea"),
         ("assign", "by lea, to tim"),
         ("comment", "by tim: labels look right"),
     ]
-    assert history(at.database, "scores").entries == []
+    assert history(resources.database, "scores").entries == []
     assert sent(server) == ["opened"]
 
 
@@ -109,62 +113,64 @@ def test_an_incident_has_a_person_and_a_history(at: Resources, server: Webhook) 
     ],
 )
 def test_bad_input_is_refused_and_stores_nothing(
-    at: Resources, changes: dict[str, str], message: str
+    resources: Resources, changes: dict[str, str], message: str
 ) -> None:
-    fall(at)
+    fall(resources)
     plain = {"incident": "quality", "action": "acknowledge", "person": "lea"}
     with pytest.raises(IncidentError, match=message):
-        record(at.database, Action(**{**plain, **changes}))  # type: ignore[arg-type]
-    assert [entry.what for entry in history(at.database).entries] == ["opened"]
+        record(resources.database, Action(**{**plain, **changes}))  # type: ignore[arg-type]
+    assert [entry.what for entry in history(resources.database).entries] == ["opened"]
 
 
 def test_a_silenced_incident_is_told_of_when_the_silence_is_over(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    fall(at)
+    fall(resources)
     today = datetime.datetime.now(datetime.UTC).date()
     for until in (today, today + datetime.timedelta(days=3)):
         record(
-            at.database,
+            resources.database,
             Action(incident="quality", action="silence", person="lea", until=until),
         )
     for number in range(23, 41):
-        measure(at, number, 0.96)
-    assert judge(at, 40) == (0, 0)
-    (incident,) = open_incidents(at.database)
+        measure(resources, number, 0.96)
+    assert judge(resources, 40) == (0, 0)
+    (incident,) = open_incidents(resources.database)
     assert incident.silent_until == today + datetime.timedelta(days=3)
     over = today - datetime.timedelta(days=1)
-    record(at.database, Action(incident="quality", action="silence", person="lea", until=over))
-    assert judge(at, 40) == (1, 1)
+    record(
+        resources.database, Action(incident="quality", action="silence", person="lea", until=over)
+    )
+    assert judge(resources, 40) == (1, 1)
     assert sent(server) == ["opened", "recovered"]
-    assert open_incidents(at.database) == []
+    assert open_incidents(resources.database) == []
 
 
 def test_an_accepted_level_ends_the_incident_and_is_the_reference(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    fall(at)
-    accepted(at, 22)
+    fall(resources)
+    accepted(resources, 22)
     assert sent(server) == ["opened", "accepted"]
     opened, ended = (request.json["links"] for request in server.requests)
     assert ended == opened
     assert {"Modwatch", "MLflow", "validation"} < set(ended)
-    assert judge(at, 22) == (0, 0)  # the same evening evaluated again
+    assert judge(resources, 22) == (0, 0)  # the same evening evaluated again
     for number in range(23, 40):
-        measure(at, number, 0.7)
-        assert judge(at, number) == (0, 0)
-    measure(at, 40, 0.45)
-    assert judge(at, 40) == (1, 1)
+        measure(resources, number, 0.7)
+        assert judge(resources, number) == (0, 0)
+    measure(resources, 40, 0.45)
+    assert judge(resources, 40) == (1, 1)
     assert "fell from 0.700 to 0.450" in server.requests[-1].json["title"]
     assert server.requests[-1].json["since"] == str(day(40))
 
 
 def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(
-    at: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
+    resources: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    fall(at)
-    accepted(at, 22, note=SECRET)
+    fall(resources)
+    accepted(resources, 22, note=SECRET)
     payload = server.requests[-1].json
     assert payload["title"] == (
         "[critical] Accepted as the new normal: The model's accuracy fell from 0.960 to 0.700"
@@ -172,20 +178,20 @@ def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(
     assert payload["person"] == "lea"
     assert SECRET not in str([request.body for request in server.requests])
     assert SECRET not in caplog.text
-    last = history(at.database).entries[-2:]
+    last = history(resources.database).entries[-2:]
     assert [entry.what for entry in last] == ["accept", "accepted"]
     assert last[0].text == f"by lea, level since {day(20)}, from {day(23)}: {SECRET}"
     with pytest.raises(IncidentError, match="no incident 'quality' is active"):
-        accepted(at, 22)
+        accepted(resources, 22)
 
 
-def test_a_level_from_the_future_or_without_a_reason_is_refused(at: Resources) -> None:
-    fall(at)
+def test_a_level_from_the_future_or_without_a_reason_is_refused(resources: Resources) -> None:
+    fall(resources)
     with pytest.raises(IncidentError, match="note must have"):
-        accepted(at, 22, note="")
+        accepted(resources, 22, note="")
     with pytest.raises(IncidentError, match="is later than"):
-        level(at, "quality", note="why", day=day(22), level_since=day(23))
-    assert [incident.name for incident in open_incidents(at.database)] == ["quality"]
+        level(resources, "quality", note="why", day=day(22), level_since=day(23))
+    assert [incident.name for incident in open_incidents(resources.database)] == ["quality"]
 
 
 @pytest.mark.parametrize(
@@ -196,34 +202,34 @@ def test_a_level_from_the_future_or_without_a_reason_is_refused(at: Resources) -
     ],
 )
 def test_a_level_long_before_the_incident_is_refused(
-    first: int, since: int, reason: str, at: Resources
+    first: int, since: int, reason: str, resources: Resources
 ) -> None:
-    fall(at)
+    fall(resources)
     given = {"person": "lea", "note": "why", "first": day(first), "day": day(22)}
     with pytest.raises(IncidentError, match=re.escape(reason)):
-        accept(at.database, (), "quality", **given, level_since=day(since))
-    accept(at.database, (), "quality", **given, level_since=day(since + 1))
-    assert open_incidents(at.database) == []
+        accept(resources.database, (), "quality", **given, level_since=day(since))
+    accept(resources.database, (), "quality", **given, level_since=day(since + 1))
+    assert open_incidents(resources.database) == []
 
 
 def test_an_accepted_shift_of_scores_is_told_of_again_after_a_good_day(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
     """A rule on a level has no reference to move: it waits for a good value."""
     for number in range(2):
-        put(at, number, 0.5)
-    judge(at, 1)
+        put(resources, number, 0.5)
+    judge(resources, 1)
     assert sent(server) == ["opened"]
-    level(at, "scores", note="new topic", day=day(1))
+    level(resources, "scores", note="new topic", day=day(1))
     for number in range(2, 6):
-        put(at, number, 0.5)
-        assert daily_new(at, number) == 0
+        put(resources, number, 0.5)
+        assert daily_new(resources, number) == 0
     for number in (6, 7):
-        put(at, number, 0.0)
+        put(resources, number, 0.0)
     for number in (8, 9):
-        put(at, number, 0.5)
-    assert daily_new(at, 9) == 1
+        put(resources, number, 0.5)
+    assert daily_new(resources, 9) == 1
 
 
-def daily_new(at: Resources, number: int) -> int:
-    return daily.raise_alerts(at, day(number))
+def daily_new(resources: Resources, number: int) -> int:
+    return daily.raise_alerts(resources, day(number))

@@ -93,21 +93,21 @@ def at(home: Installation) -> Iterator[Resources]:
         yield opened
 
 
-def put(at: Resources, number: int, value: float) -> None:
+def put(resources: Resources, number: int, value: float) -> None:
     """Keep the figure of a day."""
     row = {
         "dt": day(number), "metric": "psi", "feature": "prob", "reference": "fixed",
         "value": value, "low": value - 0.05, "high": value + 0.05, "direction": None,
         "n": 500, "reference_n": 500, "status": "ok", "reason": "",
     }  # fmt: skip
-    at.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
+    resources.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
 
 
-def deliver_day(at: Resources, number: int, value: float) -> int:
+def deliver_day(resources: Resources, number: int, value: float) -> int:
     """Keep the figure of a day and evaluate it, twice; return how many alerts are new."""
-    put(at, number, value)
-    new = daily.raise_alerts(at, day(number))
-    assert daily.raise_alerts(at, day(number)) == 0
+    put(resources, number, value)
+    new = daily.raise_alerts(resources, day(number))
+    assert daily.raise_alerts(resources, day(number)) == 0
     return new
 
 
@@ -119,83 +119,83 @@ def heard(server: Webhook) -> list[tuple[str, int]]:
     ]
 
 
-def is_active(at: Resources, number: int) -> bool:
-    return bool(active_alerts(at.lake.table("alerts", day(number))))
+def is_active(resources: Resources, number: int) -> bool:
+    return bool(active_alerts(resources.lake.table("alerts", day(number))))
 
 
 def test_a_month_of_missing_days_keeps_the_incident_and_its_beginning(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    assert deliver_day(at, 0, BAD) == 1
-    assert daily.raise_alerts(at, day(30)) == 0, "a day without figures says nothing"
-    assert deliver_day(at, 31, BAD) == 0
-    (incident,) = open_incidents(at.database)
+    assert deliver_day(resources, 0, BAD) == 1
+    assert daily.raise_alerts(resources, day(30)) == 0, "a day without figures says nothing"
+    assert deliver_day(resources, 31, BAD) == 0
+    (incident,) = open_incidents(resources.database)
     assert incident.since == day(0)
-    assert is_active(at, 25)
-    assert deliver_day(at, 32, GOOD) == 1
-    deliver(at.database, at.alert_channels)
+    assert is_active(resources, 25)
+    assert deliver_day(resources, 32, GOOD) == 1
+    deliver(resources.database, resources.alert_channels)
     assert heard(server) == [("opened", 0), ("recovered", 32)]
 
 
 def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    deliver_day(at, 0, GOOD)
-    assert deliver_day(at, 2, BAD) == 1
-    assert deliver_day(at, 1, BAD) == 0
-    assert [is_active(at, number) for number in range(3)] == [False, True, True]
-    deliver(at.database, at.alert_channels)
+    deliver_day(resources, 0, GOOD)
+    assert deliver_day(resources, 2, BAD) == 1
+    assert deliver_day(resources, 1, BAD) == 0
+    assert [is_active(resources, number) for number in range(3)] == [False, True, True]
+    deliver(resources.database, resources.alert_channels)
     assert heard(server) == [("opened", 2)]
 
 
 def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    assert deliver_day(at, 0, BAD) == 1
-    assert deliver_day(at, 2, BAD) == 0
-    put(at, 1, GOOD)
-    assert [daily.raise_alerts(at, day(2)) for _ in range(2)] == [2, 0]
-    assert [is_active(at, number) for number in range(3)] == [True, False, True]
-    deliver(at.database, at.alert_channels)
+    assert deliver_day(resources, 0, BAD) == 1
+    assert deliver_day(resources, 2, BAD) == 0
+    put(resources, 1, GOOD)
+    assert [daily.raise_alerts(resources, day(2)) for _ in range(2)] == [2, 0]
+    assert [is_active(resources, number) for number in range(3)] == [True, False, True]
+    deliver(resources.database, resources.alert_channels)
     assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
 
 
 def test_a_day_delivered_again_is_taken_back_and_told_again_once_each(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
     for value in (BAD, GOOD, GOOD, BAD, BAD):
-        deliver_day(at, 0, value)
-    deliver(at.database, at.alert_channels)
+        deliver_day(resources, 0, value)
+    deliver(resources.database, resources.alert_channels)
     assert [event for event, _ in heard(server)] == ["opened", "withdrawn", "opened"]
     assert len(set(server.keys)) == 3
 
 
 def test_a_clock_that_jumps_back_loses_and_repeats_nothing(
-    at: Resources, server: Webhook, queue_url: str
+    resources: Resources, server: Webhook, queue_url: str
 ) -> None:
     """What was stored before the jump has times a year ahead."""
-    deliver_day(at, 0, BAD)
-    deliver(at.database, at.alert_channels)
-    deliver_day(at, 1, GOOD)
+    deliver_day(resources, 0, BAD)
+    deliver(resources.database, resources.alert_channels)
+    deliver_day(resources, 1, GOOD)
     shift(queue_url, outbox_message, 365)
-    deliver_day(at, 2, BAD)
-    assert deliver(at.database, at.alert_channels) == 2
-    assert deliver(at.database, at.alert_channels) == 0
+    deliver_day(resources, 2, BAD)
+    assert deliver(resources.database, resources.alert_channels) == 2
+    assert deliver(resources.database, resources.alert_channels) == 0
     assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
-    (incident,) = open_incidents(at.database)
+    (incident,) = open_incidents(resources.database)
     assert incident.since == day(2)
-    assert [entry.what for entry in history(at.database).entries] == [
+    assert [entry.what for entry in history(resources.database).entries] == [
         *("opened", "recovered", "opened"),
     ]
 
 
-def acknowledge(at: Resources, person: str) -> None:
-    (incident,) = open_incidents(at.database)
-    record(at.database, Action(incident=incident.name, action="acknowledge", person=person))
+def acknowledge(resources: Resources, person: str) -> None:
+    (incident,) = open_incidents(resources.database)
+    record(resources.database, Action(incident=incident.name, action="acknowledge", person=person))
 
 
-def acknowledged_by(at: Resources) -> str | None:
-    (incident,) = open_incidents(at.database)
+def acknowledged_by(resources: Resources) -> str | None:
+    (incident,) = open_incidents(resources.database)
     return incident.acknowledged_by
 
 
@@ -207,24 +207,24 @@ def shift(queue_url: str, table: Table, days: int) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 4_000])
-def test_an_action_counts_for_the_incident_that_was_open(at: Resources, first: int) -> None:
+def test_an_action_counts_for_the_incident_that_was_open(resources: Resources, first: int) -> None:
     """Whether the days of the data are long past or years ahead of the clock."""
-    deliver_day(at, first, BAD)
-    acknowledge(at, "lea")
-    assert acknowledged_by(at) == "lea"
-    deliver_day(at, first + 1, GOOD)
-    deliver_day(at, first + 2, BAD)
-    assert acknowledged_by(at) is None, "it was about the incident that is over"
-    acknowledge(at, "tim")
-    assert acknowledged_by(at) == "tim"
+    deliver_day(resources, first, BAD)
+    acknowledge(resources, "lea")
+    assert acknowledged_by(resources) == "lea"
+    deliver_day(resources, first + 1, GOOD)
+    deliver_day(resources, first + 2, BAD)
+    assert acknowledged_by(resources) is None, "it was about the incident that is over"
+    acknowledge(resources, "tim")
+    assert acknowledged_by(resources) == "tim"
 
 
-def test_an_action_counts_after_the_incident_has_become_more_severe(at: Resources) -> None:
-    deliver_day(at, 0, BAD)
-    acknowledge(at, "lea")
-    rules = (at.settings.alert_rules or Path()).read_text()
-    (at.settings.alert_rules or Path()).write_text(rules.replace("warning", "critical"))
-    with open_resources(at.settings) as later:
+def test_an_action_counts_after_the_incident_has_become_more_severe(resources: Resources) -> None:
+    deliver_day(resources, 0, BAD)
+    acknowledge(resources, "lea")
+    rules = (resources.settings.alert_rules or Path()).read_text()
+    (resources.settings.alert_rules or Path()).write_text(rules.replace("warning", "critical"))
+    with open_resources(resources.settings) as later:
         assert deliver_day(later, 1, BAD) == 1
         (worse,) = open_incidents(later.database)
     assert (worse.severity, worse.since, worse.opened) == ("critical", day(0), day(0))
@@ -233,49 +233,49 @@ def test_an_action_counts_after_the_incident_has_become_more_severe(at: Resource
 
 @pytest.mark.parametrize(("messages", "actions"), [(365, 0), (0, 365), (365, 300)])
 def test_actions_keep_their_place_after_the_clock_was_set_back(
-    at: Resources, queue_url: str, messages: int, actions: int
+    resources: Resources, queue_url: str, messages: int, actions: int
 ) -> None:
     """It ran days ahead when the messages, and when the action, were stored."""
-    deliver_day(at, 0, BAD)
+    deliver_day(resources, 0, BAD)
     shift(queue_url, incident_event, messages)
     shift(queue_url, incident_table, messages)
-    acknowledge(at, "lea")
+    acknowledge(resources, "lea")
     shift(queue_url, incident_event, actions)
-    assert acknowledged_by(at) == "lea"
-    deliver_day(at, 1, GOOD)
-    deliver_day(at, 2, BAD)
-    assert acknowledged_by(at) is None
-    acknowledge(at, "tim")
-    assert [entry.what for entry in history(at.database).entries] == [
+    assert acknowledged_by(resources) == "lea"
+    deliver_day(resources, 1, GOOD)
+    deliver_day(resources, 2, BAD)
+    assert acknowledged_by(resources) is None
+    acknowledge(resources, "tim")
+    assert [entry.what for entry in history(resources.database).entries] == [
         *("opened", "acknowledge", "recovered", "opened", "acknowledge"),
     ]
-    assert [entry.what for entry in history(at.database, newest=2).entries] == [
+    assert [entry.what for entry in history(resources.database, newest=2).entries] == [
         *("opened", "acknowledge"),
     ]
-    (incident,) = open_incidents(at.database)
-    assert history(at.database, incident.name, newest=2).earlier == 3
+    (incident,) = open_incidents(resources.database)
+    assert history(resources.database, incident.name, newest=2).earlier == 3
 
 
 def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
-    at: Resources, queue_url: str
+    resources: Resources, queue_url: str
 ) -> None:
     failed = failure_alert(
         dag="score_comments", task="route", run="backfill", day=FIRST, error="E", log_url="http://a"
     )
-    report_failure(lambda: at.database, (), failed, datetime.date(2020, 1, 1))
-    assert [incident.name for incident in open_incidents(at.database)] == [failed.key]
+    report_failure(lambda: resources.database, (), failed, datetime.date(2020, 1, 1))
+    assert [incident.name for incident in open_incidents(resources.database)] == [failed.key]
     shift(queue_url, incident_table, -29)
-    assert len(open_incidents(at.database)) == 1
+    assert len(open_incidents(resources.database)) == 1
     shift(queue_url, incident_table, -2)
-    assert open_incidents(at.database) == []
+    assert open_incidents(resources.database) == []
 
 
 def test_what_a_slow_clock_posted_is_sent_when_the_clock_is_right(
-    at: Resources, server: Webhook, queue_url: str
+    resources: Resources, server: Webhook, queue_url: str
 ) -> None:
-    deliver_day(at, 0, BAD)
+    deliver_day(resources, 0, BAD)
     shift(queue_url, outbox_message, -30)
-    assert deliver(at.database, at.alert_channels) == 1
+    assert deliver(resources.database, resources.alert_channels) == 1
     assert heard(server) == [("opened", 0)]
 
 
@@ -283,16 +283,16 @@ def test_what_a_channel_could_not_send_for_long_is_dropped(
     home: Installation, server: Webhook, queue_url: str
 ) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}/hook"
-    with open_resources(home.but(alert_webhook_url=nobody).settings) as at:
-        deliver_day(at, 0, BAD)
+    with open_resources(home.but(alert_webhook_url=nobody).settings) as resources:
+        deliver_day(resources, 0, BAD)
         for _ in range(outbox.FEWEST_ATTEMPTS):
             with pytest.raises(AlertError, match="webhook"):
-                deliver(at.database, without_pauses(at.alert_channels))
+                deliver(resources.database, without_pauses(resources.alert_channels))
         shift(queue_url, outbox_message, -13)
-        deliver_day(at, 1, GOOD)
-    with open_resources(home.settings) as at:
+        deliver_day(resources, 1, GOOD)
+    with open_resources(home.settings) as resources:
         shift(queue_url, outbox_message, -2)
-        assert deliver(at.database, at.alert_channels) == 1
+        assert deliver(resources.database, resources.alert_channels) == 1
     assert heard(server) == [("recovered", 1)]
 
 
@@ -305,18 +305,18 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
     with mail_server() as post:
         both = home.but(**mail, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
         nobody = f"http://127.0.0.1:{closed_port()}/hook"
-        with open_resources(both.but(alert_webhook_url=nobody).settings) as at:
+        with open_resources(both.but(alert_webhook_url=nobody).settings) as resources:
             for number, value in enumerate(values):
-                deliver_day(at, number, value)
+                deliver_day(resources, number, value)
                 with pytest.raises(AlertError, match="webhook"):
-                    deliver(at.database, without_pauses(at.alert_channels))
+                    deliver(resources.database, without_pauses(resources.alert_channels))
                 due = sum(when <= number for _, when in events)
                 assert len(post.messages) == due, "the other channel waits for nothing"
         assert server.requests == []
-        with open_resources(both.settings) as at:
-            assert deliver(at.database, at.alert_channels) == len(events)
-            assert deliver(at.database, at.alert_channels) == 0
-            assert deliver_day(at, 7, BAD) == 0
+        with open_resources(both.settings) as resources:
+            assert deliver(resources.database, resources.alert_channels) == len(events)
+            assert deliver(resources.database, resources.alert_channels) == 0
+            assert deliver_day(resources, 7, BAD) == 0
         assert heard(server) == events
         assert len(post.messages) == len(events)
 
@@ -342,28 +342,28 @@ def old_incident(number: int) -> IncidentChange:
 
 
 @pytest.mark.soak
-def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
+def test_ten_thousand_incidents_in_the_database(resources: Resources) -> None:
     """Listed, shown and evaluated in seconds of CPU; the page shows a few and counts the rest."""
     changes = [old_incident(number) for number in range(MANY)]
-    with locked(at.database, "incident") as connection:
+    with locked(resources.database, "incident") as connection:
         save_changes(connection, (), "incident", changes)
         ids = connection.execute(select(incident_table.c.id)).scalars().all()
         plain = {"event": "acknowledge", "person": "lea", "note": ""}
         connection.execute(insert(incident_event), [plain | {"incident_id": row} for row in ids])
     began = time.process_time()
-    incidents = open_incidents(at.database)
+    incidents = open_incidents(resources.database)
     listed = time.process_time() - began
     assert len(incidents) == MANY
     assert {incident.acknowledged_by for incident in incidents} == {"lea"}
-    assert history(at.database).earlier == 2 * MANY - 50
+    assert history(resources.database).earlier == 2 * MANY - 50
     read = time.process_time() - began - listed
-    page = render_overview(read_overview(ops_data(at)))
+    page = render_overview(read_overview(ops_data(resources)))
     shown = time.process_time() - began - listed - read
     assert len(page) < 500_000
     assert page.count("Old") < 200
     assert f"{MANY - 30:,}" in page or str(MANY - 30) in page
-    put(at, 0, BAD)
-    assert daily.raise_alerts(at, day(0)) == MANY + 1, "one opened; the others have no rule"
+    put(resources, 0, BAD)
+    assert daily.raise_alerts(resources, day(0)) == MANY + 1, "one opened; the others have no rule"
     evaluated = time.process_time() - began - listed - read - shown
     assert max(listed, read, shown) < 2
     assert evaluated < 10

@@ -49,7 +49,7 @@ def day(number: int) -> datetime.date:
     return FIRST + datetime.timedelta(days=number)
 
 
-def put(at: Resources, number: int, value: float | None, feature: str = "prob") -> None:
+def put(resources: Resources, number: int, value: float | None, feature: str = "prob") -> None:
     """Keep one figure of a day; None is an insufficient one."""
     row = {
         "dt": day(number),
@@ -65,7 +65,7 @@ def put(at: Resources, number: int, value: float | None, feature: str = "prob") 
         "status": "ok" if value is not None else "insufficient",
         "reason": "",
     }
-    at.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
+    resources.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
 
 
 @pytest.fixture(autouse=True)
@@ -110,21 +110,23 @@ def events(server: Webhook) -> list[tuple[str, str]]:
     return [(request.json["event"], request.json["day"]) for request in server.requests]
 
 
-def active_on(at: Resources, when: datetime.date) -> tuple[ActiveAlert, ...]:
-    return active_alerts(at.lake.table("alerts", when))
+def active_on(resources: Resources, when: datetime.date) -> tuple[ActiveAlert, ...]:
+    return active_alerts(resources.lake.table("alerts", when))
 
 
-def judge(at: Resources, number: int) -> tuple[int, int]:
-    return daily.raise_alerts(at, day(number)), deliver(at.database, at.alert_channels)
+def judge(resources: Resources, number: int) -> tuple[int, int]:
+    return daily.raise_alerts(resources, day(number)), deliver(
+        resources.database, resources.alert_channels
+    )
 
 
-def test_one_incident_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
+def test_one_incident_is_one_alert_and_one_recovery(resources: Resources, server: Webhook) -> None:
     values = [0.1, 0.3, 0.31, 0.2, 0.05, 0.12]
     posted = []
     for number, value in enumerate(values):
-        put(at, number, value)
-        posted.append(judge(at, number))
-        assert judge(at, number) == (0, 0)  # cleared and run again
+        put(resources, number, value)
+        posted.append(judge(resources, number))
+        assert judge(resources, number) == (0, 0)  # cleared and run again
     assert posted == [(0, 0), (1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
     assert events(server) == [("opened", "2026-01-06"), ("recovered", "2026-01-09")]
     assert server.keys == [
@@ -134,10 +136,10 @@ def test_one_incident_is_one_alert_and_one_recovery(at: Resources, server: Webho
 
 
 def test_an_alert_says_what_where_since_when_and_where_to_look(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    put(at, 0, 0.31)
-    judge(at, 0)
+    put(resources, 0, 0.31)
+    judge(resources, 0)
     [request] = server.requests
     payload = request.json
     assert payload["title"] == (
@@ -156,7 +158,7 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
     segment = {
         **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
@@ -166,104 +168,106 @@ def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
         "sentence": "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift",
     }
     rows = pa.RecordBatch.from_pylist([segment], schema=SEGMENTS)
-    put(at, 0, 0.05)
-    judge(at, 0)
-    put(at, 1, 0.5)
-    at.lake.replace("segments", day(1), [rows])
-    judge(at, 1)
+    put(resources, 0, 0.05)
+    judge(resources, 0)
+    put(resources, 1, 0.5)
+    resources.lake.replace("segments", day(1), [rows])
+    judge(resources, 1)
     payload = server.requests[0].json
     assert payload["text"].endswith(f"Most of it: {segment['sentence']}.")
     assert payload["segment"]["name"] == "platform=forum"
-    assert [alert.segment for alert in active_on(at, day(1))] == [segment["sentence"]]
-    put(at, 2, 0.05)
-    at.lake.replace("segments", day(2), [])
-    judge(at, 2)
+    assert [alert.segment for alert in active_on(resources, day(1))] == [segment["sentence"]]
+    put(resources, 2, 0.05)
+    resources.lake.replace("segments", day(2), [])
+    judge(resources, 2)
     assert "Most of it" not in server.requests[1].json["text"], "the recovery names no segment"
-    put(at, 3, 0.5)
-    at.lake.replace("segments", day(3), [])
-    judge(at, 3)
+    put(resources, 3, 0.5)
+    resources.lake.replace("segments", day(3), [])
+    judge(resources, 3)
     assert "Most of it" not in server.requests[2].json["text"], "none stands out"
 
 
-def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
+def test_what_stands_is_kept_by_day_for_the_days_run(resources: Resources) -> None:
     for number, value in enumerate([0.1, 0.3, None, 0.05]):
-        put(at, number, value)
-    daily.raise_alerts(at, day(3))
-    assert [alert_tag(active_on(at, day(n))) for n in range(4)] == [
+        put(resources, number, value)
+    daily.raise_alerts(resources, day(3))
+    assert [alert_tag(active_on(resources, day(n))) for n in range(4)] == [
         *("none", "warning: Shifted (prob, against the fixed reference)"),
         *("warning: Shifted (prob, against the fixed reference)", "none"),
     ]  # fmt: skip
-    [standing] = active_on(at, day(1))
+    [standing] = active_on(resources, day(1))
     assert standing.description.startswith("The population stability index (scores, ")
     assert standing.since == day(1)
-    [unknown] = active_on(at, day(2))
+    [unknown] = active_on(resources, day(2))
     assert "could not be estimated" in unknown.description
 
 
-def test_nothing_is_written_again_that_has_not_changed(at: Resources) -> None:
-    put(at, 0, 0.3)
-    daily.raise_alerts(at, day(0))
-    before = table_rows(at.lake, "alerts")
-    log = Path(at.settings.lake_root) / "alerts" / "_delta_log"
+def test_nothing_is_written_again_that_has_not_changed(resources: Resources) -> None:
+    put(resources, 0, 0.3)
+    daily.raise_alerts(resources, day(0))
+    before = table_rows(resources.lake, "alerts")
+    log = Path(resources.settings.lake_root) / "alerts" / "_delta_log"
     versions = sorted(log.iterdir())
-    daily.raise_alerts(at, day(0))
-    assert table_rows(at.lake, "alerts") == before
+    daily.raise_alerts(resources, day(0))
+    assert table_rows(resources.lake, "alerts") == before
     assert sorted(log.iterdir()) == versions
 
 
 def test_late_labels_may_take_an_incident_back_but_not_silently(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    put(at, 0, 0.3)
-    judge(at, 0)
-    put(at, 0, 0.15)  # weaker, and no evidence against it
-    put(at, 1, 0.15)
-    assert judge(at, 1) == (0, 0)
-    put(at, 0, 0.05)
-    assert judge(at, 1) == (1, 1)
+    put(resources, 0, 0.3)
+    judge(resources, 0)
+    put(resources, 0, 0.15)  # weaker, and no evidence against it
+    put(resources, 1, 0.15)
+    assert judge(resources, 1) == (0, 0)
+    put(resources, 0, 0.05)
+    assert judge(resources, 1) == (1, 1)
     assert events(server)[-1] == ("withdrawn", "2026-01-06")
     assert "do not meet the condition" in server.requests[-1].json["text"]
-    assert active_on(at, day(0)) == ()
-    put(at, 0, 0.3)
-    assert judge(at, 1) == (1, 1)
+    assert active_on(resources, day(0)) == ()
+    put(resources, 0, 0.3)
+    assert judge(resources, 1) == (1, 1)
     assert server.keys[-1] == "shifted[prob,fixed]/2026-01-05/3-opened"
 
 
-def test_insufficient_figures_open_and_close_nothing(at: Resources, server: Webhook) -> None:
-    put(at, 0, 0.3)
-    judge(at, 0)
+def test_insufficient_figures_open_and_close_nothing(resources: Resources, server: Webhook) -> None:
+    put(resources, 0, 0.3)
+    judge(resources, 0)
     for number in range(3):
-        put(at, number, None)
-        assert judge(at, number) == (0, 0)
+        put(resources, number, None)
+        assert judge(resources, number) == (0, 0)
     assert [event for event, _ in events(server)] == ["opened"]
 
 
-def test_an_earlier_day_run_again_takes_nothing_later_back(at: Resources, server: Webhook) -> None:
+def test_an_earlier_day_run_again_takes_nothing_later_back(
+    resources: Resources, server: Webhook
+) -> None:
     for number, value in enumerate([0.3, 0.05, 0.3]):
-        put(at, number, value)
-        judge(at, number)
-    assert judge(at, 0) == (0, 0)
-    assert judge(at, 1) == (0, 0)
+        put(resources, number, value)
+        judge(resources, number)
+    assert judge(resources, 0) == (0, 0)
+    assert judge(resources, 1) == (0, 0)
     assert len(server.requests) == 3
 
 
-def test_without_tables_there_is_nothing_to_tell(at: Resources) -> None:
-    assert judge(at, 0) == (0, 0)
-    assert active_on(at, day(0)) == ()
+def test_without_tables_there_is_nothing_to_tell(resources: Resources) -> None:
+    assert judge(resources, 0) == (0, 0)
+    assert active_on(resources, day(0)) == ()
 
 
 def test_the_rules_of_modwatch_run_on_an_empty_installation(home: Installation) -> None:
-    with open_resources(home.but(alert_rules=None).settings) as at:
-        assert judge(at, 0) == (0, 0)
+    with open_resources(home.but(alert_rules=None).settings) as resources:
+        assert judge(resources, 0) == (0, 0)
 
 
 def test_a_rule_that_is_gone_closes_what_it_opened(
-    at: Resources, home: Installation, server: Webhook
+    resources: Resources, home: Installation, server: Webhook
 ) -> None:
-    put(at, 0, 0.3)
-    judge(at, 0)
+    put(resources, 0, 0.3)
+    judge(resources, 0)
     (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
-    with open_resources(at.settings) as later:
+    with open_resources(resources.settings) as later:
         assert judge(later, 1) == (1, 1)
         assert judge(later, 1) == (0, 0)
     assert server.requests[-1].json["event"] == "withdrawn"
@@ -271,15 +275,15 @@ def test_a_rule_that_is_gone_closes_what_it_opened(
 
 
 def test_an_impossible_rule_stops_before_anything_is_told(
-    at: Resources, home: Installation, server: Webhook
+    resources: Resources, home: Installation, server: Webhook
 ) -> None:
-    put(at, 0, 0.3)
+    put(resources, 0, 0.3)
     (home.settings.alert_rules or Path()).write_text(RULES.replace("0.2", '"much"'))
     with pytest.raises(SettingsError, match=r"rule 'shifted': open\.bound"):
-        daily.raise_alerts(at, day(0))
+        daily.raise_alerts(resources, day(0))
 
 
-def measure(at: Resources, number: int, accuracy: float) -> None:
+def measure(resources: Resources, number: int, accuracy: float) -> None:
     """Keep the accuracy of a day."""
     row = {
         "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.05,
@@ -288,23 +292,23 @@ def measure(at: Resources, number: int, accuracy: float) -> None:
     blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
     needed = {field.name: blank.get(field.type) for field in MEASUREMENTS if not field.nullable}
     rows = pa.RecordBatch.from_pylist([{**needed, **row}], schema=MEASUREMENTS)
-    at.lake.replace("measurements", day(number), [rows])
+    resources.lake.replace("measurements", day(number), [rows])
 
 
 def test_a_fall_of_accuracy_is_told_on_its_day_and_once_with_its_end(
     home: Installation, server: Webhook
 ) -> None:
     """By the default rules, from stored estimates: late labels come in, and a day is run again."""
-    with open_resources(home.but(alert_rules=None, **to(server)).settings) as at:
+    with open_resources(home.but(alert_rules=None, **to(server)).settings) as resources:
         for number in range(20):
-            measure(at, number, 0.96)
-        assert judge(at, 19) == (0, 0)
-        measure(at, 20, 0.7)
-        assert judge(at, 20) == (1, 1)
-        measure(at, 20, 0.72)
-        measure(at, 21, 0.69)
-        assert judge(at, 21) == judge(at, 20) == (0, 0)
-        (active,) = active_on(at, day(21))
+            measure(resources, number, 0.96)
+        assert judge(resources, 19) == (0, 0)
+        measure(resources, 20, 0.7)
+        assert judge(resources, 20) == (1, 1)
+        measure(resources, 20, 0.72)
+        measure(resources, 21, 0.69)
+        assert judge(resources, 21) == judge(resources, 20) == (0, 0)
+        (active,) = active_on(resources, day(21))
         assert (active.rule, active.severity, active.since) == (
             "accuracy_fell_far",
             "critical",
@@ -312,8 +316,8 @@ def test_a_fall_of_accuracy_is_told_on_its_day_and_once_with_its_end(
         )
         assert "fell from 0.960" in active.description
         for number in range(22, 40):
-            measure(at, number, 0.96)
-        assert judge(at, 39) == (1, 1)
+            measure(resources, number, 0.96)
+        assert judge(resources, 39) == (1, 1)
     opened, ended = (request.json for request in server.requests)
     assert opened["title"] == (
         "[critical] The model's accuracy fell from 0.960 to 0.700, since 25 January 2026"
@@ -334,65 +338,70 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
 ) -> None:
     mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
     down = f"smtp://127.0.0.1:{closed_port()}"
-    with open_resources(home.but(**to(server), **mail, alert_smtp_url=down).settings) as at:
-        put(at, 0, 0.3)
-        daily.raise_alerts(at, day(0))
+    with open_resources(home.but(**to(server), **mail, alert_smtp_url=down).settings) as resources:
+        put(resources, 0, 0.3)
+        daily.raise_alerts(resources, day(0))
         with pytest.raises(AlertError, match=r"mail server.*ConnectionRefusedError"):
-            deliver(at.database, at.alert_channels)
+            deliver(resources.database, resources.alert_channels)
     assert events(server) == [("opened", "2026-01-05")]
     with mail_server() as post:
         up = f"smtp://127.0.0.1:{post.port}"
-        with open_resources(home.but(**to(server), **mail, alert_smtp_url=up).settings) as at:
-            assert deliver(at.database, at.alert_channels) == 1
-            assert deliver(at.database, at.alert_channels) == 0
+        with open_resources(
+            home.but(**to(server), **mail, alert_smtp_url=up).settings
+        ) as resources:
+            assert deliver(resources.database, resources.alert_channels) == 1
+            assert deliver(resources.database, resources.alert_channels) == 0
     assert len(post.messages) == len(server.requests) == 1
     assert "Shifted" in post.messages[0]
 
 
 def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> None:
-    with webhook(400) as server, open_resources(home.but(**to(server)).settings) as at:
-        put(at, 0, 0.3)
-        daily.raise_alerts(at, day(0))
-        put(at, 1, 0.05)
-        daily.raise_alerts(at, day(1))
-        put(at, 2, 0.3, feature="uncertainty")
-        daily.raise_alerts(at, day(2))
+    with webhook(400) as server, open_resources(home.but(**to(server)).settings) as resources:
+        put(resources, 0, 0.3)
+        daily.raise_alerts(resources, day(0))
+        put(resources, 1, 0.05)
+        daily.raise_alerts(resources, day(1))
+        put(resources, 2, 0.3, feature="uncertainty")
+        daily.raise_alerts(resources, day(2))
         with pytest.raises(AlertError, match="answer 400"):
-            deliver(at.database, at.alert_channels)
+            deliver(resources.database, resources.alert_channels)
         assert server.keys == [
             "shifted[prob,fixed]/2026-01-05/1-opened",
             "shifted[uncertainty,fixed]/2026-01-07/1-opened",
         ]
-        assert deliver(at.database, at.alert_channels) == 2  # and then in order
+        assert deliver(resources.database, resources.alert_channels) == 2  # and then in order
         assert [event for event, _ in events(server)[2:]] == ["opened", "recovered"]
 
 
 def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home: Installation) -> None:
-    with webhook(*[500] * 9) as server, open_resources(home.but(**to(server)).settings) as at:
+    with (
+        webhook(*[500] * 9) as server,
+        open_resources(home.but(**to(server)).settings) as resources,
+    ):
         for number, feature in enumerate(("prob", "uncertainty", "language")):
-            put(at, number, 0.3, feature=feature)
-        assert daily.raise_alerts(at, day(2)) == 3
+            put(resources, number, 0.3, feature=feature)
+        assert daily.raise_alerts(resources, day(2)) == 3
         with pytest.raises(AlertError, match="answer 500"):
-            deliver(at.database, at.alert_channels)
+            deliver(resources.database, resources.alert_channels)
         assert len(server.requests) == 3  # attempts with one alert
 
 
 def test_what_was_raised_without_a_channel_is_not_sent_later(
     home: Installation, server: Webhook
 ) -> None:
-    with open_resources(home.settings) as at:
-        put(at, 0, 0.3)
-        assert judge(at, 0) == (1, 0)
-    with open_resources(home.but(**to(server)).settings) as at:
-        assert judge(at, 0) == (0, 0)
+    with open_resources(home.settings) as resources:
+        put(resources, 0, 0.3)
+        assert judge(resources, 0) == (1, 0)
+    with open_resources(home.but(**to(server)).settings) as resources:
+        assert judge(resources, 0) == (0, 0)
     assert server.requests == []
 
 
 def test_mlflow_down_holds_up_no_alert(home: Installation, server: Webhook) -> None:
     dead = f"http://ops:hunter2@127.0.0.1:{closed_port()}"
-    with open_resources(home.but(**to(server), mlflow_url=dead).settings) as at:
-        put(at, 0, 0.3)
-        assert judge(at, 0) == (1, 1)
+    with open_resources(home.but(**to(server), mlflow_url=dead).settings) as resources:
+        put(resources, 0, 0.3)
+        assert judge(resources, 0) == (1, 1)
     assert server.requests[0].json["links"]["MLflow"] == dead.replace("ops:hunter2@", "")
 
 
@@ -410,27 +419,29 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
             "alert_timeout": 30,
         }
         killed = home.but(**changes)
-        with open_resources(killed.settings) as at:
-            put(at, 0, 0.3)
-            daily.raise_alerts(at, day(0))
+        with open_resources(killed.settings) as resources:
+            put(resources, 0, 0.3)
+            daily.raise_alerts(resources, day(0))
 
         def waits() -> bool:
             return bool(server.requests) if answers == [None] else not post.says["EHLO"]
 
         env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(mail["alert_mail_to"])}
         assert run(["run", "deliver_alerts", str(day(0))], env, until=waits).killed
-        with open_resources(killed.settings) as at:
-            assert deliver(at.database, at.alert_channels) == (2 if answers == [None] else 1)
-            assert deliver(at.database, at.alert_channels) == 0
+        with open_resources(killed.settings) as resources:
+            assert deliver(resources.database, resources.alert_channels) == (
+                2 if answers == [None] else 1
+            )
+            assert deliver(resources.database, resources.alert_channels) == 0
     assert len(post.messages) == 1
     assert len(set(server.keys)) == 1
     assert len(server.keys) == (2 if answers == [None] else 1)
 
 
-def stored(at: Resources) -> tuple[int, int, int]:
+def stored(resources: Resources) -> tuple[int, int, int]:
     """Count incidents, their events and the messages about them."""
     counts = (select(func.count()).select_from(table) for table in STORED)
-    with at.database.connect() as connection:
+    with resources.database.connect() as connection:
         first, second, third = (connection.execute(count).scalar_one() for count in counts)
     return first, second, third
 
@@ -438,16 +449,16 @@ def stored(at: Resources) -> tuple[int, int, int]:
 def test_killed_anywhere_while_evaluating(home: Installation, server: Webhook) -> None:
     """An incident is never without its message, and evaluating again stores neither twice."""
     killed = home.but(**to(server))
-    with open_resources(killed.settings) as at:
-        put(at, 0, 0.3)
+    with open_resources(killed.settings) as resources:
+        put(resources, 0, 0.3)
         for dies_at in itertools.count(1):
             ended = run(["run", "raise_alerts", str(day(0))], killed.env, dies_at=dies_at)
-            assert stored(at) in {(0, 0, 0), (1, 1, 1)}
+            assert stored(resources) in {(0, 0, 0), (1, 1, 1)}
             if not ended.killed:
                 break
         assert dies_at > 3
-        assert stored(at) == (1, 1, 1)
-        assert deliver(at.database, at.alert_channels) == 1
+        assert stored(resources) == (1, 1, 1)
+        assert deliver(resources.database, resources.alert_channels) == 1
     assert events(server) == [("opened", "2026-01-05")]
 
 
@@ -458,18 +469,18 @@ def test_evaluations_at_once_store_an_incident_once(home: Installation, server: 
         with open_resources(settings) as mine:
             return daily.raise_alerts(mine, day(0))
 
-    with open_resources(settings) as at, ThreadPoolExecutor(4) as pool:
-        put(at, 0, 0.3)
+    with open_resources(settings) as resources, ThreadPoolExecutor(4) as pool:
+        put(resources, 0, 0.3)
         assert sorted(pool.map(evaluate, range(4))) == [0, 0, 0, 1]
-        assert stored(at) == (1, 1, 1)
+        assert stored(resources) == (1, 1, 1)
 
 
 def test_logs_hold_no_secret(
-    at: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
+    resources: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    put(at, 0, 0.3)
-    judge(at, 0)
+    put(resources, 0, 0.3)
+    judge(resources, 0)
     assert "Alert raised" in caplog.text
     assert "s3cret" not in caplog.text
     assert "hunter2" not in caplog.text

@@ -61,7 +61,12 @@ def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> I
 
 
 def put_comments(
-    at: Resources, metric: str, difference: float, *, day: datetime.date, p_holm: float = 0.001
+    resources: Resources,
+    metric: str,
+    difference: float,
+    *,
+    day: datetime.date,
+    p_holm: float = 0.001,
 ) -> None:
     """Keep a group of comments that differs by `difference`, give or take a hundredth."""
     row = {
@@ -72,11 +77,11 @@ def put_comments(
         "reason": "", "digest": "",
     }  # fmt: skip
     rows = pa.RecordBatch.from_pylist([row], schema=COMMENT_GROUPS)
-    at.lake.replace("comment_groups", day, [rows])
+    resources.lake.replace("comment_groups", day, [rows])
 
 
 def put_annotators(
-    at: Resources,
+    resources: Resources,
     metric: str,
     differences: dict[str, float],
     *,
@@ -92,13 +97,13 @@ def put_annotators(
         for group, difference in differences.items()
     ]  # fmt: skip
     batch = pa.RecordBatch.from_pylist(rows, schema=ANNOTATOR_GROUPS)
-    at.lake.replace("annotator_groups", day, [batch])
+    resources.lake.replace("annotator_groups", day, [batch])
 
 
-def sent(at: Resources, server: Webhook) -> list[tuple[str, str, str]]:
+def sent(resources: Resources, server: Webhook) -> list[tuple[str, str, str]]:
     """Deliver what is pending; return event, rule and subject of each alert that arrived."""
     before = len(server.requests)
-    daily.deliver_alerts(at, SUNDAY)
+    daily.deliver_alerts(resources, SUNDAY)
     arrived = [request.json for request in server.requests[before:]]
     return [(facts["event"], facts["rule"], facts["subject"]) for facts in arrived]
 
@@ -121,86 +126,86 @@ def test_five_points_between_chosen_groups_are_less_between_those_that_people_co
 
 @pytest.mark.parametrize("rule", DAILY)
 def test_a_group_of_comments_opens_one_incident_a_rule(
-    at: Resources, server: Webhook, rule: str
+    resources: Resources, server: Webhook, rule: str
 ) -> None:
     metric, difference = DAILY[rule]
     days = [SUNDAY + datetime.timedelta(days=number) for number in range(4)]
     for day in days[:2]:
-        put_comments(at, metric, difference, day=day)
-        daily.raise_alerts(at, day)
-    assert sent(at, server) == [("opened", rule, "platform forum")]
+        put_comments(resources, metric, difference, day=day)
+        daily.raise_alerts(resources, day)
+    assert sent(resources, server) == [("opened", rule, "platform forum")]
     for day in days[2:]:
-        put_comments(at, metric, 0.0, day=day)
-        daily.raise_alerts(at, day)
-    assert sent(at, server) == [("recovered", rule, "platform forum")]
+        put_comments(resources, metric, 0.0, day=day)
+        daily.raise_alerts(resources, day)
+    assert sent(resources, server) == [("recovered", rule, "platform forum")]
 
 
 @pytest.mark.parametrize("rule", DAILY)
 def test_a_group_of_comments_that_differs_by_chance_or_little_opens_none(
-    at: Resources, server: Webhook, rule: str
+    resources: Resources, server: Webhook, rule: str
 ) -> None:
     metric, difference = DAILY[rule]
     for number in range(4):
         day = SUNDAY + datetime.timedelta(days=number)
         if number < 2:
-            put_comments(at, metric, difference, day=day, p_holm=0.2)
+            put_comments(resources, metric, difference, day=day, p_holm=0.2)
         else:
-            put_comments(at, metric, difference / 2, day=day)
-        daily.raise_alerts(at, day)
-    assert sent(at, server) == []
+            put_comments(resources, metric, difference / 2, day=day)
+        daily.raise_alerts(resources, day)
+    assert sent(resources, server) == []
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
 def test_a_group_of_moderators_opens_one_incident_a_rule(
-    at: Resources, server: Webhook, rule: str
+    resources: Resources, server: Webhook, rule: str
 ) -> None:
     metric, difference = WEEKLY[rule]
-    put_annotators(at, metric, {"north": difference, "south": 0.01, "west": 0.0})
-    assert opinions.raise_alerts(at, SUNDAY) == 1
-    assert opinions.raise_alerts(at, SUNDAY) == 0
-    assert sent(at, server) == [("opened", rule, "moderators north")]
+    put_annotators(resources, metric, {"north": difference, "south": 0.01, "west": 0.0})
+    assert opinions.raise_alerts(resources, SUNDAY) == 1
+    assert opinions.raise_alerts(resources, SUNDAY) == 0
+    assert sent(resources, server) == [("opened", rule, "moderators north")]
     [request] = server.requests
     assert request.json["figure"]["value"] == difference
     assert "tags.day%20%3D%20%272026-01-04%27" in request.json["links"]["MLflow"]
     assert request.json["links"]["Airflow"].endswith("/dags/monitor_disagreement/runs")
     week = SUNDAY + datetime.timedelta(days=7)
-    assert opinions.raise_alerts(at, week) == 0
-    put_annotators(at, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
-    assert opinions.raise_alerts(at, NEXT) == 1
-    assert sent(at, server) == [("recovered", rule, "moderators north")]
+    assert opinions.raise_alerts(resources, week) == 0
+    put_annotators(resources, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
+    assert opinions.raise_alerts(resources, NEXT) == 1
+    assert sent(resources, server) == [("recovered", rule, "moderators north")]
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
 @pytest.mark.parametrize(("times", "p_holm"), [(1, 0.06), (0.8, 0.01)], ids=["chance", "small"])
 def test_a_difference_of_moderators_must_be_significant_and_large(
-    at: Resources, rule: str, times: float, p_holm: float
+    resources: Resources, rule: str, times: float, p_holm: float
 ) -> None:
     metric, difference = WEEKLY[rule]
     groups = {"north": times * difference, "south": 0.0, "west": 0.0}
-    put_annotators(at, metric, groups, p_holm=p_holm)
-    assert opinions.raise_alerts(at, SUNDAY) == 0
+    put_annotators(resources, metric, groups, p_holm=p_holm)
+    assert opinions.raise_alerts(resources, SUNDAY) == 0
 
 
-def test_two_groups_of_moderators_are_one_incident(at: Resources, server: Webhook) -> None:
-    put_annotators(at, "agreement", {"north": -0.2, "south": 0.2})
-    opinions.raise_alerts(at, SUNDAY)
-    assert sent(at, server) == [("opened", "annotator_agreement_low", "moderators north")]
+def test_two_groups_of_moderators_are_one_incident(resources: Resources, server: Webhook) -> None:
+    put_annotators(resources, "agreement", {"north": -0.2, "south": 0.2})
+    opinions.raise_alerts(resources, SUNDAY)
+    assert sent(resources, server) == [("opened", "annotator_agreement_low", "moderators north")]
 
 
 def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
     """Comments of years ago may be labelled today."""
     long_ago = datetime.date(2017, 3, 6)
-    put_comments(at, "accuracy", -0.1, day=long_ago)
-    put_annotators(at, "agreement", {"north": -0.2, "south": 0.1, "west": 0.1})
+    put_comments(resources, "accuracy", -0.1, day=long_ago)
+    put_annotators(resources, "agreement", {"north": -0.2, "south": 0.1, "west": 0.1})
     for _ in range(2):
-        daily.raise_alerts(at, long_ago)
-        opinions.raise_alerts(at, SUNDAY)
-    assert sorted(sent(at, server))[:2] == [
+        daily.raise_alerts(resources, long_ago)
+        opinions.raise_alerts(resources, SUNDAY)
+    assert sorted(sent(resources, server))[:2] == [
         ("opened", "annotator_agreement_high", "moderators south"),
         ("opened", "annotator_agreement_high", "moderators west"),
     ]
     assert {request.json["event"] for request in server.requests} == {"opened"}
-    daily.raise_alerts(at, long_ago + datetime.timedelta(days=1))
-    assert sent(at, server) == []
+    daily.raise_alerts(resources, long_ago + datetime.timedelta(days=1))
+    assert sent(resources, server) == []

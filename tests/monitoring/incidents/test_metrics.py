@@ -26,13 +26,15 @@ def at(tmp_path: Path) -> Iterator[Resources]:
         yield opened
 
 
-def put(at: Resources, table: str, *rows: dict[str, Any], day: datetime.date = MONDAY) -> None:
+def put(
+    resources: Resources, table: str, *rows: dict[str, Any], day: datetime.date = MONDAY
+) -> None:
     """Keep rows of a table; what they leave out is null, 0 or empty."""
     blank = {pa.string(): "", pa.int64(): 0, pa.int32(): 0, pa.float64(): 0.0, pa.date32(): day}
     schema = TABLES[table]
     needed = {field.name: blank[field.type] for field in schema if not field.nullable}
     full = [{**needed, **row} for row in rows]
-    at.lake.replace(table, day, [pa.RecordBatch.from_pylist(full, schema=schema)])
+    resources.lake.replace(table, day, [pa.RecordBatch.from_pylist(full, schema=schema)])
 
 
 def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str, Any]:
@@ -41,15 +43,17 @@ def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str,
     return {"metric": metric, "value": value, **ends, "n": 40, "status": status, **fields}
 
 
-def test_nothing_gives_nothing(at: Resources) -> None:
-    assert metric_values(at.lake, at.checks, MONDAY, TUESDAY) == []
+def test_nothing_gives_nothing(resources: Resources) -> None:
+    assert metric_values(resources.lake, resources.checks, MONDAY, TUESDAY) == []
 
 
-def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resources) -> None:
+def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(
+    resources: Resources,
+) -> None:
     for day, strategy, alpha in ((MONDAY, "uncertainty", 0.1), (TUESDAY, "toxicity", 0.3)):
-        put(at, "routing_design", {"strategy": strategy, "review_fraction": alpha}, day=day)
+        put(resources, "routing_design", {"strategy": strategy, "review_fraction": alpha}, day=day)
         put(
-            at,
+            resources,
             "measurements",
             estimate("accuracy"),
             estimate("oc_accuracy", 0.91, strategy="uncertainty", alpha=0.1),
@@ -60,7 +64,7 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
         )
     found = [
         (value.day, value.metric, value.value)
-        for value in metric_values(at.lake, at.checks, MONDAY, TUESDAY)
+        for value in metric_values(resources.lake, resources.checks, MONDAY, TUESDAY)
     ]
     assert sorted(found) == [
         (MONDAY, "accuracy", 0.9),
@@ -70,9 +74,9 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
     ]
 
 
-def test_the_window_has_names_of_its_own(at: Resources) -> None:
-    put(at, "window_measurements", estimate("accuracy", None))
-    assert metric_values(at.lake, at.checks, MONDAY, MONDAY) == [
+def test_the_window_has_names_of_its_own(resources: Resources) -> None:
+    put(resources, "window_measurements", estimate("accuracy", None))
+    assert metric_values(resources.lake, resources.checks, MONDAY, MONDAY) == [
         MetricValue(
             day=MONDAY,
             metric="window_accuracy",
@@ -84,9 +88,9 @@ def test_the_window_has_names_of_its_own(at: Resources) -> None:
     ]
 
 
-def test_drift_keeps_feature_and_reference(at: Resources) -> None:
-    put(at, "drift", estimate("psi", 0.3, feature="prob", reference="fixed"))
-    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+def test_drift_keeps_feature_and_reference(resources: Resources) -> None:
+    put(resources, "drift", estimate("psi", 0.3, feature="prob", reference="fixed"))
+    [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.subject, found.value, found.n) == ("prob,fixed", 0.3, 40)
     assert (found.low, found.high) == pytest.approx((0.2, 0.35))
 
@@ -102,32 +106,35 @@ def test_drift_keeps_feature_and_reference(at: Resources) -> None:
     ],
 )
 def test_what_is_flagged_beyond_three_times_the_reference(
-    at: Resources, share: float | None, change: float | None, excess: tuple[float | None, ...]
+    resources: Resources,
+    share: float | None,
+    change: float | None,
+    excess: tuple[float | None, ...],
 ) -> None:
     put(
-        at,
+        resources,
         "drift",
         estimate("flagged_share_change", change, feature="flagged", reference="trailing"),
         estimate("flagged_share_change", change, feature="flagged", reference="fixed"),
         estimate("flagged_share", share, feature="flagged"),
     )
-    values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    values = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     [found] = [value for value in values if value.metric == "flagged_share_excess"]
     assert found.subject == "flagged,fixed"
     assert (found.value, found.low) == (pytest.approx(excess[0]), pytest.approx(excess[1]))
     assert (found.status == "insufficient") == (share is None)
 
 
-def test_a_number_that_is_none_is_none(at: Resources) -> None:
-    put(at, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
-    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+def test_a_number_that_is_none_is_none(resources: Resources) -> None:
+    put(resources, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
+    [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.value, found.low) == (None, None)
 
 
-def test_other_days_are_left_out(at: Resources) -> None:
-    put(at, "drift", estimate("psi", feature="prob"))
-    at.checks.save(verdict("passed"))
-    assert metric_values(at.lake, at.checks, TUESDAY, TUESDAY) == []
+def test_other_days_are_left_out(resources: Resources) -> None:
+    put(resources, "drift", estimate("psi", feature="prob"))
+    resources.checks.save(verdict("passed"))
+    assert metric_values(resources.lake, resources.checks, TUESDAY, TUESDAY) == []
 
 
 ACCEPTED = {"checks_rejected": 0}
@@ -152,12 +159,13 @@ ACCEPTED = {"checks_rejected": 0}
     ],
 )
 def test_validation_results_are_metric_values(
-    at: Resources, statuses: list[str], expected: dict[str, int]
+    resources: Resources, statuses: list[str], expected: dict[str, int]
 ) -> None:
     for suite, status in zip(("comments", "scores"), statuses, strict=False):
-        at.checks.save(verdict(status, suite))
+        resources.checks.save(verdict(status, suite))
     found = {
-        value.metric: value.value for value in metric_values(at.lake, at.checks, MONDAY, MONDAY)
+        value.metric: value.value
+        for value in metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     }
     assert found == expected
 

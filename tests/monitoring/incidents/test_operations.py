@@ -54,26 +54,26 @@ def at(home: Installation, server: Webhook) -> Iterator[Resources]:
         yield opened
 
 
-def check(at: Resources, number: int, hour: int = 13) -> Heartbeat:
+def check(resources: Resources, number: int, hour: int = 13) -> Heartbeat:
     """Check at an hour of a day."""
     now = datetime.datetime.combine(day(number), datetime.time(hour), datetime.UTC)
     return check_heartbeat(
-        at.lake,
-        at.checks,
-        lambda: at.database,
-        without_pauses(at.alert_channels),
+        resources.lake,
+        resources.checks,
+        lambda: resources.database,
+        without_pauses(resources.alert_channels),
         now=now,
         hour=12,
         airflow_url="http://airflow:8080/",
     )
 
 
-def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
-    measure(at, 0, 0.9)
-    assert check(at, 1) == Heartbeat(due=day(0), measured=day(0))
-    assert not check(at, 2, hour=11).is_late  # the day before is not due yet
+def test_a_late_day_is_one_alert_and_one_recovery(resources: Resources, server: Webhook) -> None:
+    measure(resources, 0, 0.9)
+    assert check(resources, 1) == Heartbeat(due=day(0), measured=day(0))
+    assert not check(resources, 2, hour=11).is_late  # the day before is not due yet
     for number in (2, 2, 3):
-        assert check(at, number).is_late
+        assert check(resources, number).is_late
     (opened,) = server.requests
     assert opened.json["title"] == (
         "[critical] 6 January 2026 is not measured; the last measured day is 5 January 2026"
@@ -83,54 +83,54 @@ def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook
         "Airflow": "http://airflow:8080/dags/score_comments/runs",
         "MLflow": "http://airflow:8080/modwatch-ops/days/2026-01-05/mlflow",
     }
-    (active,) = open_incidents(at.database)
+    (active,) = open_incidents(resources.database)
     assert (active.name, active.since) == ("heartbeat", day(1))
-    measure(at, 2, 0.9)
-    assert not check(at, 3).is_late
-    assert not check(at, 3).is_late
+    measure(resources, 2, 0.9)
+    assert not check(resources, 3).is_late
+    assert not check(resources, 3).is_late
     assert [request.json["event"] for request in server.requests] == ["opened", "recovered"]
     assert server.requests[1].json["links"]["MLflow"].endswith("/days/2026-01-07/mlflow")
-    assert open_incidents(at.database) == []
-    assert check(at, 4).is_late
+    assert open_incidents(resources.database) == []
+    assert check(resources, 4).is_late
     assert len(set(server.keys)) == 3
 
 
 def test_a_message_says_since_when_and_links_pages_that_exist(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
-    measure(at, 0, 0.9)
-    at.checks.save_page(day(30), "rejected")
-    assert check(at, 31).is_late
+    measure(resources, 0, 0.9)
+    resources.checks.save_page(day(30), "rejected")
+    assert check(resources, 31).is_late
     (opened,) = server.requests
     assert opened.json["title"] == (
         "[critical] 30 days are not measured; the last measured day is 5 January 2026"
     )
     assert "Nothing is measured since 6 January 2026." in opened.json["text"]
     assert opened.json["links"]["validation"].endswith(f"/days/{day(30)}/validation")
-    (active,) = open_incidents(at.database)
+    (active,) = open_incidents(resources.database)
     assert active.since == day(1)
     assert active.headline == "Days are not measured; the last measured day is 5 January 2026"
-    measure(at, 30, 0.9)
-    assert not check(at, 31).is_late
+    measure(resources, 30, 0.9)
+    assert not check(resources, 31).is_late
     assert server.requests[1].json["title"] == "[critical] Recovered: 4 February 2026 is measured"
     assert "missing since 6 January 2026" in server.requests[1].json["text"]
 
 
-def test_days_that_lie_ahead_do_not_hide_a_late_one(at: Resources) -> None:
-    measure(at, 0, 0.9)
-    measure(at, 9, 0.9)  # a mistyped date
-    assert check(at, 2) == Heartbeat(due=day(1), measured=day(0))
+def test_days_that_lie_ahead_do_not_hide_a_late_one(resources: Resources) -> None:
+    measure(resources, 0, 0.9)
+    measure(resources, 9, 0.9)  # a mistyped date
+    assert check(resources, 2) == Heartbeat(due=day(1), measured=day(0))
 
 
-def test_an_installation_that_never_measured_is_late(at: Resources, server: Webhook) -> None:
-    assert check(at, 0).is_late
+def test_an_installation_that_never_measured_is_late(resources: Resources, server: Webhook) -> None:
+    assert check(resources, 0).is_late
     assert "no day is" in server.requests[0].json["title"]
 
 
 def test_without_a_database_it_is_told_all_the_same(home: Installation, server: Webhook) -> None:
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
-    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
-        assert check(at, 1).is_late
+    with open_resources(home.but(**to(server), database_url=dead).settings) as resources:
+        assert check(resources, 1).is_late
     (request,) = server.requests
     assert b"hunter2" not in request.body
 
@@ -138,12 +138,12 @@ def test_without_a_database_it_is_told_all_the_same(home: Installation, server: 
 def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(home: Installation) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}/hook"
     down = home.but(alert_webhook_url=nobody, alert_webhook_secret="s3cret")
-    with open_resources(down.settings) as at:
+    with open_resources(down.settings) as resources:
         for number in range(1, 8):
             with pytest.raises(AlertError, match="webhook"):
-                check(at, number)
-    with webhook() as server, open_resources(home.but(**to(server)).settings) as at:
-        assert check(at, 8).is_late
+                check(resources, number)
+    with webhook() as server, open_resources(home.but(**to(server)).settings) as resources:
+        assert check(resources, 8).is_late
         (request,) = server.requests
         assert request.json["since"] == str(FIRST)
 
@@ -172,10 +172,10 @@ FAILURE = failure_alert(
 
 
 def test_a_failed_task_is_told_once_whatever_many_shards_fail(
-    at: Resources, server: Webhook
+    resources: Resources, server: Webhook
 ) -> None:
     for _ in range(3):
-        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+        report_failure(lambda: resources.database, resources.alert_channels, FAILURE, FIRST)
     [request] = server.requests
     assert request.json["links"] == {"log": "http://airflow/log"}
     assert request.json["error"] == "LakeError"
@@ -185,8 +185,8 @@ def test_a_failed_task_is_told_even_when_the_database_is_down(
     home: Installation, server: Webhook
 ) -> None:
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
-    with open_resources(home.but(**to(server), database_url=dead).settings) as at:
-        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+    with open_resources(home.but(**to(server), database_url=dead).settings) as resources:
+        report_failure(lambda: resources.database, resources.alert_channels, FAILURE, FIRST)
     assert server.keys == [FAILURE.key]
 
 
@@ -199,6 +199,9 @@ def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_do
     with mail_server() as post:
         up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
         install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
-        with open_resources(install.settings) as at, pytest.raises(AlertError, match="webhook"):
-            report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
+        with (
+            open_resources(install.settings) as resources,
+            pytest.raises(AlertError, match="webhook"),
+        ):
+            report_failure(lambda: resources.database, resources.alert_channels, FAILURE, FIRST)
     assert len(post.messages) == 1

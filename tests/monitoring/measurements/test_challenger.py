@@ -52,45 +52,45 @@ def blurred(prob):
 
 
 def compared(home, day=MONDAY):
-    with open_resources(home.settings) as at:
-        return at.lake.table("challenger", day).to_pandas().set_index("metric")
+    with open_resources(home.settings) as resources:
+        return resources.lake.table("challenger", day).to_pandas().set_index("metric")
 
 
 def test_a_challenger_scores_and_changes_nothing_else(install_routed):
     home = install_routed()
     before = picture_of(home)
-    with open_resources(home.settings) as at:
-        set_alias(at, second_version(at.settings.mlflow_url), "challenger")
-        comments = at.lake.count("comments", MONDAY)
+    with open_resources(home.settings) as resources:
+        set_alias(resources, second_version(resources.settings.mlflow_url), "challenger")
+        comments = resources.lake.count("comments", MONDAY)
     assert home.run("score_challenger") == [comments]
-    with open_resources(home.settings) as at:
-        rows = at.lake.table("scores", MONDAY, role="challenger").to_pandas()
+    with open_resources(home.settings) as resources:
+        rows = resources.lake.table("scores", MONDAY, role="challenger").to_pandas()
         assert set(rows["model_version"]) == {"2"}
-        scored = at.lake.table("scores", MONDAY, role="champion").to_pandas()
+        scored = resources.lake.table("scores", MONDAY, role="champion").to_pandas()
         both = scored.merge(rows, on="comment_id", suffixes=("", "_shadow"))
         assert len(both) == len(scored)
         assert np.allclose(both["prob"], both["prob_shadow"], atol=1e-6)
-        at.lake.replace("scores", MONDAY, [], role="challenger")
+        resources.lake.replace("scores", MONDAY, [], role="challenger")
     assert_same(before, picture_of(home))
 
 
 def test_without_a_challenger_and_where_it_is_the_champion_nothing_is_scored(install):
     home = install()
     assert home.run(*TO_THE_QUEUE)[-1] == 0
-    with open_resources(home.settings) as at:
-        shadow_scores(at, MONDAY, blurred)
-        set_alias(at, "1", "challenger")
+    with open_resources(home.settings) as resources:
+        shadow_scores(resources, MONDAY, blurred)
+        set_alias(resources, "1", "challenger")
     assert home.run("score_challenger") == [0]
-    with open_resources(home.settings) as at:
-        assert not at.lake.count("scores", MONDAY, role="challenger")
+    with open_resources(home.settings) as resources:
+        assert not resources.lake.count("scores", MONDAY, role="challenger")
 
 
 def test_a_challenger_without_probabilities_is_refused_and_the_day_stays(install, monkeypatch):
     home = install()
     home.run(*TO_THE_QUEUE[:-1])
-    with open_resources(home.settings) as at:
-        set_alias(at, second_version(at.settings.mlflow_url), "challenger")
-        scorer = at.scorer("2")
+    with open_resources(home.settings) as resources:
+        set_alias(resources, second_version(resources.settings.mlflow_url), "challenger")
+        scorer = resources.scorer("2")
         real = scorer.score
 
         def broken(texts):
@@ -99,36 +99,36 @@ def test_a_challenger_without_probabilities_is_refused_and_the_day_stays(install
             return found
 
         monkeypatch.setattr(scorer, "score", broken)
-        monkeypatch.setattr(type(at), "scorer", lambda *_: scorer)
+        monkeypatch.setattr(type(resources), "scorer", lambda *_: scorer)
         with pytest.raises(ModelError, match=r"version 2 returns values outside \[0, 1\]"):
-            daily.score_challenger(at, MONDAY)
-        assert not at.lake.count("scores", MONDAY, role="challenger")
-        assert at.lake.count("routed", MONDAY)
+            daily.score_challenger(resources, MONDAY)
+        assert not resources.lake.count("scores", MONDAY, role="challenger")
+        assert resources.lake.count("routed", MONDAY)
 
 
 def test_the_comparison_is_made_once_and_published(install_routed, monkeypatch):
     home = install_routed()
     review(home)
-    with open_resources(home.settings) as at:
-        shadow_scores(at, MONDAY, blurred)
+    with open_resources(home.settings) as resources:
+        shadow_scores(resources, MONDAY, blurred)
     assert home.run("collect_labels", "measure", "compare_challenger")[-1] == 1
     rows = compared(home)
     assert set(METRICS) < set(rows.index)
     assert (rows["challenger_version"] == "9").all()
     assert rows.loc["same_decision", "value"] < 1
     assert rows.loc["accuracy", "status"] == "ok"
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         replaced = []
-        real = at.lake.replace
+        real = resources.lake.replace
         monkeypatch.setattr(
-            type(at.lake), "replace", lambda *a, **k: replaced.append(a) or real(*a[1:], **k)
+            type(resources.lake), "replace", lambda *a, **k: replaced.append(a) or real(*a[1:], **k)
         )
-        daily.compare_challenger(at, MONDAY)
+        daily.compare_challenger(resources, MONDAY)
         assert not replaced
         monkeypatch.undo()
     home.run(*FROM_THE_QUEUE[3:])
-    with open_resources(home.settings) as at:
-        client = MlflowClient(at.settings.mlflow_url)
+    with open_resources(home.settings) as resources:
+        client = MlflowClient(resources.settings.mlflow_url)
         [run] = client.search_runs(
             [client.get_experiment_by_name("modwatch").experiment_id], "tags.kind = 'day'"
         )
@@ -146,20 +146,20 @@ def test_days_of_another_challenger_or_other_comments_are_left_out(install):
     for day in (MONDAY, TUESDAY):
         home.run(*TO_THE_QUEUE, day=day)
     review(home)
-    with open_resources(home.settings) as at:
-        shadow_scores(at, MONDAY, blurred, version="8")
-        shadow_scores(at, TUESDAY, blurred, version="9")
+    with open_resources(home.settings) as resources:
+        shadow_scores(resources, MONDAY, blurred, version="8")
+        shadow_scores(resources, TUESDAY, blurred, version="9")
     steps = ("collect_labels", "measure", "compare_challenger")
     assert home.run(*steps, day=TUESDAY)[-1] == 1
     assert (compared(home, TUESDAY)["days"] == 1).all()
-    with open_resources(home.settings) as at:
-        shadow_scores(at, MONDAY, blurred, version="9")
-        daily.compare_challenger(at, TUESDAY)
-        assert (at.lake.table("challenger", TUESDAY)["days"].to_numpy() == 2).all()
-        table = at.lake.table("scores", TUESDAY, role="challenger")
+    with open_resources(home.settings) as resources:
+        shadow_scores(resources, MONDAY, blurred, version="9")
+        daily.compare_challenger(resources, TUESDAY)
+        assert (resources.lake.table("challenger", TUESDAY)["days"].to_numpy() == 2).all()
+        table = resources.lake.table("scores", TUESDAY, role="challenger")
         fewer = table.slice(1).to_batches()
-        at.lake.replace("scores", TUESDAY, fewer, role="challenger")
-        assert daily.compare_challenger(at, TUESDAY) == 1
-        at.lake.replace("scores", MONDAY, [], role="challenger")
-        assert daily.compare_challenger(at, TUESDAY) == 0
-        assert not at.lake.count("challenger", TUESDAY)
+        resources.lake.replace("scores", TUESDAY, fewer, role="challenger")
+        assert daily.compare_challenger(resources, TUESDAY) == 1
+        resources.lake.replace("scores", MONDAY, [], role="challenger")
+        assert daily.compare_challenger(resources, TUESDAY) == 0
+        assert not resources.lake.count("challenger", TUESDAY)

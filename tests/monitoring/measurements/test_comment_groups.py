@@ -36,8 +36,8 @@ def test_labels_are_compared_on_sundays(home, monkeypatch):
 
 
 def rows_of(home, scope, day=MONDAY):
-    with open_resources(home.settings) as at:
-        return at.lake.table("comment_groups", day, scope=scope).to_pandas()
+    with open_resources(home.settings) as resources:
+        return resources.lake.table("comment_groups", day, scope=scope).to_pandas()
 
 
 def change_comments(at, day=MONDAY, /, **columns):
@@ -55,9 +55,9 @@ def home(install):
     """Monday in the queue, with two platforms and two identities."""
     home = install()
     home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         change_comments(
-            at,
+            resources,
             platform=lambda row: f"p{row % 2}",
             groups=lambda row: [["x"], ["x", "y"], [], None][row % 4],
         )
@@ -75,9 +75,9 @@ def test_the_groups_of_a_day_are_compared_by_scores_and_routing(home):
     rows = rows_of(home, "day")
     assert len(rows) == number * len(SCORE_METRICS)
     assert set(rows["attribute"]) == {"platform", "language", "identity"}
-    with open_resources(home.settings) as at:
-        comments = comments_of(at)
-        top = at.lake.table("routed", MONDAY).to_pandas().query("stratum == 0")["comment_id"]
+    with open_resources(home.settings) as resources:
+        comments = comments_of(resources)
+        top = resources.lake.table("routed", MONDAY).to_pandas().query("stratum == 0")["comment_id"]
     found = rows.set_index(["attribute", "group", "metric"]).sort_index()
     for name, inside in comments.groupby("platform"):
         row = found.loc[("platform", name)]
@@ -123,9 +123,9 @@ def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
     home = home.but(identity_terms=path)
     home.run("compare_groups")
     assert set(rows_of(home, "day").query("attribute == 'identity'")["group"]) == {"x", "y"}
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         change_comments(
-            at, groups=lambda _: None, text=lambda row: "Is it?" if row % 3 else "nothing"
+            resources, groups=lambda _: None, text=lambda row: "Is it?" if row % 3 else "nothing"
         )
     home.run("compare_groups")
     rows = rows_of(home, "day").query("attribute == 'identity'")
@@ -133,29 +133,31 @@ def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
 
 
 def test_columns_without_any_value_make_no_groups(home):
-    with open_resources(home.settings) as at:
-        change_comments(at, platform=lambda _: None, language=lambda _: None, groups=lambda _: None)
+    with open_resources(home.settings) as resources:
+        change_comments(
+            resources, platform=lambda _: None, language=lambda _: None, groups=lambda _: None
+        )
     home.run("compare_groups")
     assert set(rows_of(home, "day")["attribute"]) <= {"identity"}
 
 
 def test_a_group_of_all_comments_is_not_compared(home):
-    with open_resources(home.settings) as at:
-        change_comments(at, platform=lambda _: "one")
+    with open_resources(home.settings) as resources:
+        change_comments(resources, platform=lambda _: "one")
     home.run("compare_groups")
     assert "platform" not in set(rows_of(home, "day")["attribute"])
 
 
 def test_an_empty_day_has_no_groups(install):
     home = install()
-    with open_resources(home.settings) as at:
-        assert daily.compare_groups(at, TUESDAY) == 0
+    with open_resources(home.settings) as resources:
+        assert daily.compare_groups(resources, TUESDAY) == 0
 
 
 def test_alerts_see_differences_and_chance_as_none(home):
     home.run("compare_groups")
-    with open_resources(home.settings) as at:
-        values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    with open_resources(home.settings) as resources:
+        values = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     rows = rows_of(home, "day").set_index(["attribute", "group", "metric"]).sort_index()
     seen = [value for value in values if value.metric == "group_flagged_share_difference"]
     assert seen
@@ -173,9 +175,9 @@ def test_with_two_platforms_the_what_if_table_has_a_row_by_prediction_sets(home,
     monkeypatch.setattr(measurement, "MINIMUM_LABELS", 5)
     review(home)
     home.run("collect_labels", "measure", "publish")
-    with open_resources(home.settings) as at:
-        window = at.lake.table("window_measurements", MONDAY).to_pandas()
-        day = at.lake.table("measurements", MONDAY).to_pandas()
+    with open_resources(home.settings) as resources:
+        window = resources.lake.table("window_measurements", MONDAY).to_pandas()
+        day = resources.lake.table("measurements", MONDAY).to_pandas()
     assert "conformal" not in set(day["strategy"])
     client = MlflowClient(home.settings.mlflow_url)
     (run,) = client.search_runs(
@@ -220,9 +222,11 @@ def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
 def test_rows_of_scores_that_left_since_are_not_counted(home):
     home.run("compare_groups")
     before = rows_of(home, "day").drop_duplicates(["attribute", "group"])
-    with open_resources(home.settings) as at:
-        batches = [batch.slice(0, len(batch) // 2) for batch in at.lake.read("scores", MONDAY)]
-        at.lake.replace("scores", MONDAY, batches, role="champion")
+    with open_resources(home.settings) as resources:
+        batches = [
+            batch.slice(0, len(batch) // 2) for batch in resources.lake.read("scores", MONDAY)
+        ]
+        resources.lake.replace("scores", MONDAY, batches, role="champion")
     home.run("compare_groups")
     after = rows_of(home, "day").drop_duplicates(["attribute", "group"])
     both = before.merge(after, on=["attribute", "group"], suffixes=("", "_after"))
@@ -232,14 +236,16 @@ def test_rows_of_scores_that_left_since_are_not_counted(home):
 def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monkeypatch):
     """Thirty labels a day are too few to name a group; what is compared is."""
     home.run(*TO_THE_QUEUE, day=TUESDAY)
-    with open_resources(home.settings) as at:
-        change_comments(at, TUESDAY, platform=lambda row: f"p{row % 2}")
+    with open_resources(home.settings) as resources:
+        change_comments(resources, TUESDAY, platform=lambda row: f"p{row % 2}")
     review(home)
     home.run("collect_labels", "measure", day=TUESDAY)
     asked = {}
     real = comment_groups.fallen_group
-    with open_resources(home.settings) as at:
-        behind = partial(comment_groups.group_behind_fall, at.lake, policy=at.policy, terms={})
+    with open_resources(home.settings) as resources:
+        behind = partial(
+            comment_groups.group_behind_fall, resources.lake, policy=resources.policy, terms={}
+        )
         monkeypatch.setattr(
             comment_groups,
             "fallen_group",
@@ -250,8 +256,8 @@ def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monke
         assert behind(MONDAY, MONDAY, 0.3) is None
         assert asked == {}, "there are no days before"
         assert behind(TUESDAY, TUESDAY, 0.3) is None
-        size = at.lake.count("scores", TUESDAY, role="champion")
-        sizes = [at.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
+        size = resources.lake.count("scores", TUESDAY, role="champion")
+        sizes = [resources.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
     platforms = [
         table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
     ]

@@ -20,18 +20,18 @@ TUESDAY = MONDAY + timedelta(days=1)
 def test_a_log_that_was_altered_is_alerted_of(install: Callable[..., Installation]) -> None:
     home = install()
     home = home.but(witness_folder=str(home.home / "witnesses"))
-    with open_resources(home.settings) as at:
-        people.create_moderator(at.database, "ann", "moderator")
-        register_policy(at.database, load_policy())
+    with open_resources(home.settings) as resources:
+        people.create_moderator(resources.database, "ann", "moderator")
+        register_policy(resources.database, load_policy())
     assert home.run("verify_log") == [0]
     assert incidents(home) == []
-    with open_resources(home.settings) as at, unguarded(at.database) as connection:
+    with open_resources(home.settings) as resources, unguarded(resources.database) as connection:
         connection.execute(text("UPDATE moderator SET role = 'admin'"))
     assert home.run("verify_log", day=TUESDAY) == [1]
     assert ("decision_log_altered", "critical") in incidents(home)
     # Nothing was written for this day: the alert of the missing witness follows when it is due.
-    with open_resources(home.settings) as at:
-        (row,) = at.lake.table("log_verifications", TUESDAY).to_pylist()
+    with open_resources(home.settings) as resources:
+        (row,) = resources.lake.table("log_verifications", TUESDAY).to_pylist()
     assert (row["problems"], row["witness_expected"]) == (1, True)
     assert 0 < row["witness_age_hours"] < 1
 
@@ -55,6 +55,6 @@ def test_without_a_place_no_witness_is_missed(install: Callable[..., Installatio
 
 def incidents(home: Installation, day: object = TUESDAY) -> list[tuple[str, str]]:
     home.run("raise_alerts", day=day)  # type: ignore[arg-type]
-    with open_resources(home.settings) as at:
-        rows = at.lake.table("alerts", day).to_pylist()  # type: ignore[arg-type]
+    with open_resources(home.settings) as resources:
+        rows = resources.lake.table("alerts", day).to_pylist()  # type: ignore[arg-type]
     return [(row["rule"], row["severity"]) for row in rows]

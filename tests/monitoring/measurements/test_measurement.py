@@ -21,13 +21,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     home = install()
     home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as at:
-        assert plan_labels(at, MONDAY).empty  # nothing was measured yet
+    with open_resources(home.settings) as resources:
+        assert plan_labels(resources, MONDAY).empty  # nothing was measured yet
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
-    with open_resources(home.settings) as at:
-        plan = plan_labels(at, MONDAY, widths=[1.0, 0.001])
-        design = at.lake.table("routing_design", MONDAY).to_pandas()
+    with open_resources(home.settings) as resources:
+        plan = plan_labels(resources, MONDAY, widths=[1.0, 0.001])
+        design = resources.lake.table("routing_design", MONDAY).to_pandas()
     accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
     assert accuracy.loc[1.0, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
     assert accuracy.loc[1.0, "labels"] <= accuracy.loc[1.0, "labels_now"]
@@ -43,17 +43,19 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
         GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
         for k in range(40)
     ]
-    with open_resources(home.settings) as at:
-        add_gold(at.database, panel)
+    with open_resources(home.settings) as resources:
+        add_gold(resources.database, panel)
     home.run(*TO_THE_QUEUE, day=TUESDAY)
-    with open_resources(home.settings) as at:
-        answered = answer(at, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0})
+    with open_resources(home.settings) as resources:
+        answered = answer(
+            resources, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0}
+        )
     assert answered == 40
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
     wrong = rates(home, TUESDAY)
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
-    with open_resources(home.settings) as at:
-        assert retire_gold(at.database, ["g0", "g1"]) == 2
+    with open_resources(home.settings) as resources:
+        assert retire_gold(resources.database, ["g0", "g1"]) == 2
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
     right = rates(home, TUESDAY)
     for metric, value in wrong.items():
@@ -92,7 +94,7 @@ def answer(at, gold):
 
 def rates(home, day):
     """Return the estimated error rates of the window that ends with the day."""
-    with open_resources(home.settings) as at:
-        table = at.lake.table("window_measurements", day).to_pandas().set_index("metric")
+    with open_resources(home.settings) as resources:
+        table = resources.lake.table("window_measurements", day).to_pandas().set_index("metric")
     names = ["annotator_false_positive_rate", "annotator_false_negative_rate"]
     return table.loc[names, "value"].to_dict()

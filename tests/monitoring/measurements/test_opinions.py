@@ -40,12 +40,12 @@ def reviewed(install, monkeypatch):
     home = install()
     home.run(*TO_THE_QUEUE)
     review(home, name="ann")
-    with open_resources(home.settings) as at:  # bob disagrees with every other label
+    with open_resources(home.settings) as resources:  # bob disagrees with every other label
         truth = {
             comment: label ^ (number % 2)
-            for number, (comment, label) in enumerate(known_labels(at.lake))
+            for number, (comment, label) in enumerate(known_labels(resources.lake))
         }
-        while take_one(at, truth, "bob")():
+        while take_one(resources, truth, "bob")():
             pass
     review(home, name="cem")
     return home
@@ -67,10 +67,10 @@ def table_of(client, run, name):
 
 
 def test_every_independent_label_is_in_the_long_table(reviewed):
-    with open_resources(reviewed.settings) as at:
-        number = opinions.collect_annotations(at, today())
-        rows = at.lake.table("annotations", today()).to_pandas()
-        with at.database.connect() as connection:
+    with open_resources(reviewed.settings) as resources:
+        number = opinions.collect_annotations(resources, today())
+        rows = resources.lake.table("annotations", today()).to_pandas()
+        with resources.database.connect() as connection:
             given = connection.execute(
                 text("SELECT count(*) FROM decision WHERE action = 'label'")
             ).scalar()
@@ -78,13 +78,13 @@ def test_every_independent_label_is_in_the_long_table(reviewed):
         assert set(rows["source"]) >= {"review"}
         assert set(rows["comment_dt"]) == {MONDAY}
         assert set(rows["annotator"]) <= {"ann", "bob", "cem"}
-        assert opinions.collect_annotations(at, today()) == number
+        assert opinions.collect_annotations(resources, today()) == number
 
 
 def test_a_label_that_was_undone_leaves_the_long_table(reviewed):
-    with open_resources(reviewed.settings) as at:
-        before = opinions.collect_annotations(at, today())
-        with at.database.connect() as connection:
+    with open_resources(reviewed.settings) as resources:
+        before = opinions.collect_annotations(resources, today())
+        with resources.database.connect() as connection:
             item = connection.execute(
                 text(
                     "SELECT d.id, d.moderator_id FROM decision d JOIN review_item i "
@@ -92,16 +92,21 @@ def test_a_label_that_was_undone_leaves_the_long_table(reviewed):
                     "ORDER BY d.id DESC LIMIT 1"
                 )
             ).one()
-        undo(at.database, moderator_id=item.moderator_id, decision_id=item.id, idempotency_key="u")
-        assert opinions.collect_annotations(at, today()) == before - 1
+        undo(
+            resources.database,
+            moderator_id=item.moderator_id,
+            decision_id=item.id,
+            idempotency_key="u",
+        )
+        assert opinions.collect_annotations(resources, today()) == before - 1
 
 
 def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
-    with open_resources(reviewed.settings) as at:
-        opinions.collect_annotations(at, today())
-        number = opinions.publish_opinions(at, today())
+    with open_resources(reviewed.settings) as resources:
+        opinions.collect_annotations(resources, today())
+        number = opinions.publish_opinions(resources, today())
         assert number >= 4
-        opinions.publish_opinions(at, today())
+        opinions.publish_opinions(resources, today())
     (run,) = runs_in(reviewed)
     assert run.info.run_name == f"opinions {today()}"
     assert run.data.metrics["disagreement/annotations"] == number
@@ -124,9 +129,9 @@ def grouped(small_home, unmanned, tmp_path, monkeypatch):
     """Labels of three large groups and of a small one, on a day that ends weeks of groups."""
     monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: True)
     home = small_home.but(mlflow_url=unmanned.copy(tmp_path / "mlflow"))
-    with open_resources(home.settings) as at:
-        put_moderator_groups(at, MONDAY, {"north": 14, "south": 13, "west": 12, "east": 4})
-        opinions.publish_opinions(at, MONDAY)
+    with open_resources(home.settings) as resources:
+        put_moderator_groups(resources, MONDAY, {"north": 14, "south": 13, "west": 12, "east": 4})
+        opinions.publish_opinions(resources, MONDAY)
     return home
 
 
@@ -176,15 +181,15 @@ def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(groupe
 
 
 def test_what_was_published_raises_one_alert_and_names_no_small_group(grouped):
-    with open_resources(grouped.settings) as at:
-        stored = at.lake.table("annotator_groups", MONDAY).to_pandas()
+    with open_resources(grouped.settings) as resources:
+        stored = resources.lake.table("annotator_groups", MONDAY).to_pandas()
         figures = stored[stored["metric"] != monitoring.COMPARED]
         assert len(stored) == len(figures) + 1, "and the mark that there was a comparison"
         assert set(figures["group"]) == {"north", "south"}
         assert set(figures["annotators"]) == {10}
-        assert opinions.raise_alerts(at, MONDAY) == 1
-        assert opinions.raise_alerts(at, MONDAY) == 0
-        with at.database.connect() as connection:
+        assert opinions.raise_alerts(resources, MONDAY) == 1
+        assert opinions.raise_alerts(resources, MONDAY) == 0
+        with resources.database.connect() as connection:
             (payload,) = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
     assert (payload["facts"]["rule"], payload["facts"]["subject"]) == (
         "annotator_agreement_low", "moderators south"
@@ -196,26 +201,26 @@ def test_few_labels_are_not_reported(install):
     home = install()
     home.run(*TO_THE_QUEUE)
     review(home, limit=3)
-    with open_resources(home.settings) as at:
-        opinions.collect_annotations(at, today())
-        assert opinions.publish_opinions(at, today()) == 0
+    with open_resources(home.settings) as resources:
+        opinions.collect_annotations(resources, today())
+        assert opinions.publish_opinions(resources, today()) == 0
     assert not runs_in(home)
 
 
 def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
-    with open_resources(reviewed.settings) as at:
+    with open_resources(reviewed.settings) as resources:
         for number in range(7):  # who labelled nothing
-            create_moderator(at.database, f"person {number}", "moderator")
-        with at.database.connect() as connection:
+            create_moderator(resources.database, f"person {number}", "moderator")
+        with resources.database.connect() as connection:
             people = connection.execute(text("SELECT id, pseudonym FROM moderator")).all()
         for person in people:
-            describe_group(at.database, person.id, f"group of {person.pseudonym}")
-        opinions.collect_annotations(at, today())
+            describe_group(resources.database, person.id, f"group of {person.pseudonym}")
+        opinions.collect_annotations(resources, today())
         monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: False)
-        opinions.publish_opinions(at, today())
+        opinions.publish_opinions(resources, today())
         assert [run.info.run_name for run in runs_in(reviewed)] == [f"opinions {today()}"]
         monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: True)
-        opinions.publish_opinions(at, today())
+        opinions.publish_opinions(resources, today())
     name = f"groups of moderators {today()}"
     of_groups = {run.info.run_name: run for run in runs_in(reviewed)}[name]
     client = MlflowClient(reviewed.settings.mlflow_url)
@@ -224,9 +229,9 @@ def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
         content = file.read()
     assert "group of ann" not in content
     assert "no group has 10 annotators" in content
-    with open_resources(reviewed.settings) as at:
-        describe_group(at.database, people[0].id, None)
-        opinions.publish_opinions(at, today())
+    with open_resources(reviewed.settings) as resources:
+        describe_group(resources.database, people[0].id, None)
+        opinions.publish_opinions(resources, today())
     again = {run.info.run_name: run for run in runs_in(reviewed)}[name]
     assert again.info.run_id == of_groups.info.run_id, "it shows who left a group meanwhile"
 

@@ -52,7 +52,7 @@ def scored(day: datetime.date) -> DagRunOf | None:
 
 
 def open_incident(
-    at: Resources, name: str = "scores<script>", *, severity: Severity, headline: str
+    resources: Resources, name: str = "scores<script>", *, severity: Severity, headline: str
 ) -> None:
     """Open an incident since the day before Monday."""
     alert = Alert(key=name, title=f"[{severity}] {name}", text="", facts={"event": "opened"})
@@ -68,7 +68,7 @@ def open_incident(
         links={"MLflow": "http://mlflow/x", "bad": "javascript:alert(1)"},
         segment="platform=app: flagged 8.0 % → 37.0 %",
     )
-    with locked(at.database, "incident") as connection:
+    with locked(resources.database, "incident") as connection:
         save_changes(connection, (), "incident", [IncidentChange(alert=alert, record=record)])
 
 
@@ -85,9 +85,9 @@ def publish_day(home: Installation) -> Installation:
         "since": MONDAY - datetime.timedelta(days=1),
         "words": "psi 0.31",
     }
-    with open_resources(home.settings) as at:
-        open_incident(at, **OPEN)
-        at.lake.replace(
+    with open_resources(home.settings) as resources:
+        open_incident(resources, **OPEN)
+        resources.lake.replace(
             "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
         )
     home.run("publish")
@@ -105,16 +105,18 @@ def home(
 @pytest.fixture
 def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
     """The same with a database of its own, in which the incident is open, and nothing waits."""
-    with open_resources(home.but(database_url=queue_url).settings) as at:
-        open_incident(at, **OPEN)
-        yield at
+    with open_resources(home.but(database_url=queue_url).settings) as resources:
+        open_incident(resources, **OPEN)
+        yield resources
 
 
 @pytest.fixture
 def client(home: Installation) -> Iterator[TestClient]:
     """The page of that installation, for somebody who is logged in."""
-    with open_resources(home.settings) as at:
-        yield TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
+    with open_resources(home.settings) as resources:
+        yield TestClient(
+            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
+        )
 
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
@@ -183,8 +185,10 @@ def test_the_address_of_a_day_in_mlflow_leads_to_the_run_that_there_is_now(
         assert answer.status_code == 307
         return answer.headers["location"]
 
-    with open_resources(home.settings) as at, connect(home.settings.mlflow_url) as mlflow:
-        client = TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
+    with open_resources(home.settings) as resources, connect(home.settings.mlflow_url) as mlflow:
+        client = TestClient(
+            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
+        )
         first = leads_to()
         number = mlflow.get_experiment_by_name("modwatch").experiment_id
         runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
@@ -214,8 +218,8 @@ def test_the_timeline_is_that_of_the_run_in_mlflow(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
 def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
-    with open_resources(home.settings) as at:
-        app = create_ops_app(ops_data(at), requires_access_view(AccessView.WEBSITE), scored)
+    with open_resources(home.settings) as resources:
+        app = create_ops_app(ops_data(resources), requires_access_view(AccessView.WEBSITE), scored)
         answer = TestClient(app, follow_redirects=False).get(path)
     assert answer.status_code == 401
     assert "2026" not in answer.text
@@ -223,8 +227,8 @@ def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str
 
 
 def test_a_browser_that_is_not_logged_in_is_led_to_the_log_in_and_back(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        app = create_ops_app(ops_data(at), requires_access_view(AccessView.WEBSITE), scored)
+    with open_resources(home.settings) as resources:
+        app = create_ops_app(ops_data(resources), requires_access_view(AccessView.WEBSITE), scored)
         root = FastAPI()
         root.mount("/modwatch-ops", app)
         client = TestClient(root, follow_redirects=False, headers={"accept": "text/html"})
@@ -249,8 +253,10 @@ def test_the_link_to_mlflow_opens_the_saved_view(client: TestClient) -> None:
 
 def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> None:
     away = home.but(mlflow_url="http://127.0.0.1:9")
-    with open_resources(away.settings) as at:
-        client = TestClient(create_ops_app(ops_data(at), anybody, scored), follow_redirects=False)
+    with open_resources(away.settings) as resources:
+        client = TestClient(
+            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
+        )
         page = client.get("/").text
         assert "cannot be reached" not in page
         assert "Timeline to 2026-01-05" in client.get("/timeline").text
@@ -259,15 +265,17 @@ def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> No
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        data = replace(ops_data(at), lake=BrokenLake(root=at.lake.root), last_audit=broken)
+    with open_resources(home.settings) as resources:
+        data = replace(
+            ops_data(resources), lake=BrokenLake(root=resources.lake.root), last_audit=broken
+        )
         client = TestClient(create_ops_app(data, anybody, scored), follow_redirects=False)
         page = client.get("/").text
         assert "table days cannot be read" in page
         assert "Not known whether the newest day is normal" in page
         assert "None yet." not in page, "nobody knows"
         assert page.count("Not known: see above.") == 2, "the week and the audit"
-        lane = overview(at.database)[0]
+        lane = overview(resources.database)[0]
         assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
         assert client.get("/timeline").status_code == 503
 

@@ -30,13 +30,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 Install = Callable[..., Installation]
 
 
-def recorded(at: Resources, day: datetime.date) -> list[datetime.date]:
+def recorded(resources: Resources, day: datetime.date) -> list[datetime.date]:
     """Return the days of the window whose result is new, and record them."""
-    return record_days(at.lake, at.checks, day, window_days=at.settings.window_days)
+    return record_days(
+        resources.lake, resources.checks, day, window_days=resources.settings.window_days
+    )
 
 
-def digests(at: Resources) -> dict[datetime.date, str]:
-    return {day.day: day.digest for day in read_days(at.lake)}
+def digests(resources: Resources) -> dict[datetime.date, str]:
+    return {day.day: day.digest for day in read_days(resources.lake)}
 
 
 def day_run(url: str) -> tuple[MlflowClient, Run]:
@@ -59,12 +61,12 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install
     home.run("collect_labels", "measure", "publish")
     client, run = day_run(home.settings.mlflow_url)
     facts = run.data.metrics
-    with open_resources(home.settings) as at:
-        scores = day_scores(at.lake, MONDAY)
-        assert facts["day/comments"] == at.lake.count("comments", MONDAY)
-        assert facts["day/quarantined"] == at.lake.count("quarantine", MONDAY) > 0
+    with open_resources(home.settings) as resources:
+        scores = day_scores(resources.lake, MONDAY)
+        assert facts["day/comments"] == resources.lake.count("comments", MONDAY)
+        assert facts["day/quarantined"] == resources.lake.count("quarantine", MONDAY) > 0
         assert facts["day/flagged_share"] == pytest.approx(scores.flagged.mean())
-        assert facts["review/routed"] == at.lake.count("routed", MONDAY)
+        assert facts["review/routed"] == resources.lake.count("routed", MONDAY)
         assert facts["review/labelled"] == done == 20
     params = run.data.params
     assert params == {"model_version": "1", "strategy": "uncertainty", "review_fraction": "0.1"}
@@ -76,12 +78,12 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install
 def test_a_day_is_recorded_once_it_is_measured(install: Install) -> None:
     home = install()
     home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as at:
-        assert recorded(at, MONDAY) == []
+    with open_resources(home.settings) as resources:
+        assert recorded(resources, MONDAY) == []
     home.run("measure")
-    with open_resources(home.settings) as at:
-        assert recorded(at, MONDAY) == [MONDAY]
-        assert recorded(at, MONDAY) == []
+    with open_resources(home.settings) as resources:
+        assert recorded(resources, MONDAY) == [MONDAY]
+        assert recorded(resources, MONDAY) == []
 
 
 def test_a_new_verdict_alone_changes_the_result(install_routed: Install) -> None:
@@ -89,9 +91,9 @@ def test_a_new_verdict_alone_changes_the_result(install_routed: Install) -> None
     home.run("measure", "publish")
     with pytest.raises(DayRejectedError):
         home.but(max_text_length=20).run("check_comments")
-    with open_resources(home.settings) as at:
-        assert recorded(at, MONDAY) == [MONDAY]
-        [day] = read_days(at.lake)
+    with open_resources(home.settings) as resources:
+        assert recorded(resources, MONDAY) == [MONDAY]
+        [day] = read_days(resources.lake)
         assert (day.status, day.is_measured) == ("rejected", True)
 
 
@@ -100,8 +102,8 @@ def test_the_table_has_all_that_the_run_has(install_routed: Install) -> None:
     review(home, limit=20)
     home.run("collect_labels", "measure", "detect_drift", "publish")
     _, run = day_run(home.settings.mlflow_url)
-    with open_resources(home.settings) as at:
-        [day] = read_days(at.lake)
+    with open_resources(home.settings) as resources:
+        [day] = read_days(resources.lake)
     assert {key: figure.value for key, figure in day.figures.items()} == run.data.metrics
     shown = {"status": day.status, "checks": day.checks, "digest": day.digest, **day.columns}
     assert shown.items() <= run.data.tags.items()
@@ -118,8 +120,8 @@ def test_what_mlflow_lost_is_published_again_from_the_tables(
         home.run(*TO_THE_QUEUE, day=day)
         home.run("measure", "detect_drift", "raise_alerts", "publish", day=day)
     whole = published(home.settings.mlflow_url)
-    with open_resources(home.settings) as at:
-        before = digests(at)
+    with open_resources(home.settings) as resources:
+        before = digests(resources)
     if lost == "runs":
         client = MlflowClient(home.settings.mlflow_url)
         experiment = client.get_experiment_by_name("modwatch").experiment_id
@@ -130,8 +132,8 @@ def test_what_mlflow_lost_is_published_again_from_the_tables(
         home = home.but(mlflow_url=f"sqlite:///{home.home / 'new.db'}")
     assert home.run("publish", day=TUESDAY) == [2]
     assert published(home.settings.mlflow_url) == whole
-    with open_resources(home.settings) as at:
-        assert digests(at) == before
+    with open_resources(home.settings) as resources:
+        assert digests(resources) == before
     assert home.run("publish", day=TUESDAY) == [0]
 
 
@@ -146,8 +148,11 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
         _, timeline = run_named(home.settings.mlflow_url, "timeline")
         assert tuesday.data.tags["window"] == "2 of 14 days"
         value = tuesday.data.metrics["model/accuracy"]
-        with open_resources(home.settings) as at:
-            low, high = read_days(at.lake)[-1].figures["model/accuracy"].interval or (1.0, 0.0)
+        with open_resources(home.settings) as resources:
+            low, high = read_days(resources.lake)[-1].figures["model/accuracy"].interval or (
+                1.0,
+                0.0,
+            )
         assert low < value < high
         history = client.get_metric_history(timeline.info.run_id, "day/comments")
         assert [point.step for point in history] == [0, 1]
@@ -158,8 +163,8 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
     choices = pd.read_csv(table)
     assert set(choices["strategy"]) == {"uncertainty", "toxicity", "hybrid"}
     [deployed] = choices[choices["deployed"]].to_dict("records")
-    with open_resources(home.settings) as at:
-        comments = [at.lake.count("scores", day) for day in (MONDAY, TUESDAY)]
+    with open_resources(home.settings) as resources:
+        comments = [resources.lake.count("scores", day) for day in (MONDAY, TUESDAY)]
     expected = 0.1 * sum(comments) / 2
     assert deployed["comments_per_day"] == pytest.approx(expected)
     assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
@@ -171,12 +176,14 @@ def test_drift_changes_a_result_and_the_queue_of_another_day_does_not(install: I
         home.run(*TO_THE_QUEUE, day=day)
     home.run("measure", "publish", day=TUESDAY)
     home.run("detect_drift", day=TUESDAY)
-    with open_resources(home.settings) as at:
-        assert recorded(at, TUESDAY) == [TUESDAY]
-        queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
+    with open_resources(home.settings) as resources:
+        assert recorded(resources, TUESDAY) == [TUESDAY]
+        queue = resources.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
         monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
-        at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
-        assert recorded(at, TUESDAY) == [MONDAY]
+        resources.lake.replace(
+            "drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue"
+        )
+        assert recorded(resources, TUESDAY) == [MONDAY]
     assert home.run("publish", day=TUESDAY) == [2]
     _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
     assert "review/waiting" in run.data.metrics
@@ -194,9 +201,9 @@ def test_an_incident_changes_the_result_and_stands_on_its_page(install_routed: I
         "words": "it is old",
         "headline": "Comments have waited in the queue for 50 hours",
     }
-    with open_resources(home.settings) as at:
+    with open_resources(home.settings) as resources:
         batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
-        at.lake.replace("alerts", MONDAY, [batch])
+        resources.lake.replace("alerts", MONDAY, [batch])
     assert home.run("publish") == [1]
     _, run = day_run(home.settings.mlflow_url)
     assert run.data.tags["alerts"] == "warning: Comments have waited in the queue for 50 hours"
@@ -264,7 +271,7 @@ def test_the_worse_of_two_verdicts_counts(install_routed: Install) -> None:
     home = install_routed()
     home.run("measure", "publish")
     _, run = day_run(home.settings.mlflow_url)
-    with open_resources(home.settings) as at:
-        verdicts = [at.checks.load(suite, MONDAY) for suite in ("comments", "scores")]
+    with open_resources(home.settings) as resources:
+        verdicts = [resources.checks.load(suite, MONDAY) for suite in ("comments", "scores")]
     order = ["passed", "warned", "rejected"]
     assert run.data.tags["checks"] == max((v.status for v in verdicts), key=order.index)

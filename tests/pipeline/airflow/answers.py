@@ -35,10 +35,10 @@ def wait(stage: int = 1) -> AuditLabels:
     return AuditLabels(task_id="label", audit="small", stage=stage, poll_seconds=0.01)
 
 
-def last(at: Resources) -> Event:
-    return at.audit_store.chain("small")[-1]
+def last(resources: Resources) -> Event:
+    return resources.audit_store.chain("small")[-1]
 
 
-def did(at: Resources) -> tuple[str, str, str]:
+def did(resources: Resources) -> tuple[str, str, str]:
     """Return what was done last, by whom, and why."""
-    return last(at).action, last(at).actor, last(at).note
+    return last(resources).action, last(resources).actor, last(resources).note

@@ -11,7 +11,9 @@ from modwatch.pipeline.airflow import audits
 
 
 @pytest.fixture
-def at(small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
+def opened(
+    small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> Resources:
     """The small lake, which the environment names, too."""
     for name, value in small_home.env.items():
         monkeypatch.setenv(name, value)
@@ -37,6 +39,6 @@ def address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def drawn(at: Resources) -> Resources:
-    begin(at)
-    return at
+def drawn(opened: Resources) -> Resources:
+    begin(opened)
+    return opened

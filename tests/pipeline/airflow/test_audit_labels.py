@@ -55,8 +55,8 @@ def test_the_wait_asks_whether_to_stop_and_sleeps(
     )
 
 
-def drawn_at(at: Resources) -> datetime.datetime:
-    drawn = [event for event in at.audit_store.chain("small") if event.action == "drawn"]
+def drawn_at(resources: Resources) -> datetime.datetime:
+    drawn = [event for event in resources.audit_store.chain("small") if event.action == "drawn"]
     return datetime.datetime.fromisoformat(drawn[-1].at)
 
 
@@ -89,8 +89,8 @@ def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> No
     assert 0 < wait().execute_complete(context(), answer(STOP)) <= 30
     step, who, why = did(drawn)
     assert (step, who) == ("labelled", "eve")
-    told = r"stopped before all were labelled: as agreed \(9\d of 120 items are not decided\)"
-    assert re.fullmatch(told, why)
+    result = r"stopped before all were labelled: as agreed \(9\d of 120 items are not decided\)"
+    assert re.fullmatch(result, why)
     assert open_audit(drawn, "small").progress().left == 0
 
 
@@ -108,12 +108,12 @@ def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Resources) -> None
 
 
 @pytest.fixture
-def late(at: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
+def late(resources: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
     """An audit that was drawn 14 days ago, which is its deadline."""
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(14 * 24))
-        begin(at)
-    return at
+        begin(resources)
+    return resources
 
 
 def test_at_the_deadline_it_goes_on_with_what_there_is(late: Resources) -> None:
@@ -123,8 +123,8 @@ def test_at_the_deadline_it_goes_on_with_what_there_is(late: Resources) -> None:
     assert 0 < wait().execute_complete(context(), {"kind": "over"}) <= 30
     step, who, why = did(late)
     assert (step, who) == ("labelled", "modwatch")
-    told = r"stopped before all were labelled: the deadline \(9\d of 120 items are not decided\)"
-    assert re.fullmatch(told, why)
+    result = r"stopped before all were labelled: the deadline \(9\d of 120 items are not decided\)"
+    assert re.fullmatch(result, why)
 
 
 def test_what_is_complete_at_the_deadline_was_not_stopped(late: Resources) -> None:
@@ -134,18 +134,18 @@ def test_what_is_complete_at_the_deadline_was_not_stopped(late: Resources) -> No
 
 
 def test_a_reminder_is_counted_by_the_time_and_the_next_one_comes_later(
-    at: Resources, monkeypatch: pytest.MonkeyPatch
+    resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(7 * 24))
-        begin(at)
+        begin(resources)
     numbers: list[int] = []
-    monkeypatch.setattr(path, "remind", lambda at, audit, stage, number: numbers.append(number))
+    monkeypatch.setattr(path, "remind", lambda opened, audit, stage, number: numbers.append(number))
     slept = deferred(wait(), {"kind": "reminder"}, remind_days=3)
     again = deferred(wait(), {"kind": "reminder"}, remind_days=3)
     assert numbers == [
         2,
         2,
     ]  # the first was slept through; the second is the same if it comes again
-    third = drawn_at(at) + datetime.timedelta(days=9)
+    third = drawn_at(resources) + datetime.timedelta(days=9)
     assert [value.trigger.remind_at for value in (slept, again)] == [third.isoformat()] * 2

@@ -37,9 +37,9 @@ def signature() -> SignOff:
 
 
 @pytest.fixture
-def planned(at: Resources) -> Resources:
-    plan_audit(at, REQUEST, actor="eva")
-    return at
+def planned(resources: Resources) -> Resources:
+    plan_audit(resources, REQUEST, actor="eva")
+    return resources
 
 
 def test_somebody_is_asked_with_the_plan_before_their_eyes(
@@ -62,9 +62,9 @@ def test_people_are_told_where_they_can_answer(
     pages: list[str] = []
     real = path.ask
 
-    def noted(at: Resources, audit: str, action: str, *, page: str) -> str:
+    def noted(resources: Resources, audit: str, action: str, *, page: str) -> str:
         pages.append(page)
-        return real(at, audit, action, page=page)
+        return real(resources, audit, action, page=page)
 
     monkeypatch.setattr(path, "ask", noted)
     ask(approval())
@@ -137,10 +137,10 @@ def test_nobody_is_asked_for_what_was_answered(
 
 
 def test_the_result_is_signed_by_somebody_who_has_seen_it(
-    at: Resources, asked: list[dict[str, Any]]
+    resources: Resources, asked: list[dict[str, Any]]
 ) -> None:
-    seal(at)
-    open_audit(at, "small").estimate()
+    seal(resources)
+    open_audit(resources, "small").estimate()
     ask(signature())
     assert "120 of 120 drawn comments are labelled" in asked[0]["body"]
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
@@ -151,7 +151,7 @@ def test_the_result_is_signed_by_somebody_who_has_seen_it(
         signature().execute_complete(context(), answer("Sign"))
     fay = answer("Sign", responded_by_user={"id": "2", "name": "fay"})
     assert signature().execute_complete(context(), fay) == "signed_off"
-    assert did(at) == ("signed_off", "fay", "as agreed")
+    assert did(resources) == ("signed_off", "fay", "as agreed")
 
 
 def test_a_task_of_an_audit_that_was_given_up_is_skipped(
@@ -170,7 +170,9 @@ def test_a_task_of_an_audit_that_was_given_up_is_skipped(
     assert did(drawn) == ("cancelled", "ben", "")
 
 
-def test_a_stop_takes_its_part_of_the_form(at: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_takes_its_part_of_the_form(
+    resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(Audit, "draw", lambda it, stage: called.append((it.name, {"stage": stage})))
     monkeypatch.setattr(Audit, "publish", lambda it, **part: called.append((it.name, part)))
@@ -188,7 +190,7 @@ def test_a_stop_takes_its_part_of_the_form(at: Resources, monkeypatch: pytest.Mo
     ("run", "first"), [("scheduled__1", "2025-12-01"), ("manual__1", "2026-02-01")]
 )
 def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
-    at: Resources, monkeypatch: pytest.MonkeyPatch, run: str, first: str
+    resources: Resources, monkeypatch: pytest.MonkeyPatch, run: str, first: str
 ) -> None:
     forms: list[dict[str, Any]] = []
 
@@ -207,7 +209,7 @@ def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
     assert forms[0]["first"] == first
 
 
-def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Resources) -> None:
+def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(resources: Resources) -> None:
     plan = audits.plan.function
     form = {"first": "2026-01-05", "last": "2026-01-06", "labels": 120, "audit": "small"}
     run = SimpleNamespace(
@@ -217,7 +219,7 @@ def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Resources
     )
     for _ in range(2):
         assert plan(params=form, dag_run=run, data_interval_start=None) == "small"
-    assert did(at) == ("planned", "eva", "manual__1")
+    assert did(resources) == ("planned", "eva", "manual__1")
     run.run_id, run.triggering_user_name = "manual__2", None
     with pytest.raises(AuditError, match="was planned by another request"):
         plan(params=form, dag_run=run, data_interval_start=None)

@@ -83,7 +83,7 @@ async def events(waiting: LabelsTrigger) -> list[Any]:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the triggers log."""
     lines: list[str] = []
     log = SimpleNamespace(info=lambda words, *values: lines.append(words % values))
@@ -108,42 +108,42 @@ def test_it_comes_back_from_what_airflow_keeps() -> None:
 
 
 def test_it_waits_while_labels_are_missing_and_ends_with_the_last(
-    at: Resources, airflow: Airflow, said: list[str]
+    resources: Resources, airflow: Airflow, logged: list[str]
 ) -> None:
-    begin(at)
-    airflow.then = {4: lambda: label_everything(at)}
+    begin(resources)
+    airflow.then = {4: lambda: label_everything(resources)}
     assert fired(trigger()) == {"kind": "over"}
     assert airflow.asked == ["0197"] * 4
-    assert len(said) == 1  # nothing new, and so nothing more to say
-    assert said[0].startswith("0 of 120 comments are decided; the deadline is ")
+    assert len(logged) == 1  # nothing new, and so nothing more to say
+    assert logged[0].startswith("0 of 120 comments are decided; the deadline is ")
 
 
-def test_it_reminds_when_the_time_has_come(at: Resources, airflow: Airflow) -> None:
-    begin(at)
+def test_it_reminds_when_the_time_has_come(resources: Resources, airflow: Airflow) -> None:
+    begin(resources)
     now = datetime.datetime.now(datetime.UTC)
     assert fired(trigger(remind_at=now.isoformat())) == {"kind": "reminder"}
 
 
-def test_what_is_complete_needs_no_reminder(at: Resources, airflow: Airflow) -> None:
-    begin(at)
-    label_everything(at)
+def test_what_is_complete_needs_no_reminder(resources: Resources, airflow: Airflow) -> None:
+    begin(resources)
+    label_everything(resources)
     assert fired(trigger(remind_at="2026-01-01T00:00:00+00:00")) == {"kind": "over"}
 
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
-    at: Resources, airflow: Airflow, stage: int
+    resources: Resources, airflow: Airflow, stage: int
 ) -> None:
-    begin(at)
-    label_everything(at)
-    open_audit(at, "small").seal(1)
+    begin(resources)
+    label_everything(resources)
+    open_audit(resources, "small").seal(1)
     assert fired(trigger(stage=stage)) == {"kind": "over"}
 
 
 def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
-    at: Resources, airflow: Airflow
+    resources: Resources, airflow: Airflow
 ) -> None:
-    begin(at)
+    begin(resources)
     airflow.answers = [unanswered(), unanswered(), answered()]
     assert fired(trigger()) == {
         "chosen_options": ["Give the audit up"],
@@ -154,44 +154,46 @@ def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
     assert len(airflow.asked) == 3
 
 
-def test_an_answer_of_nobody_without_a_note_is_one_too(at: Resources, airflow: Airflow) -> None:
-    begin(at)
+def test_an_answer_of_nobody_without_a_note_is_one_too(
+    resources: Resources, airflow: Airflow
+) -> None:
+    begin(resources)
     airflow.answers = [answered(params_input=None, responded_by_user=None)]
     event = fired(trigger())
     assert (event["params_input"], event["responded_by_user"]) == ({}, None)
 
 
-def test_what_nobody_chose_is_no_answer(at: Resources, airflow: Airflow) -> None:
-    begin(at)
+def test_what_nobody_chose_is_no_answer(resources: Resources, airflow: Airflow) -> None:
+    begin(resources)
     airflow.answers = [answered(chosen_options=[]), answered(response_received=False)]
-    airflow.then = {3: lambda: label_everything(at)}
+    airflow.then = {3: lambda: label_everything(resources)}
     assert fired(trigger()) == {"kind": "over"}
 
 
 def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(
-    at: Resources, airflow: Airflow
+    resources: Resources, airflow: Airflow
 ) -> None:
-    begin(at)
-    airflow.then = {3: lambda: open_audit(at, "small").cancel(actor="eve")}
+    begin(resources)
+    airflow.then = {3: lambda: open_audit(resources, "small").cancel(actor="eve")}
     assert fired(trigger()) == {"kind": "over"}
     assert len(airflow.asked) == 3
 
 
 def test_a_database_that_is_down_is_waited_for(
-    at: Resources, airflow: Airflow, said: list[str], monkeypatch: pytest.MonkeyPatch
+    resources: Resources, airflow: Airflow, logged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin(at)
-    label_everything(at)
+    begin(resources)
+    label_everything(resources)
     known = os.environ["MODWATCH_DATABASE_URL"]
     nowhere = f"postgresql+psycopg://nobody@127.0.0.1:{closed_port()}/review"
     monkeypatch.setenv("MODWATCH_DATABASE_URL", nowhere)
     airflow.then = {3: lambda: monkeypatch.setenv("MODWATCH_DATABASE_URL", known)}
     assert fired(trigger()) == {"kind": "over"}
-    assert said == ["The progress could not be read (DatabaseError)."]
+    assert logged == ["The progress could not be read (DatabaseError)."]
 
 
 def test_others_go_on_while_it_looks(
-    at: Resources, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+    resources: Resources, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking = threading.Event()
     go_on = threading.Event()

@@ -55,9 +55,9 @@ def home(
     return made
 
 
-def registered(at: Resources, rows: list[dict[str, Any]], champion: str | None = "1") -> str:
+def registered(resources: Resources, rows: list[dict[str, Any]], champion: str | None = "1") -> str:
     """Register a version with an evaluation; return it."""
-    client = MlflowClient(at.settings.mlflow_url)
+    client = MlflowClient(resources.settings.mlflow_url)
     first = client.get_model_version("toxicity", "1")
     made = client.create_model_version("toxicity", source=first.source)
     evaluation = Evaluation(
@@ -66,7 +66,7 @@ def registered(at: Resources, rows: list[dict[str, Any]], champion: str | None =
     )  # fmt: skip
     log_evaluation(
         "toxicity", str(made.version), evaluation.to_json(), passed=evaluation.passed,
-        tracking_uri=at.settings.mlflow_url,
+        tracking_uri=resources.settings.mlflow_url,
     )  # fmt: skip
     return str(made.version)
 
@@ -89,8 +89,10 @@ def test_a_run_makes_one_version_and_says_what_it_does(
     assert not any(text[:30] in line for text in COMMUNITY.training_comments(50).texts
                    for line in logged)  # fmt: skip
     assert models.evaluate.function(version) in ("passed", "failed")
-    with open_resources(home.settings) as at:
-        made = Evaluation.from_json(read_evaluation("toxicity", version, at.settings.mlflow_url))
+    with open_resources(home.settings) as resources:
+        made = Evaluation.from_json(
+            read_evaluation("toxicity", version, resources.settings.mlflow_url)
+        )
         names = {item["metric"] for item in made.rows}
     assert made.champion == "1"
     assert made.comments == 1_500
@@ -99,9 +101,9 @@ def test_a_run_makes_one_version_and_says_what_it_does(
 
 
 def test_comments_of_the_evaluation_are_left_out_of_training(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        frozen = at.settings.evaluation_data
-        whole = model.corpus(at, {**FORM_VALUES, "data": [str(frozen)]})
+    with open_resources(home.settings) as resources:
+        frozen = resources.settings.evaluation_data
+        whole = model.corpus(resources, {**FORM_VALUES, "data": [str(frozen)]})
         assert len(whole.texts) == 0
         assert whole.left_out["in_the_evaluation_data"] == 1_500
 
@@ -111,28 +113,35 @@ def test_without_files_there_is_a_sentence(
 ) -> None:
     for name in ("TRAINING", "EVALUATION"):
         monkeypatch.delenv(f"MODWATCH_{name}_DATA")
-    with open_resources(install("bare").settings) as at:
+    with open_resources(install("bare").settings) as resources:
         with pytest.raises(SettingsError, match="name files in the form"):
-            model.corpus(at, FORM_VALUES)
+            model.corpus(resources, FORM_VALUES)
         with pytest.raises(SettingsError, match="MODWATCH_EVALUATION_DATA is not set"):
-            model.evaluate(at, "1")
+            model.evaluate(resources, "1")
 
 
 def test_the_champion_beside_itself_and_the_first_model_pass(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        made = model.evaluate(at, "1")
+    with open_resources(home.settings) as resources:
+        made = model.evaluate(resources, "1")
         assert made.champion is None
         assert made.passed
         assert "There is no champion to compare with" in made.describe()
 
 
 def test_a_worse_version_stops_at_the_gate(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        worse, fine = registered(at, [row("worse")]), registered(at, [row(), row("unclear")])
-        source = MlflowClient(at.settings.mlflow_url).get_model_version("toxicity", "1").source
-        new = MlflowClient(at.settings.mlflow_url).create_model_version("toxicity", source=source)
+    with open_resources(home.settings) as resources:
+        worse, fine = (
+            registered(resources, [row("worse")]),
+            registered(resources, [row(), row("unclear")]),
+        )
+        source = (
+            MlflowClient(resources.settings.mlflow_url).get_model_version("toxicity", "1").source
+        )
+        new = MlflowClient(resources.settings.mlflow_url).create_model_version(
+            "toxicity", source=source
+        )
         assert (
-            version_tags("toxicity", worse, at.settings.mlflow_url)["modwatch.evaluation"]
+            version_tags("toxicity", worse, resources.settings.mlflow_url)["modwatch.evaluation"]
             == "failed"
         )
     with pytest.raises(ModelError, match="is worse than champion 1 in average_precision"):
@@ -153,8 +162,8 @@ def test_what_a_person_decides_happens_and_is_kept(
     now: str,
     shadow: str | None,
 ) -> None:
-    with open_resources(home.settings) as at:
-        version = registered(at, [row()])
+    with open_resources(home.settings) as resources:
+        version = registered(resources, [row()])
     task = Promotion(task_id="approve", version=version)
     with pytest.raises(TaskAwaitingInput):
         task.execute(context(task))
@@ -165,25 +174,25 @@ def test_what_a_person_decides_happens_and_is_kept(
     task = Promotion(task_id="approve", version=version)
     decision = task.execute_complete(context(), answer(option))
     assert task.execute_complete(context(), answer(option)) == decision  # woken twice
-    with open_resources(home.settings) as at:
-        assert at.champion_version() == now
-        assert at.challenger_version() == shadow
-        tags = version_tags("toxicity", version, at.settings.mlflow_url)
+    with open_resources(home.settings) as resources:
+        assert resources.champion_version() == now
+        assert resources.challenger_version() == shadow
+        tags = version_tags("toxicity", version, resources.settings.mlflow_url)
         assert tags["modwatch.decision"] == decision
         assert (tags["modwatch.decided_by"], tags["modwatch.note"]) == ("eve", "as agreed")
         if now == version:
-            assert model.roll_back(at) == "1"
-            assert at.champion_version() == "1"
+            assert model.roll_back(resources) == "1"
+            assert resources.champion_version() == "1"
 
 
 def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Installation) -> None:
-    with open_resources(home.settings) as at:
-        stale, other = registered(at, [row()]), registered(at, [row()])
-        model.set_alias(at, other, "champion")
+    with open_resources(home.settings) as resources:
+        stale, other = registered(resources, [row()]), registered(resources, [row()])
+        model.set_alias(resources, other, "champion")
         with pytest.raises(ModelError, match="the champion is version 3 now; clear `evaluate`"):
-            model.decide(at, stale, "champion", actor="eve")
-        model.decide(at, stale, "challenger", actor="eve")
-        assert at.champion_version() == other
+            model.decide(resources, stale, "champion", actor="eve")
+        model.decide(resources, stale, "challenger", actor="eve")
+        assert resources.champion_version() == other
 
 
 def test_an_answer_that_the_question_does_not_have_is_refused(home: Installation) -> None:
@@ -197,7 +206,7 @@ def test_evaluation_data_of_one_class_is_refused(
 ) -> None:
     path = written(tmp_path / "one.jsonl", ["a b", "c d"], np.zeros(2))
     with (
-        open_resources(install("other", evaluation_data=str(path)).settings) as at,
+        open_resources(install("other", evaluation_data=str(path)).settings) as resources,
         pytest.raises(ModelError, match="needs toxic comments and others"),
     ):
-        model.evaluate(at, "1")
+        model.evaluate(resources, "1")

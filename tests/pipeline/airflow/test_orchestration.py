@@ -82,14 +82,14 @@ def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> Non
     notifier(context())
     [request] = server.requests
     assert WORDS not in request.body.decode()
-    said = request.json
-    assert said["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
+    result = request.json
+    assert result["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
     names = ("event", "severity", "dag", "task", "run", "day", "error")
-    assert [said[name] for name in names] == [
+    assert [result[name] for name in names] == [
         *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),
         *("2026-01-05", "ValueError"),
     ]
-    assert said["links"] == {"log": context()["ti"].log_url}
+    assert result["links"] == {"log": context()["ti"].log_url}
 
 
 def test_all_shards_of_a_run_are_one_alert_and_another_run_is_another(server: Webhook) -> None:

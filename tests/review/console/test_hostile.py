@@ -279,8 +279,8 @@ def test_a_search_by_program_is_bounded(
     found = stranger.post("/api/v1/items/search", json={}, headers=headers)
     assert len(found.json()["items"]) == 10
     assert len(found.content) < 10 * 2 * 2_000 * 12 + 10_000
-    told = stranger.get("/api/v1/items/1/history", headers=headers).json()
-    assert told["items"][0]["text"] == long
+    response = stranger.get("/api/v1/items/1/history", headers=headers).json()
+    assert response["items"][0]["text"] == long
 
 
 BROKEN = (b"\0", b"%00", b"\xff\xfe", b"%ff", b"\xed\xa0\x80", b"%ed%a0%80")

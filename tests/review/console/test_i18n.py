@@ -88,9 +88,11 @@ class TestCatalogue:
         }
         missing = {entry: files for entry, files in extracted().items() if entry not in known}
         if missing:
-            said = f"{len(missing)} messages lack a translation; add to console/locales/{locale}.po"
+            result = (
+                f"{len(missing)} messages lack a translation; add to console/locales/{locale}.po"
+            )
             # Without the marks that pytest puts before the lines of an assertion.
-            pytest.fail("\n".join([f"{said}:", *to_paste(missing)]), pytrace=False)
+            pytest.fail("\n".join([f"{result}:", *to_paste(missing)]), pytrace=False)
 
     def test_every_entry_is_used(self, locale: str) -> None:
         unused = [singular for _, singular, _ in set(entries(locale)) - set(extracted())]

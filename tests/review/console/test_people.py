@@ -67,9 +67,9 @@ def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> Non
     assert "Disabled" in plain(admin.get("/admin"))
     admin.post(here, data=form | {"disabled": "no"})
     assert account(engine, "wren").disabled_at is None
-    told = plain(admin.get(here))
+    message = plain(admin.get(here))
     for action in ("create", "change_role", "set_queues", "set_password", "disable", "enable"):
-        assert action in told
+        assert action in message
     assert "a good long sentence" not in admin.get("/admin/events").text
 
 

@@ -98,16 +98,16 @@ def test_the_description_is_whole(app: FastAPI) -> None:
     operations = app.openapi()["paths"]
     assert len(operations) > 30
     for path, methods in operations.items():
-        for method, told in methods.items():
+        for method, message in methods.items():
             where = f"{method} {path}"
-            assert told.get("summary"), where
-            assert told.get("description"), where
-            assert bool(told.get("security")) == (path not in OPEN), where
+            assert message.get("summary"), where
+            assert message.get("description"), where
+            assert bool(message.get("security")) == (path not in OPEN), where
             if path not in OPEN:
-                assert {"401", "503"} <= set(told["responses"]), where
-            if "requestBody" in told:
-                assert {"413", "422"} <= set(told["responses"]), where
-            for status, answer in told["responses"].items():
+                assert {"401", "503"} <= set(message["responses"]), where
+            if "requestBody" in message:
+                assert {"413", "422"} <= set(message["responses"]), where
+            for status, answer in message["responses"].items():
                 if int(status) >= 400:
                     shape = answer["content"]["application/json"]["schema"]
                     assert shape == {"$ref": "#/components/schemas/ErrorSchema"}, where

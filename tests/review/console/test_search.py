@@ -46,8 +46,8 @@ def test_a_comment_is_found_and_its_history_told(
     assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
     assert 'value="TEXT of a"' in page.text  # the form keeps what was typed
     history = plain(visitor.get("/items/1"))
-    for told in ("queued", "uncertain", "ann", "Threat", "an open threat", "30%"):
-        assert told in history
+    for expected in ("queued", "uncertain", "ann", "Threat", "an open threat", "30%"):
+        assert expected in history
     refused = visitor.post("/search", data=form | {"text": "x"})
     assert refused.status_code == 422
     assert "31 days" in plain(refused)
@@ -91,11 +91,11 @@ def test_an_auditor_sees_labels_and_no_scores(
         for secret in ("88%", "0.8765", "0.1357", "uncertain", "Probability", "Sent because"):
             assert secret not in plain(page), secret
     found = visitor.post("/api/v1/items/search", json={}, headers=headers).json()["items"]
-    told = visitor.get("/api/v1/items/1/history", headers=headers).json()
-    for item in (*found, *told["items"]):
+    response = visitor.get("/api/v1/items/1/history", headers=headers).json()
+    for item in (*found, *response["items"]):
         assert [item[name] for name in SCORES] == [None] * len(SCORES)
         assert item["label"] == 1
-    assert [event["reason"] for event in told["events"]] == [None, None]
+    assert [event["reason"] for event in response["events"]] == [None, None]
     assert 'action="../items/1/correct"' not in visitor.get("/items/1").text
     form = {"version": "2", "seen": "0", "key": "k", "label": "0", "reason": "slip", "csrf": "x"}
     assert visitor.post("/items/1/correct", data=form).status_code == 403

@@ -71,22 +71,24 @@ def test_rates_from_thirty_confirmed_labels_on(
     overturned(29)
     page = lead.get("/lead/errors")
     assert page.status_code == 200
-    told = plain(page)
-    assert told.count("too few confirmed labels (29)") == 6  # two rates by queue, reason and week
-    tables = told.partition("By queue")[2].partition("Overturned labels Comments")[0]
+    response = plain(page)
+    assert (
+        response.count("too few confirmed labels (29)") == 6
+    )  # two rates by queue, reason and week
+    tables = response.partition("By queue")[2].partition("Overturned labels Comments")[0]
     assert "%" not in tables
     overturned(1, TODAY - timedelta(1), reason="random_slice", stratum=1)
-    told = plain(lead.get("/lead/errors"))
-    queues = told.partition("By queue")[2].partition("By reason")[0]
+    response = plain(lead.get("/lead/errors"))
+    queues = response.partition("By queue")[2].partition("By reason")[0]
     assert re.search(r"general (\d[\d.]*% \(\d[\d.]*% – \d[\d.]*%\) ){2}30 30 30", queues)
-    assert re.search(r"random sample too few confirmed labels \(1\)", told)
-    assert "insufficient" not in told
+    assert re.search(r"random sample too few confirmed labels \(1\)", response)
+    assert "insufficient" not in response
 
 
 def test_without_labels(lead: TestClient) -> None:
-    told = plain(lead.get("/lead/errors"))
-    assert "All queues too few confirmed labels (0)" in told
-    assert "No overturned labels in this period" in told
+    response = plain(lead.get("/lead/errors"))
+    assert "All queues too few confirmed labels (0)" in response
+    assert "No overturned labels in this period" in response
 
 
 def test_nobody_is_named(
@@ -94,15 +96,15 @@ def test_nobody_is_named(
 ) -> None:
     overturned(31)
     days = {"first": str(TODAY), "last": str(TODAY)}
-    told = [lead.get("/lead/errors").text]
-    told[0] = told[0].partition("<main")[2]  # above is the reader's own name
+    response = [lead.get("/lead/errors").text]
+    response[0] = response[0].partition("<main")[2]  # above is the reader's own name
     for path in ("error-rates", "overturned"):
         answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
         assert answer.status_code == 200
-        told.append(answer.text)
-    assert "invented text" in told[0]
-    assert "invented text" in told[2]
-    for item in told:
+        response.append(answer.text)
+    assert "invented text" in response[0]
+    assert "invented text" in response[2]
+    for item in response:
         assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", item)
         assert "secret-id" not in item.replace("invented text of secret-id", "")
         assert not re.search(r"\d\d:\d\d", item)

@@ -151,11 +151,11 @@ def test_an_auditor_sees_no_score_anywhere(
         values = {**SECRETS, "reason": "planted_reason", "model_version": "planted_version"}
         changes = ", ".join(f"{name} = :{name}" for name in values)
         connection.execute(text(f"UPDATE review_item SET {changes}"), values)
-    told = {role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor")}
+    message = {role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor")}
     shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|108219|135791|planted_\w+")
     # Whoever may see them does, so the search for them can find something.
-    assert len(set(shown.findall("\n".join(told["lead"].values())))) >= 5
-    assert len(told["auditor"]) > 15
-    assert {"csv", "jsonl", "parquet"} <= told["auditor"].keys()
-    for where, answer in told["auditor"].items():
+    assert len(set(shown.findall("\n".join(message["lead"].values())))) >= 5
+    assert len(message["auditor"]) > 15
+    assert {"csv", "jsonl", "parquet"} <= message["auditor"].keys()
+    for where, answer in message["auditor"].items():
         assert shown.findall(answer) == [], where

@@ -73,7 +73,7 @@ def everything(
     headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
     days = {"first_day": "2026-01-01", "last_day": "2026-01-01"}
     form: dict[str, Any] = {"csrf": csrf_of(session), "format": "csv", **days}
-    told: dict[str, str] = {}
+    message: dict[str, str] = {}
     for method, path in routes_of(app):
         bodies = {"json": days if path.endswith("search") else {}}
         body = {} if method == "GET" else bodies if "/api/" in path else {"data": form}
@@ -81,16 +81,16 @@ def everything(
             continue
         params = {"first": "2026-01-01", "last": "2026-01-01"} if path.endswith("put") else {}
         answer = stranger.request(method, path, headers=headers, params=params, **body)
-        told[f"{method} {path}"] = answer.text
+        message[f"{method} {path}"] = answer.text
     for kind in ("csv", "jsonl", "parquet"):
         answer = stranger.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
         if answer.status_code == 403:
             continue
         assert answer.status_code == 200
-        told[kind] = _rows_of(answer.content) if kind == "parquet" else answer.text
+        message[kind] = _rows_of(answer.content) if kind == "parquet" else answer.text
     return {
         where: re.sub("[0-9a-f]{32,}", "hex", answer)
-        for where, answer in told.items()
+        for where, answer in message.items()
         if '"forbidden"' not in answer
     }
 

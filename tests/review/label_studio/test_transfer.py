@@ -290,11 +290,11 @@ def test_an_export_holds_the_labels_that_stand(
         "text": "invented text of c0", "parent_text": "", "comment_id": "c0", "dt": "2026-01-01",
         "language": None, "platform": None,
     }  # fmt: skip
-    (said,) = first["annotations"]
-    assert said["completed_by"] == ann.id
-    assert said["result"][0]["value"] == {"choices": ["Not toxic"]}
-    assert said["lead_time"] >= 0
-    assert datetime.fromisoformat(said["created_at"]).tzinfo is not None
+    (result,) = first["annotations"]
+    assert result["completed_by"] == ann.id
+    assert result["result"][0]["value"] == {"choices": ["Not toxic"]}
+    assert result["lead_time"] >= 0
+    assert datetime.fromisoformat(result["created_at"]).tzinfo is not None
     assert second["annotations"] == []
     assert len(third["annotations"]) == 1
 

@@ -44,7 +44,7 @@ def messages(engine: Engine) -> list[Any]:
         return list(connection.execute(select(outbox_message).order_by(outbox_message.c.id)))
 
 
-def told(engine: Engine) -> list[tuple[str, str, int | None]]:
+def relayed(engine: Engine) -> list[tuple[str, str, int | None]]:
     """Relay, and return all events so far."""
     relay_decisions(engine, [])
     payloads = [row.payload for row in messages(engine)]
@@ -128,8 +128,8 @@ def test_the_fields_are_those_of_the_page(
     fill(1)
     desk.label(ann.id, "c0")
     relay_decisions(engine, [])
-    told = messages(engine)[0].payload
-    assert sorted(told) == sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    message = messages(engine)[0].payload
+    assert sorted(message) == sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
 
 
 def test_nothing_new_makes_nothing(engine: Engine, fill: Fill, desk: Desk, ann: Moderator) -> None:
@@ -157,7 +157,7 @@ def test_each_change_of_an_outcome_is_told_in_turn(
     desk.correct(ann.id, "c0", 1, policy_code="spam")
     desk.correct(ann.id, "c0", 1, policy_code="hate")
     desk.correct(ann.id, "c0", 1, policy_code="hate")  # says nothing new
-    assert told(engine) == [
+    assert relayed(engine) == [
         ("c0", "decided", 1),
         ("c0", "withdrawn", None),
         ("c0", "decided", 0),
@@ -174,9 +174,9 @@ def test_the_number_goes_on_over_several_calls(
 ) -> None:
     fill(1)
     done = desk.label(ann.id, "c0", 1)
-    assert told(engine) == [("c0", "decided", 1)]
+    assert relayed(engine) == [("c0", "decided", 1)]
     desk.undo(done)
-    assert told(engine)[1:] == [("c0", "withdrawn", None)]
+    assert relayed(engine)[1:] == [("c0", "withdrawn", None)]
     assert [row.sequence for row in messages(engine)] == [1, 2]
 
 
@@ -189,7 +189,7 @@ def test_what_settles_nothing_is_not_told(
     done = dismissal.start(engine, ben.id, Criteria(comment_ids=("c2",)), "too late", 1)
     dismissal.resume(engine, done.id)
     cancel(engine, ben.id, done.id)
-    assert told(engine) == []
+    assert relayed(engine) == []
 
 
 def test_of_several_labels_the_last_word_is_told(
@@ -200,9 +200,9 @@ def test_of_several_labels_the_last_word_is_told(
     for name, labels in {"c0": (1, 1), "c1": (1, 0)}.items():
         for who, value in zip((ann, ben), labels, strict=True):
             desk.label(who.id, name, value)
-    assert told(engine) == [("c0", "decided", 1)]
+    assert relayed(engine) == [("c0", "decided", 1)]
     desk.undo(desk.label(lea.id, "c1", 0))
-    assert told(engine)[1:] == [("c1", "decided", 0), ("c1", "withdrawn", None)]
+    assert relayed(engine)[1:] == [("c1", "decided", 0), ("c1", "withdrawn", None)]
 
 
 @pytest.mark.parametrize("kind", ["retest", "gold", "audit"])
@@ -212,7 +212,7 @@ def test_what_measures_people_is_not_told(
 ) -> None:  # fmt: skip
     queue.enqueue(engine, [new_item("c0", kind=kind)], day, kinds=[kind])
     desk.label(ann.id, "c0", kind=kind)
-    assert told(engine) == []
+    assert relayed(engine) == []
 
 
 def test_of_two_items_of_a_comment_the_last_word_counts(
@@ -224,7 +224,7 @@ def test_of_two_items_of_a_comment_the_last_word_counts(
     desk.label(ann.id, "c0", 1)
     later = desk.label(ben.id, "c0", 0, kind="imported")
     desk.undo(later)
-    assert told(engine) == [("c0", "decided", 1), ("c0", "changed", 0), ("c0", "changed", 1)]
+    assert relayed(engine) == [("c0", "decided", 1), ("c0", "changed", 0), ("c0", "changed", 1)]
 
 
 def test_no_transaction_that_commits_late_is_skipped(
@@ -238,11 +238,11 @@ def test_no_transaction_that_commits_late_is_skipped(
         write(early, desk, ann, "c0")
         write(late, desk, ben, "c1")
         late.commit()
-        assert told(engine) == []  # `early` may still write in front of it
+        assert relayed(engine) == []  # `early` may still write in front of it
         desk.label(carl.id, "c2")
-        assert told(engine) == []
+        assert relayed(engine) == []
         early.commit()
-    assert [name for name, _, _ in told(engine)] == ["c0", "c1", "c2"]
+    assert [name for name, _, _ in relayed(engine)] == ["c0", "c1", "c2"]
     assert relay_decisions(engine, []) == 0
 
 
@@ -253,9 +253,9 @@ def test_what_is_rolled_back_holds_nothing_up(
     with engine.connect() as connection:
         write(connection, desk, ann, "c0")
         desk.label(ben.id, "c1")
-        assert told(engine) == []
+        assert relayed(engine) == []
         connection.rollback()
-    assert told(engine) == [("c1", "decided", 1)]
+    assert relayed(engine) == [("c1", "decided", 1)]
 
 
 def test_several_relays_at_once_tell_everything_once(
@@ -285,7 +285,7 @@ def test_a_failure_half_way_tells_nothing_twice(
     with pytest.raises(RuntimeError):
         relay_decisions(engine, [], category_of=broken, batch=2)
     assert len(messages(engine)) == 2
-    assert [name for name, _, _ in told(engine)] == ["c0", "c1", "c2", "c3"]
+    assert [name for name, _, _ in relayed(engine)] == ["c0", "c1", "c2", "c3"]
 
 
 def test_it_stops_when_it_is_told_to(
@@ -343,7 +343,7 @@ def test_the_last_word_is_what_stands_in_the_queue(
     with engine.connect() as connection:
         actions = set(connection.scalars(text("SELECT action FROM decision")))
     assert {"label", "adjudicate", "undo", "correct"} <= actions
-    last = {name: label for name, _, label in told(engine)}
+    last = {name: label for name, _, label in relayed(engine)}
     stands = {row["comment_id"]: row["label"] for part in queue.current_labels(engine, day)
               for row in part.to_pylist()}  # fmt: skip
     assert stands == {name: label for name, label in last.items() if label is not None}

@@ -158,12 +158,12 @@ def test_the_pauses_double_up_to_ten_minutes(engine: Engine, decide: Callable[[i
     assert len({round(pause / min(600, 2**n), 3) for n, pause in enumerate(pauses)}) > 5  # jitter
 
 
-@pytest.mark.parametrize(("said", "pause"), [(30, 30), (10**6, LONGEST_PAUSE.total_seconds())])
+@pytest.mark.parametrize(("expected", "pause"), [(30, 30), (10**6, LONGEST_PAUSE.total_seconds())])
 def test_a_receiver_may_ask_for_a_pause_within_limits(
-    engine: Engine, decide: Callable[[int], None], said: int, pause: float
+    engine: Engine, decide: Callable[[int], None], expected: int, pause: float
 ) -> None:
     decide(3)
-    with webhook(answer(429, f"Retry-After: {said}\r\n")) as server:
+    with webhook(answer(429, f"Retry-After: {expected}\r\n")) as server:
         done = give(engine, server.url)
         assert (done.claimed, done.failed, done.pause) == (3, 1, pause)
         assert len(server.requests) == 1  # the others were not even tried
@@ -240,8 +240,8 @@ def test_a_later_message_of_a_comment_waits_for_the_earlier(
         assert give(engine, server.url).claimed == 0
         shift_deliveries(engine, 1)
         assert [give(engine, server.url).sent for _ in range(2)] == [1, 1]
-    told = [(request.json["comment_id"], request.json["sequence"]) for request in server.requests]
-    assert told == [("c0", 1), ("c1", 1), ("c0", 1), ("c0", 2)]
+    result = [(request.json["comment_id"], request.json["sequence"]) for request in server.requests]
+    assert result == [("c0", 1), ("c1", 1), ("c0", 1), ("c0", 2)]
 
 
 def test_a_dead_letter_holds_nothing_up(
@@ -395,12 +395,12 @@ def test_no_secret_is_told(
     caplog.set_level(logging.DEBUG)
     with webhook(trouble) as server:
         assert isinstance(server, Webhook)
-        told = f"{give(engine, server.url)!r} {hook(server.url)!r}"
+        message = f"{give(engine, server.url)!r} {hook(server.url)!r}"
     records = " ".join(str(vars(record)) for record in caplog.records)
-    told += f" {records} {row(engine)!r} {dead_letters(engine, 'platform')!r}"
+    message += f" {records} {row(engine)!r} {dead_letters(engine, 'platform')!r}"
     assert "platform" in records
-    assert "hunter2" not in told
-    assert SECRET not in told
+    assert "hunter2" not in message
+    assert SECRET not in message
 
 
 GONE = Answer(status=410, problem="answer 410")

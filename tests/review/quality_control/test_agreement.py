@@ -284,8 +284,8 @@ def test_agreement_and_error_cover_what_is_true(
         check(engine, TODAY + timedelta(k), retest=1.0)
         label_all(engine, ann, judges[ann.id])
     found = report(engine)
-    r, said = 2 * error * (1 - error), toxic * (1 - error) + (1 - toxic) * error
-    kappa = 1 - r / (2 * said * (1 - said))
+    r, result = 2 * error * (1 - error), toxic * (1 - error) + (1 - toxic) * error
+    kappa = 1 - r / (2 * result * (1 - result))
     true = {
         "confirmations": 1 - r, "confirmations_kappa": kappa, "several_labels_alpha": kappa,
         "retest_consistency": 1 - r, "retest_disagreement": r,

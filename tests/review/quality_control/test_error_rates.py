@@ -64,16 +64,16 @@ def simulated(n: int, seed: int, **changes: object) -> list[dict[str, object]]:
     rng = np.random.default_rng(seed)
     toxic = rng.random(n) < 0.3
     prob = np.clip(rng.beta(2, 5, n) + 0.3 * toxic, 0.01, 0.99)
-    said = np.where(
+    labels = np.where(
         toxic, rng.random((3, n)) >= FALSE_NEGATIVE, rng.random((3, n)) < FALSE_POSITIVE
     ).astype(int)
-    second = said[0].astype(bool) | (rng.random(n) < 0.3)
-    given = np.where(second, np.where(said[0] != said[1], 3, 2), 1)
+    second = labels[0].astype(bool) | (rng.random(n) < 0.3)
+    given = np.where(second, np.where(labels[0] != labels[1], 3, 2), 1)
     return [
         {
             "dt": MONDAY, "queue": "general", "reason": "uncertainty", "stratum": 0,
-            "prob": prob[k], "first_label": said[0, k], "given": given[k],
-            "toxic": said[: given[k], k].sum(), **changes,
+            "prob": prob[k], "first_label": labels[0, k], "given": given[k],
+            "toxic": labels[: given[k], k].sum(), **changes,
         }
         for k in range(n)
     ]  # fmt: skip

@@ -64,7 +64,7 @@ def test_retired_gold_may_come_back_with_another_answer(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"label": 2}, "must be 0 or 1"),
         ({"text": "a\x00b"}, "contains NUL"),
@@ -72,9 +72,9 @@ def test_retired_gold_may_come_back_with_another_answer(engine: Engine) -> None:
         ({"source": " "}, "no source"),
     ],
 )
-def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, told: str) -> None:
+def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, message: str) -> None:
     known = {"comment_id": "g1", "text": "invented", "label": 1, "source": "a panel"}
-    with pytest.raises(QueueError, match=told):
+    with pytest.raises(QueueError, match=message):
         add_gold(engine, [GoldComment(**(known | change))])
     assert stored(engine) == {}
 
@@ -88,8 +88,13 @@ def test_a_record_of_a_file_says_a_gold_comment() -> None:
         comment_id="g1", text=PRIVATE, label=1, source="a panel"
     )
     more = {"label": 0, "language": "de", "parent_text": "", "platform": None, "votes": "7"}
-    said = gold_of(RECORD | more, "line 2")
-    assert (said.label, said.language, said.parent_text, said.platform) == (0, "de", None, None)
+    result = gold_of(RECORD | more, "line 2")
+    assert (result.label, result.language, result.parent_text, result.platform) == (
+        0,
+        "de",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(

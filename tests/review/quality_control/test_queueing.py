@@ -429,7 +429,7 @@ def test_an_escalated_gold_item_reaches_a_lead(engine: Engine, ann: Moderator) -
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"retest_share": 1.1}, "retest share"),
         ({"gold_share": float("nan")}, "gold share"),
@@ -437,9 +437,9 @@ def test_an_escalated_gold_item_reaches_a_lead(engine: Engine, ann: Moderator) -
     ],
 )
 def test_impossible_demands_are_refused(
-    engine: Engine, options: dict[str, float], told: str
+    engine: Engine, options: dict[str, float], message: str
 ) -> None:
-    with pytest.raises(QueueError, match=told):
+    with pytest.raises(QueueError, match=message):
         queue_some(engine, **options)
 
 

@@ -295,9 +295,9 @@ def test_an_escalated_item_says_why(
     assert queue.lease(engine, ben.id) is None
     settled = queue.lease_escalated(engine, lea.id)
     assert settled is not None
-    said = settled.opinions[0]
-    assert (said.pseudonym, said.action, said.reason) == ("ann", "escalate", "severe")
-    assert said.note == "a private remark"
+    result = settled.opinions[0]
+    assert (result.pseudonym, result.action, result.reason) == ("ann", "escalate", "severe")
+    assert result.note == "a private remark"
     assert "private" not in repr(settled)
 
 

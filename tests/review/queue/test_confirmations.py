@@ -199,8 +199,8 @@ def test_a_corrected_first_label_keeps_its_confirmations(
     for number in range(2, 4):
         if number == rounds + 1:
             corrected(engine, lea, first.item_id, 0)
-        person, said = people_of[number]
-        label_next(engine, person, said)
+        person, result = people_of[number]
+        label_next(engine, person, result)
     if rounds == 3:
         corrected(engine, lea, first.item_id, 0)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
@@ -242,10 +242,10 @@ def test_what_the_same_person_said_twice_never_counts(
     """Somebody who takes the queue's protection away, as a faulty merge of accounts would."""
     route(1)
     label_next(engine, ann, 1)
-    for person, said in ((ann, 0), (cai, 1)):
+    for person, expected in ((ann, 0), (cai, 1)):
         with engine.begin() as connection:
             connection.execute(text("UPDATE review_item SET excluded = '{}'"))
-        label_next(engine, person, said)
+        label_next(engine, person, expected)
     assert statuses(engine) == ["decided"] * 3
     assert confirmed(engine, day) == [(3, 1, 1, "cai")]
     with unguarded(engine) as connection:
@@ -299,8 +299,8 @@ def test_the_same_day_again_changes_nothing(
             return connection.execute(text("SELECT * FROM review_item ORDER BY id")).all()
 
     route(1)
-    for person, said in ((ann, 1), (ben, 0), (cai, 0))[:done]:
-        label_next(engine, person, said)
+    for person, expected in ((ann, 1), (ben, 0), (cai, 0))[:done]:
+        label_next(engine, person, expected)
     before = rows()
     route(1)
     settle_days(engine, [day])
@@ -550,13 +550,13 @@ def test_rounds_open_as_often_as_the_stored_probabilities_say(
         for number, rank in zip((2, 3), ranks, strict=True)
     ]  # fmt: skip
     queue.enqueue(engine, [*items, *further], day)
-    said = rng.random((3, size)) < prob
-    for person, labels in zip((ann, ben, cai), said, strict=True):
+    result = rng.random((3, size)) < prob
+    for person, labels in zip((ann, ben, cai), result, strict=True):
         label_all(engine, person, lambda name, labels=labels: int(labels[int(name[1:])]))
     rows = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
     opened = np.zeros(size)
     opened[[int(row["comment_id"][1:]) for row in rows if row["round"] == 2]] = 1
-    first = said[0].astype(int)
+    first = result[0].astype(int)
     wanted = chance[np.arange(size), first]
     for part in range(2):
         for value in range(2):
@@ -565,6 +565,6 @@ def test_rounds_open_as_often_as_the_stored_probabilities_say(
             spread = np.sqrt((wanted * (1 - wanted))[cell].sum())
             assert abs(opened[cell].sum() - wanted[cell].sum()) <= 4 * spread + 1e-9
     assert all(row["first_label"] == first[int(row["comment_id"][1:])] for row in rows)
-    differ = np.flatnonzero((opened == 1) & (said[0] != said[1]))
+    differ = np.flatnonzero((opened == 1) & (result[0] != result[1]))
     third = sorted(int(row["comment_id"][1:]) for row in rows if row["round"] == 3)
     assert third == differ.tolist()

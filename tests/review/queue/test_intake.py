@@ -196,5 +196,5 @@ def test_a_row_that_the_database_refuses_is_not_quoted(
     broken = new_item("c1", text="private words", model_version=None)
     with pytest.raises(DatabaseError, match="model_version") as refused:
         queue.enqueue(engine, [broken], day)
-    said = "".join(traceback.format_exception(refused.value))
-    assert "private words" not in said
+    message = "".join(traceback.format_exception(refused.value))
+    assert "private words" not in message

@@ -112,10 +112,10 @@ class QueueModel(RuleBasedStateMachine):
     def _route(self) -> queue.Enqueued:
         items = [
             self.new_item(
-                wanted.name, rank + 1, kind=wanted.kind, labels_wanted=wanted.wanted,
-                **({"round": wanted.round, "confirms": list(wanted.confirms)} if wanted.confirms else {}),
+                item.name, rank + 1, kind=item.kind, labels_wanted=item.wanted,
+                **({"round": item.round, "confirms": list(item.confirms)} if item.confirms else {}),
             )
-            for rank, wanted in enumerate(self.items)
+            for rank, item in enumerate(self.items)
         ]  # fmt: skip
         return queue.enqueue(self.engine, items, self.day)
 

@@ -262,9 +262,9 @@ def labels_of(*what):
     auditor.begin()
 
     def people(drawn, truth):
-        said = []
+        labels = []
         for item, given_ in zip(drawn, what, strict=False):
-            said += [
+            labels += [
                 AuditLabel(
                     day=item.day, comment_id=item.comment_id, labeller=f"p{number}",
                     action="label", label=label, decided_at="2026-02-01T00:00:00+00:00",
@@ -272,7 +272,7 @@ def labels_of(*what):
                 )
                 for number, label in enumerate(given_)
             ]  # fmt: skip
-        return said
+        return labels
 
     auditor.people = people
     auditor.draw_and_label(stop=True)

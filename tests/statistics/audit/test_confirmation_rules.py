@@ -52,9 +52,9 @@ def test_the_expected_number_is_that_of_simulated_annotators() -> None:
     rng = np.random.default_rng(1)
     rule = {"unflagged": ConfirmationRule(negative=0.1, positive=1.0)}
     truth = rng.random(400_000) < 0.2
-    said = truth ^ (rng.random((2, truth.size)) < np.where(truth, FALSE_NEGATIVE, FALSE_POSITIVE))
-    confirmed = rng.random(truth.size) < np.where(said[0], 1.0, 0.1)
-    further = confirmed.sum() + (confirmed & (said[0] != said[1])).sum()
+    labels = truth ^ (rng.random((2, truth.size)) < np.where(truth, FALSE_NEGATIVE, FALSE_POSITIVE))
+    confirmed = rng.random(truth.size) < np.where(labels[0], 1.0, 0.1)
+    further = confirmed.sum() + (confirmed & (labels[0] != labels[1])).sum()
     expected = expected_confirmations(rule, [("unflagged", truth.size, 0.2)])
     assert further == pytest.approx(expected, rel=0.01)
 

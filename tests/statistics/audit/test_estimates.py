@@ -41,7 +41,7 @@ NUMBER = st.integers(0, 5000)
 def test_a_census_gives_the_plain_figures_without_width(tp, fp, fn, tn):
     flagged, unflagged, total = tp + fp, fn + tn, tp + fp + fn + tn
     whole = audit(([flagged], [flagged], [tp]), ([unflagged], [unflagged], [fn]))
-    told = {figure.metric: figure for figure in whole.estimates()}
+    result = {figure.metric: figure for figure in whole.estimates()}
     expected = {
         "prevalence_unflagged": (fn, unflagged),
         "precision": (tp, flagged),
@@ -51,7 +51,7 @@ def test_a_census_gives_the_plain_figures_without_width(tp, fp, fn, tn):
         "prevalence": (tp + fn, total),
     }
     for metric, (part, whole_) in expected.items():
-        figure = told[metric]
+        figure = result[metric]
         if not whole_:
             assert figure.status == "insufficient"
             assert figure.value is figure.low is figure.high is figure.error is None
@@ -82,8 +82,8 @@ def test_the_ends_are_around_any_figure(flagged, unflagged, metric, method, side
     assert 0 <= figure.low <= figure.value <= figure.high <= 1
     assert np.isfinite(figure.error)
     assert figure.error >= 0
-    told = made.estimate(metric)
-    assert (told.value is None) == (told.status == "insufficient") == bool(told.reason)
+    result = made.estimate(metric)
+    assert (result.value is None) == (result.status == "insufficient") == bool(result.reason)
 
 
 def test_ends_that_are_the_value_itself_are_not_rounded_past_it() -> None:
@@ -111,13 +111,13 @@ def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(
     )
     figure = made.interval_estimate(metric)
     assert 0 <= figure.low <= figure.value <= figure.high <= 1
-    told = made.estimate(metric)
+    result = made.estimate(metric)
     if others and metric not in ("precision", "prevalence_unflagged", "negative_predictive_value"):
-        assert told.status == "insufficient"
+        assert result.status == "insufficient"
         negatives = labelled.labels.sum() - labelled.positives.sum()
         if min(labelled.positives.sum(), negatives) >= ENOUGH_POSITIVES:
-            assert told.reason.startswith(f"no label of {others} ")
-            assert told.reason.endswith("comment" if others == 1 else "comments")
+            assert result.reason.startswith(f"no label of {others} ")
+            assert result.reason.endswith("comment" if others == 1 else "comments")
 
 
 def test_figures_are_those_of_the_formulas_on_a_sample():
@@ -182,11 +182,11 @@ def test_known_true_positives_carry_the_interval_of_the_missed_over():
 
 class TestInsufficient:
     def test_too_few_positives_are_told_with_the_labels_that_would_do(self):
-        told = audit(([100], [50], [40]), ([9_900], [300], [2])).estimate("prevalence_unflagged")
-        assert (told.status, told.value, told.low) == ("insufficient", None, None)
-        assert (told.bound, told.high) == ("upper", pytest.approx(0.0235, abs=1e-4))
-        assert told.labels_needed == 900
-        assert told.reason == (
+        found = audit(([100], [50], [40]), ([9_900], [300], [2])).estimate("prevalence_unflagged")
+        assert (found.status, found.value, found.low) == ("insufficient", None, None)
+        assert (found.bound, found.high) == ("upper", pytest.approx(0.0235, abs=1e-4))
+        assert found.labels_needed == 900
+        assert found.reason == (
             "2 positives among 300 labels of unflagged comments, fewer than 3; "
             "about 900 labels of them would do"
         )
@@ -200,16 +200,18 @@ class TestInsufficient:
         ],
     )
     def test_one_and_many_are_told_apart(self, labels, positives, words):
-        told = audit(([100], [labels], [positives]), ([9_900], [300], [9])).estimate("precision")
-        assert told.reason.startswith(words)
+        received = audit(([100], [labels], [positives]), ([9_900], [300], [9])).estimate(
+            "precision"
+        )
+        assert received.reason.startswith(words)
 
     def test_none_found_asks_for_more(self):
-        told = audit(([100], [50], [40]), ([9_900], [300], [0])).estimate("recall")
-        assert told.labels_needed == np.ceil(300 * 6 / 0.7)
+        result = audit(([100], [50], [40]), ([9_900], [300], [0])).estimate("recall")
+        assert result.labels_needed == np.ceil(300 * 6 / 0.7)
 
     def test_no_more_labels_than_comments_are_asked_for(self):
-        told = audit(([100], [50], [40]), ([400], [300], [0])).estimate("recall")
-        assert told.labels_needed == 400
+        answers = audit(([100], [50], [40]), ([400], [300], [0])).estimate("recall")
+        assert answers.labels_needed == 400
 
     @pytest.mark.parametrize("metric", ["recall", "f1", "prevalence"])
     def test_both_sides_are_needed(self, metric):
@@ -219,9 +221,9 @@ class TestInsufficient:
 
     def test_precision_is_told_of_thirty_labels_even_when_none_is_right(self):
         assert audit(([100], [29], [0]), ([900], [99], [0])).estimate("precision").reason
-        told = audit(([100], [30], [0]), ([900], [99], [0])).estimate("precision")
-        assert (told.value, told.status) == (0.0, "ok")
-        assert told.high > 0.05
+        reported = audit(([100], [30], [0]), ([900], [99], [0])).estimate("precision")
+        assert (reported.value, reported.status) == (0.0, "ok")
+        assert reported.high > 0.05
 
     def test_accuracy_needs_no_positive(self):
         assert audit(([100], [5], [0]), ([900], [9], [0])).estimate("accuracy").status == "ok"
@@ -251,9 +253,9 @@ class TestInsufficient:
     def test_comments_without_a_label_are_not_taken_for_negative(self):
         made = AuditEstimator(flagged=side([10], [5], [4]), unflagged=None, comments=(10, 990))
         for metric in ("recall", "f1", "accuracy", "prevalence", "prevalence_unflagged"):
-            told = made.estimate(metric)
-            assert told.reason == "no label of 990 unflagged comments"
-            assert told.labels_needed is None
+            outcome = made.estimate(metric)
+            assert outcome.reason == "no label of 990 unflagged comments"
+            assert outcome.labels_needed is None
         assert made.estimate("precision").value == 0.8
         assert float(made.interval_estimate("recall").low) < 0.02
 

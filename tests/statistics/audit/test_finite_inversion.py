@@ -104,15 +104,15 @@ def test_what_is_reported_covers(metric: str, flagged: Sizes, unflagged: Sizes) 
         for side, size in enumerate((flagged, unflagged))
     ]
     sizes = flagged[0], unflagged[0]
-    told = []
+    result = []
     for row in range(len(results)):
         one = [type(side)(**vars(side) | {"positives": side.positives[row]}) for side in sides]
         estimate = AuditEstimator(flagged=one[0], unflagged=one[1], comments=sizes).estimate(metric)
-        told.append(
+        result.append(
             (0.0 if estimate.low is None else estimate.low,
              1.0 if estimate.high is None else estimate.high)
         )  # fmt: skip
-    low, high = np.array(told).T
+    low, high = np.array(result).T
     for tp, fn in itertools.product(range(sizes[0] + 1), range(sizes[1] + 1)):
         truth = METRICS[metric](tp, sizes[0] - tp, fn, sizes[1] - fn)
         if np.isnan(truth):

@@ -131,12 +131,12 @@ def test_audits_are_as_wide_as_their_plans_forecast(name):
             strata=planned_strata(made),
             calibrations=planned_calibrations(made),
         )  # fmt: skip
-        told = forecast(plan)[0]
+        result = forecast(plan)[0]
         audits = actual(population, made, generator, 300)
         given = sufficient(audits, "recall")
         ends = audits.interval_estimate("recall")
-        chances.append((told.insufficient, 1 - given.mean()))
-        ratios.append((told.high - told.low) / np.median((ends.high - ends.low)[given]))
+        chances.append((result.insufficient, 1 - given.mean()))
+        ratios.append((result.high - result.low) / np.median((ends.high - ends.low)[given]))
     # A prevalence of 0.05 % is not known from a slice of 1,000: over 40 designs the median is 0.52,
     # and the forecast chance 0.56 where 0.85 is true.
     rare = name == "trained balanced"

@@ -38,7 +38,7 @@ def drawn_by(plan: AuditPlan, comments: Comments, seed: str = SEED) -> Sequence[
     return draw(plan, comments.parts, [item.labels for item in plan.strata], seed).comments
 
 
-def said(
+def all_labels(
     plan: AuditPlan, drawn: Sequence[DrawnComment], say: Say, people: Sequence[str] = PEOPLE
 ) -> list[AuditLabel]:
     """Return all labels that the plan demands, as far as there are people."""
@@ -92,7 +92,7 @@ def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> No
     for number in range(20):
         parts = replace(plan, audit=f"a{number}")
         drawn = drawn_by(parts, comments)
-        labels = said(parts, drawn, erring(comments.truth, 0.02, 0.2, rng))
+        labels = all_labels(parts, drawn, erring(comments.truth, 0.02, 0.2, rng))
         result = result_of(parts, drawn, labels)
         corrected += holds(figure(result, "recall"), comments.recall)
         first = [label for label in labels if label.labeller == PEOPLE[0]]
@@ -109,7 +109,7 @@ def test_error_rates_are_found() -> None:
     plan = plan_of(comments, 4000)
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(5))
-    errors = result_of(plan, drawn, said(plan, drawn, say))["label_errors"]
+    errors = result_of(plan, drawn, all_labels(plan, drawn, say))["label_errors"]
     assert errors["enough"]
     assert 0 < errors["overturned"] <= errors["third_labels"] <= errors["confirmed"]
     assert errors["missing"] == 0
@@ -123,7 +123,7 @@ def test_infallible_annotators_give_nearly_the_uncorrected_estimate() -> None:
     plan = plan_of(comments, 1500)
     drawn = drawn_by(plan, comments)
     result = result_of(
-        plan, drawn, said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
+        plan, drawn, all_labels(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     )
     for metric in ("recall", "precision", "prevalence_unflagged"):
         one, other = (figure(result, metric, where) for where in ("figures", "uncorrected"))
@@ -141,7 +141,7 @@ def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> N
     plan = replace(plan, strata=every)
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(6))
-    result = result_of(plan, drawn, said(plan, drawn, say))
+    result = result_of(plan, drawn, all_labels(plan, drawn, say))
     whole = figure(result, "precision")
     assert whole["all_labelled"]
     assert whole["low"] < whole["high"]
@@ -154,7 +154,7 @@ def test_without_confirmations_labels_count_as_true() -> None:
     plan = plan_of(comments, 400, share=0.0)
     drawn = drawn_by(plan, comments)
     result = result_of(
-        plan, drawn, said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
+        plan, drawn, all_labels(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     )
     assert plan.confirmations == {}
     assert "label_errors" not in result
@@ -166,7 +166,7 @@ def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> No
     for seed in range(8):
         drawn = drawn_by(plan, comments, f"seed {seed}")
         say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(11))
-        result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:1]))
+        result = result_of(plan, drawn, all_labels(plan, drawn, say, PEOPLE[:1]))
         errors, recall = result["label_errors"], figure(result, "recall")
         assert not errors["enough"]
         assert errors["confirmed"] == 0
@@ -184,7 +184,7 @@ def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
     plan = plan_of(comments, 800)
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.1, np.random.default_rng(7))
-    result = result_of(plan, drawn, said(plan, drawn, say, PEOPLE[:2]))
+    result = result_of(plan, drawn, all_labels(plan, drawn, say, PEOPLE[:2]))
     assert result["missing"]["disputed"] == result["label_errors"]["missing"] > 0
     assert figure(result, "recall")["status"] == "ok"
     assert figure(result, "recall")["low_if_random"] is None  # both labels count
@@ -204,7 +204,7 @@ def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason
     def say(item: DrawnComment, name: str) -> int:
         return comments.truth[item.comment_id] ^ int(item.stratum in numbers and name in wrong)
 
-    result = result_of(plan, drawn, said(plan, drawn, say))
+    result = result_of(plan, drawn, all_labels(plan, drawn, say))
     assert result["label_errors"]["overturned"] > 0
     for row in result["figures"]:
         assert (row["status"], row["value"], row["bound"]) == ("insufficient", None, None)
@@ -219,7 +219,7 @@ def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
     drawn = drawn_by(plan, comments)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
+        result = result_of(plan, drawn, all_labels(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
         for item in result["figures"]:
             assert (item["status"], item["value"], item["bound"]) == ("insufficient", None, None)
             assert "annotators disagree so often" in item["reason"]
@@ -229,7 +229,7 @@ def test_two_labels_by_one_person_are_refused() -> None:
     comments = make_comments(6000)
     plan = plan_of(comments, 400)
     drawn = drawn_by(plan, comments)
-    labels = said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
+    labels = all_labels(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     with pytest.raises(AuditError, match="second by the same person"):
         result_of(plan, drawn, [*labels, labels[0]])
 
@@ -239,7 +239,7 @@ def test_shared_errors_widen_the_interval_and_never_narrow_it() -> None:
     plan = plan_of(comments, 1500)
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(9))
-    result = result_of(plan, drawn, said(plan, drawn, say))
+    result = result_of(plan, drawn, all_labels(plan, drawn, say))
     for row in result["shared_errors"]:
         plain = figure(result, row["metric"])
         assert row["low"] <= plain["low"] <= plain["high"] <= row["high"]
@@ -252,7 +252,7 @@ def test_a_bound_on_one_side_has_one_end(sides: str) -> None:
     plan = replace(plan, rule=replace(plan.rule, sides=sides))
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.1, np.random.default_rng(10))
-    recall = figure(result_of(plan, drawn, said(plan, drawn, say)), "recall")
+    recall = figure(result_of(plan, drawn, all_labels(plan, drawn, say)), "recall")
     assert (recall["high"] == 1) == (sides == "lower")
     assert (recall["low"] == 0) == (sides == "upper")
 
@@ -261,7 +261,7 @@ def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
     comments = make_comments(30_000, prevalence=0.05)
     plan = plan_of(comments, 800)
     drawn = drawn_by(plan, comments)
-    labels = said(plan, drawn, lambda item, _: comments.truth[item.comment_id])
+    labels = all_labels(plan, drawn, lambda item, _: comments.truth[item.comment_id])
     lead = replace(labels[0], labeller="lee", action="adjudicate", label=1 - labels[0].label)
     one, other = result_of(plan, drawn, labels), result_of(plan, drawn, [*labels, lead])
     assert one["figures"] == other["figures"]
@@ -279,7 +279,7 @@ def test_agreement_of_confirmations_represents_all_labels() -> None:
     plan = plan_of(comments, 1500)
     drawn = drawn_by(plan, comments)
     say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(4))
-    labels = said(plan, drawn, say)
+    labels = all_labels(plan, drawn, say)
     result = result_of(plan, drawn, labels)
     observed, kappa = result["agreement"]
     # Of the labels that nobody would confirm, too: as often as two people with these rates agree.

@@ -238,10 +238,10 @@ class TestBelow:
         )
         shares = found @ (population / population.sum() / labels)
         made = of(population, labels, found[:: draws // 60], rate)
-        told = _below(made, np.broadcast_to(rate, made.positives.shape))
+        result = _below(made, np.broadcast_to(rate, made.positives.shape))
         distance = shares - made.rate[:, None]
         level = (distance < -1e-12).mean(-1) + (np.abs(distance) <= 1e-12).mean(-1) / 2
-        error = np.abs(told - level)
+        error = np.abs(result - level)
         return error.max(), error[(level < 0.1) | (level > 0.9)].max()
 
     @pytest.mark.parametrize("name", DESIGNS)

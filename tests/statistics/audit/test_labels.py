@@ -24,7 +24,7 @@ DRAWN = [
 ]
 
 
-def said(
+def audit_label(
     comment_id: str, labeller: str, label: int, action: str = "label", day: int = 0
 ) -> AuditLabel:
     return AuditLabel(
@@ -43,26 +43,26 @@ def test_nobody_said_anything() -> None:
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_what_all_say_counts(label: int) -> None:
-    assert final(said("a", "ann", label)) == {"a": label}
-    assert final(said("a", "ann", label), said("a", "bob", label)) == {"a": label}
+    assert final(audit_label("a", "ann", label)) == {"a": label}
+    assert final(audit_label("a", "ann", label), audit_label("a", "bob", label)) == {"a": label}
 
 
 def test_comments_are_told_apart() -> None:
-    assert final(said("a", "ann", 1), said("b", "ann", 0)) == {"a": 1, "b": 0}
+    assert final(audit_label("a", "ann", 1), audit_label("b", "ann", 0)) == {"a": 1, "b": 0}
 
 
 def test_most_labels_count_and_a_tie_gives_none() -> None:
-    tie = said("a", "ann", 1), said("a", "bob", 0)
-    assert final(*tie, said("b", "bob", 1)) == {"b": 1}
+    tie = audit_label("a", "ann", 1), audit_label("a", "bob", 0)
+    assert final(*tie, audit_label("b", "bob", 1)) == {"b": 1}
     for label in (0, 1):
-        assert final(*tie, said("a", "cem", label)) == {"a": label}
+        assert final(*tie, audit_label("a", "cem", label)) == {"a": label}
 
 
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("others", [(), (0,), (1,), (0, 1), (1, 1), (0, 0)])
 def test_a_settlement_goes_over_all(label: int, others: tuple[int, ...]) -> None:
-    labels = [said("a", f"p{number}", item) for number, item in enumerate(others)]
-    settled = said("a", "lea", label, "adjudicate")
+    labels = [audit_label("a", f"p{number}", item) for number, item in enumerate(others)]
+    settled = audit_label("a", "lea", label, "adjudicate")
     assert final(*labels, settled) == final(settled, *labels) == {"a": label}
 
 
@@ -70,34 +70,47 @@ def test_a_settlement_goes_over_all(label: int, others: tuple[int, ...]) -> None
     ("labels", "why"),
     [
         (
-            [said("x", "ann", 1)],
+            [audit_label("x", "ann", 1)],
             "comment 'x' of 2026-01-05 by 'ann' refers to a comment that was not",
         ),
         (
-            [said("a", "ann", 1, day=1)],
+            [audit_label("a", "ann", 1, day=1)],
             "of 2026-01-06 by 'ann' refers to a comment that was not drawn",
         ),
-        ([said("a", "ann", 2)], "is neither 0 nor 1"),
-        ([said("a", "ann", -1)], "is neither 0 nor 1"),
-        ([said("a", "ann", 1, "skip")], "has the action 'skip'"),
-        ([said("a", "ann", 1), said("a", "ann", 1)], "is the second by the same person"),
-        ([said("a", "ann", 1), said("a", "ann", 0)], "is the second by the same person"),
+        ([audit_label("a", "ann", 2)], "is neither 0 nor 1"),
+        ([audit_label("a", "ann", -1)], "is neither 0 nor 1"),
+        ([audit_label("a", "ann", 1, "skip")], "has the action 'skip'"),
         (
-            [said("a", "ann", 1), said("a", "bob", 0), said("a", "ann", 1, "adjudicate")],
+            [audit_label("a", "ann", 1), audit_label("a", "ann", 1)],
+            "is the second by the same person",
+        ),
+        (
+            [audit_label("a", "ann", 1), audit_label("a", "ann", 0)],
+            "is the second by the same person",
+        ),
+        (
+            [
+                audit_label("a", "ann", 1),
+                audit_label("a", "bob", 0),
+                audit_label("a", "ann", 1, "adjudicate"),
+            ],
             "by 'ann' is the second by the same person",
         ),
-        ([said("a", name, 1, "adjudicate") for name in ("lea", "leo")], "is adjudicated twice"),
+        (
+            [audit_label("a", name, 1, "adjudicate") for name in ("lea", "leo")],
+            "is adjudicated twice",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(labels: list[AuditLabel], why: str) -> None:
-    for given_ in (labels, labels[::-1], [said("b", "ann", 0), *labels]):
+    for given_ in (labels, labels[::-1], [audit_label("b", "ann", 0), *labels]):
         with pytest.raises(AuditError, match=f"^the label of .*{why}"):
             final(*given_)
 
 
 def test_people_may_not_label_what_they_moderated() -> None:
     key: Key = (FIRST, "a")
-    labels = [said("a", "ann", 1), said("b", "bob", 0)]
+    labels = [audit_label("a", "ann", 1), audit_label("b", "bob", 0)]
     refuse_conflicts(labels, {})
     refuse_conflicts(labels, {key: {"bob"}, (FIRST + timedelta(1), "a"): {"ann"}})
     refuse_conflicts([], {key: {"ann"}})
@@ -119,7 +132,7 @@ def test_people_may_not_label_what_they_moderated() -> None:
 def test_the_order_of_the_labels_does_not_matter(
     rows: list[tuple[str, str, int, str]], random: object
 ) -> None:
-    labels = [said(*row) for row in rows]
+    labels = [audit_label(*row) for row in rows]
     settlements = [comment for comment, _, _, action in rows if action == "adjudicate"]
     if len(settlements) > len(set(settlements)):
         with pytest.raises(AuditError, match="adjudicated twice"):
@@ -138,7 +151,7 @@ def test_the_order_of_the_labels_does_not_matter(
     assert final(*labels) == expected
 
 
-SEALED = [said("a", "ann", 1), said("a", "bob", 1), said("b", "ann", 0)]
+SEALED = [audit_label("a", "ann", 1), audit_label("a", "bob", 1), audit_label("b", "ann", 0)]
 
 
 @pytest.mark.parametrize(
@@ -146,13 +159,13 @@ SEALED = [said("a", "ann", 1), said("a", "bob", 1), said("b", "ann", 0)]
     [
         (SEALED, set()),
         (SEALED[::-1], set()),
-        ([*SEALED, said("c", "ann", 1)], set()),  # of the next stage
+        ([*SEALED, audit_label("c", "ann", 1)], set()),  # of the next stage
         (SEALED[:2], {"b"}),
         (SEALED[1:], {"a"}),
         ([], {"a", "b"}),
-        ([*SEALED, said("b", "bob", 0)], {"b"}),
-        ([*SEALED[:2], said("b", "ann", 1)], {"b"}),
-        ([*SEALED[:2], said("b", "ann", 0, "adjudicate")], {"b"}),
+        ([*SEALED, audit_label("b", "bob", 0)], {"b"}),
+        ([*SEALED[:2], audit_label("b", "ann", 1)], {"b"}),
+        ([*SEALED[:2], audit_label("b", "ann", 0, "adjudicate")], {"b"}),
         ([*SEALED[:2], replace(SEALED[2], decision="11")], {"b"}),
     ],
 )

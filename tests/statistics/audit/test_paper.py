@@ -131,9 +131,9 @@ def test_table_1_recall_and_its_interval(line):
     few, many = (recalls(line.removed + sign * ROUNDING) for sign in (-1, 1))
     printed = (line.recall_interval[0], line.recall, line.recall_interval[1])
     # An end of the prevalence is rounded too: worth as much as its part of itself.
-    for least, told, most in zip(few, printed, many, strict=True):
-        slack = ROUNDING + told * ROUNDING / line.interval[0]
-        assert least - slack <= told <= most + slack
+    for least, expected, most in zip(few, printed, many, strict=True):
+        slack = ROUNDING + expected * ROUNDING / line.interval[0]
+        assert least - slack <= expected <= most + slack
 
 
 @LINES
@@ -158,11 +158,11 @@ def test_section_5_1_precision_recall_accuracy_and_prevalence_of_the_filter():
         unflagged=counted(left, round(0.041 * left)),
         comments=(removed, left),
     )
-    told = {figure.metric: figure.value for figure in made.estimates()}
-    assert told["precision"] == pytest.approx(0.58, abs=0.005)
-    assert told["recall"] == pytest.approx(0.33, abs=0.005)
-    assert told["accuracy"] == pytest.approx(0.95, abs=0.005)
-    assert told["prevalence"] == pytest.approx(0.059, abs=0.0005)
+    result = {figure.metric: figure.value for figure in made.estimates()}
+    assert result["precision"] == pytest.approx(0.58, abs=0.005)
+    assert result["recall"] == pytest.approx(0.33, abs=0.005)
+    assert result["accuracy"] == pytest.approx(0.95, abs=0.005)
+    assert result["prevalence"] == pytest.approx(0.059, abs=0.0005)
 
 
 def counted(comments, positives):

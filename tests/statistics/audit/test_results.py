@@ -326,7 +326,7 @@ def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_told_by_
 EDGES = {"unflagged": [0.2, 0.3, 0.4]}  # flagged, then four unflagged strata
 
 
-def said(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -> Evidence:
+def partial_census(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -> Evidence:
     """Return a census of which only some strata were labelled."""
     evidence = carried_out(comments, plan, perfect(comments))
     where = {sample.comment_id: sample.stratum for sample in evidence.samples[0]}
@@ -350,7 +350,7 @@ def test_strata_without_labels_go_with_their_neighbours(
 ) -> None:
     comments = small(100)
     plan = plan_of(comments.parts, EDGES, 10**6, rule=QUICK)
-    evidence = said(comments, plan, [0, *labelled])
+    evidence = partial_census(comments, plan, [0, *labelled])
     final = final_labels(evidence.samples[0], evidence.labels)
     population = {n: plan.strata[n].population for n in plan.of_side("unflagged")}
     counts = side_counts(plan, evidence.samples, evidence.samples[0], final, population)
@@ -372,14 +372,14 @@ def test_a_side_without_any_label_is_insufficient_and_says_so() -> None:
     plan = plan_of(comments.parts, EDGES, 10**6, rule=QUICK)
     flagged, unflagged = (plan.strata[n].population for n in (0, 1))
     unflagged = 100 - flagged
-    for strata, lacking, size, told in (
+    for strata, lacking, size, message in (
         ([1, 2, 3, 4], "flagged", flagged, {"prevalence_unflagged", "negative_predictive_value"}),
         ([0], "unflagged", unflagged, {"precision"}),
     ):
-        result = computed(said(comments, plan, strata))
+        result = computed(partial_census(comments, plan, strata))
         for name, figure in figures_of(result).items():
-            assert (figure["status"] == "ok") == (name in told)
-            if name not in told:
+            assert (figure["status"] == "ok") == (name in message)
+            if name not in message:
                 assert figure["reason"] == f"no label of {size} {lacking} comments"
                 assert figure["value"] is figure["low"] is figure["high"] is None
         assert result["sensitivity"] == []
@@ -465,7 +465,7 @@ def with_a_second_opinion(comments: Comments, differing: int) -> People:
     def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
         labels = label_twice(label_all(drawn, comments.truth), len(drawn) // 2)
         wrong = [item.comment_id for item in labels if item.labeller == "bob"][:differing]
-        said = [
+        result = [
             replace(item, label=1 - item.label)
             if item.labeller == "bob" and item.comment_id in wrong
             else item
@@ -479,7 +479,7 @@ def with_a_second_opinion(comments: Comments, differing: int) -> People:
             for item in labels
             if item.labeller == "ann" and item.comment_id in [*wrong, labels[-1].comment_id]
         ]  # fmt: skip
-        return said + settled
+        return result + settled
 
     return people
 

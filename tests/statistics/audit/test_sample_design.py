@@ -202,10 +202,10 @@ def test_labels_known_beforehand_decide_where_to_look():
         rate = np.bincount(made.strata.assign(side.score), side.label) / made.population
         return (made.population**2 * rate * (1 - rate) / made.labels).sum() / made.labels.sum()
 
-    plain, told = variance(DesignOptions(), {}), variance(DesignOptions(), routed)
+    plain, result = variance(DesignOptions(), {}), variance(DesignOptions(), routed)
     best = variance(DesignOptions(expected_prevalence=float(side.label.mean())), {})
-    assert told < 0.75 * plain
-    assert told < 1.6 * best
+    assert result < 0.75 * plain
+    assert result < 1.6 * best
 
 
 def test_what_is_known_of_one_side_says_nothing_of_the_other():

@@ -33,8 +33,8 @@ def test_scores_are_calibrated(score):
     label = np.concatenate([made.flagged.label, made.unflagged.label])
     edges = np.quantile(value, np.linspace(0, 1, 21)[1:-1])
     place = np.searchsorted(edges, value)
-    told, true = (np.bincount(place, weights=w) / np.bincount(place) for w in (value, label))
-    assert told == pytest.approx(true, abs=0.01)
+    result, true = (np.bincount(place, weights=w) / np.bincount(place) for w in (value, label))
+    assert result == pytest.approx(true, abs=0.01)
 
 
 def test_a_sharp_score_ranks_better_than_a_dull_one_and_hidden_positives_cost():

@@ -236,7 +236,7 @@ def test_bins_must_be_positive(bins):
 
 @pytest.mark.parametrize("metric", [*CALIBRATION_METRICS, c.reliability_curve])
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"y_true": [1]}, "y_true 1, y_prob 2"),
         ({"y_true": [0.3, 1]}, "label_threshold"),
@@ -247,8 +247,8 @@ def test_bins_must_be_positive(bins):
         ({"sample_weight": [1]}, "sample_weight 1"),
     ],
 )
-def test_input_that_does_not_fit_calibration_is_refused(metric, change, told):
-    with pytest.raises(MetricInputError, match=told):
+def test_input_that_does_not_fit_calibration_is_refused(metric, change, message):
+    with pytest.raises(MetricInputError, match=message):
         metric(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))
 
 

@@ -64,7 +64,7 @@ def test_no_rows_have_no_scores(strategy):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"strategy": "chance"}, "strategy must be one of .* got 'chance'"),
         ({"y_prob": [2]}, "y_prob"),
@@ -74,6 +74,6 @@ def test_no_rows_have_no_scores(strategy):
         ({"sample_weight": [-1]}, "negative"),
     ],
 )
-def test_what_does_not_fit_is_refused(change, told):
-    with pytest.raises(MetricInputError, match=told):
+def test_what_does_not_fit_is_refused(change, message):
+    with pytest.raises(MetricInputError, match=message):
         review_scores(**({"y_prob": [0.5], "strategy": "hybrid"} | change))

@@ -170,15 +170,15 @@ def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> Non
 
 def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
     """Otherwise groupings could be looked at in pairs."""
-    told = []
+    result = []
     for seed in range(40):
         given, groupings = three_groupings(seed)
         for pair in combinations(range(3), 2):
             both = shown_together([groupings[n] for n in pair], given, minimum=MINIMUM)
             for n, item in zip(pair, both, strict=True):
                 groupings[n] = item
-        told += [fewest_derivable(groupings)]
-    assert min(told) == 1
+        result += [fewest_derivable(groupings)]
+    assert min(result) == 1
 
 
 def test_a_search_that_takes_too_long_suppresses_more_and_never_less(

@@ -95,7 +95,7 @@ def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         (([0.9], [0.8], [0.95, 1]), "same length"),
         (([0.9], [0.92], [0.95]), "between low and high"),
@@ -107,9 +107,9 @@ def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
         ((0.9, 0.8, 0.95), "1d array"),
     ],
 )
-def test_bad_input_is_named(columns, said: str) -> None:
+def test_bad_input_is_named(columns, message: str) -> None:
     for function in (change_point, follow_falls):
-        with pytest.raises(MetricInputError, match=said):
+        with pytest.raises(MetricInputError, match=message):
             function(*columns)
 
 

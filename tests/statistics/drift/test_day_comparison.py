@@ -113,8 +113,8 @@ def test_gaps_and_quarantine() -> None:
 )
 def test_too_little_to_compare(today: Profile, days: list[Profile], reason: str) -> None:
     found = compared(today, days)
-    told = {item.reason for name, item in found.items() if "quarantined" not in name}
-    assert told == {reason}
+    result = {item.reason for name, item in found.items() if "quarantined" not in name}
+    assert result == {reason}
     assert found["psi prob"].value is None
 
 

@@ -87,7 +87,7 @@ def ratios(volumes: dict[date, int]) -> list[MetricValue]:
 def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lost) -> None:
     """Two years of days that vary by 15 %; the turn of the year has a quarter of the volume."""
     (low,) = (rule for rule in load_rules() if rule.name == "volume_low")
-    told = []
+    message = []
     for seed in range(40):
         rng, volumes = np.random.default_rng(seed), {}
         for day in (date(2024, 2, 1) + timedelta(days=number) for number in range(705)):
@@ -102,8 +102,8 @@ def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lo
             if item.day.year == 2024
         }
         assert any(incident.since.month == 12 for incident in incidents(low, values[:360]))
-        told.append(
+        message.append(
             {incident.since for incident in incidents(low, without_seasons(second, earlier))}
         )
-    exact = sum(item == set(days_lost) for item in told)
-    assert exact >= 38, told
+    exact = sum(item == set(days_lost) for item in message)
+    assert exact >= 38, message

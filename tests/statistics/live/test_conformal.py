@@ -49,11 +49,11 @@ def test_each_group_is_covered_and_without_groups_one_is_not() -> None:
         rng = np.random.default_rng(seed)
         y, p, g = stream(rng, 1_000)
         new_y, new_p, new_g = stream(rng, 1_000)
-        for found, told in (
+        for found, expected in (
             (together, {}),
             (apart, {"groups": g, "new_groups": new_g}),
         ):
-            sets = conformal_prediction(y, p, new_p, coverage=0.9, **told)
+            sets = conformal_prediction(y, p, new_p, coverage=0.9, **expected)
             hit = sets.contains[np.arange(1_000), new_y]
             found.append([hit.mean(), hit[new_g == 0].mean(), hit[new_g == 1].mean()])
     everybody, _, one = np.mean(together, axis=0)
@@ -73,11 +73,11 @@ def test_weights_make_up_for_a_design() -> None:
         labelled = rng.random(5_000) < pi
         new_y, new_p, _ = stream(rng, 2_000)
         new_pi = np.where(np.abs(new_p - 0.5) < 0.1, 1.0, 0.05)
-        for found, told in (
+        for found, expected in (
             (weighted, {"sample_weight": 1 / pi[labelled], "new_weight": 1 / new_pi}),
             (plain, {}),
         ):
-            sets = conformal_prediction(y[labelled], p[labelled], new_p, coverage=0.9, **told)
+            sets = conformal_prediction(y[labelled], p[labelled], new_p, coverage=0.9, **expected)
             found.append(sets.contains[np.arange(2_000), new_y].mean())
     assert np.mean(weighted) == pytest.approx(0.9, abs=0.01)
     assert abs(np.mean(plain) - 0.9) > 0.03
@@ -212,8 +212,8 @@ def test_with_one_group_weights_by_design_change_no_order(seed, weights):
     found = conformal_prediction(label, prob, new, sample_weight=weight)
     order = np.argsort(new * (1 - new))
     assert (np.diff(found.review_score[order]) >= -1e-9).all()
-    told = measure_days([fully_labelled(label, prob)], groups=[np.zeros(200, int)])
-    assert "conformal" not in set(told["strategy"])
+    result = measure_days([fully_labelled(label, prob)], groups=[np.zeros(200, int)])
+    assert "conformal" not in set(result["strategy"])
 
 
 def test_two_groups_are_another_order():

@@ -114,9 +114,9 @@ def test_people_who_err_overturn_fewer_decisions_than_their_labels_say(rng):
     """False positives contradict decisions that are right."""
     prob = rng.beta(0.4, 2, 6_000)
     truth = (rng.random(6_000) < prob).astype(int)
-    said = np.where(rng.random(6_000) < 0.15, 1, truth)
+    labels = np.where(rng.random(6_000) < 0.15, 1, truth)
     again = np.where(rng.random(6_000) < 0.15, 1, truth)
-    day = sampled(rng, None, prob, said)
+    day = sampled(rng, None, prob, labels)
     rows = day.labelled.confirmations.row
     confirmed = replace(
         day,

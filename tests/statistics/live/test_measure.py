@@ -138,7 +138,7 @@ def test_row_order_changes_no_estimate(make_community, review):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"prob": np.array([0.5, 0.5])}, "inconsistent numbers"),
         ({"prob": np.array([0.5, 0.5, 2.0])}, r"\[0, 1\]"),
@@ -149,7 +149,7 @@ def test_row_order_changes_no_estimate(make_community, review):
         ({"population": np.array([1])}, "inconsistent numbers"),
     ],
 )
-def test_a_day_that_contradicts_its_design_is_refused(change, told):
+def test_a_day_that_contradicts_its_design_is_refused(change, message):
     good = {
         "prob": np.array([0.9, 0.2, 0.1]),
         "stratum": np.array([0, 1, 1]),
@@ -159,7 +159,7 @@ def test_a_day_that_contradicts_its_design_is_refused(change, told):
         "sample": np.array([1, 2]),
     }
     LabelledDay(**good)
-    with pytest.raises(MetricInputError, match=told):
+    with pytest.raises(MetricInputError, match=message):
         LabelledDay(**(good | change))
 
 

@@ -104,10 +104,10 @@ def test_a_sample_finds_the_better_model_though_people_err(truth, wrong):
     rng = np.random.default_rng(5)
     days = []
     for label, old, _ in truth:
-        said = np.where(rng.random((label.size, 2)) < wrong, 1 - label[:, None], label[:, None])
-        day = sampled(fully_labelled(said[:, 0], old), 0.5, rng)
+        labels = np.where(rng.random((label.size, 2)) < wrong, 1 - label[:, None], label[:, None])
+        day = sampled(fully_labelled(labels[:, 0], old), 0.5, rng)
         rows = np.flatnonzero(day.labelled)[::2]
-        confirmed = Confirmations(row=rows, label=said[rows, 1])
+        confirmed = Confirmations(row=rows, label=labels[rows, 1])
         days.append(replace(day, confirmations=confirmed if wrong else None))
     champion = ModelDays(days=days, threshold=0.5)
     other = champion.scored_by([new for *_, new in truth], threshold=0.4)

@@ -24,11 +24,11 @@ def day():
     rng = np.random.default_rng(1)
     prob = rng.beta(0.5, 2, 3000)
     truth = rng.random(3000) < prob
-    said = np.where(truth[:, None], rng.random((3000, 2)) >= 0.1, rng.random((3000, 2)) < 0.03)
+    labels = np.where(truth[:, None], rng.random((3000, 2)) >= 0.1, rng.random((3000, 2)) < 0.03)
     rows = np.arange(0, 3000, 2)
     return replace(
-        fully_labelled(said[:, 0].astype(int), prob),
-        confirmations=Confirmations(row=rows, label=said[rows, 1].astype(int)),
+        fully_labelled(labels[:, 0].astype(int), prob),
+        confirmations=Confirmations(row=rows, label=labels[rows, 1].astype(int)),
     )
 
 
@@ -57,13 +57,13 @@ def test_the_share_of_shared_errors_is_stated_or_told_by_gold():
     ones = np.ones(3000, np.int64)
     rng = np.random.default_rng(0)
     truth = rng.random(3000) < 0.3
-    said = np.where(truth[:, None], rng.random((3000, 3)) >= 0.1, rng.random((3000, 3)) < 0.02)
+    result = np.where(truth[:, None], rng.random((3000, 3)) >= 0.1, rng.random((3000, 3)) < 0.02)
     labels = true_labels(
         GivenLabels(
             prob=np.full(3000, 0.3),
             group=0 * ones,
             given=3 * ones,
-            toxic=said.sum(axis=1).astype(np.int64),
+            toxic=result.sum(axis=1).astype(np.int64),
         )
     )
     assert shared_errors(labels, None) == SharedErrors()

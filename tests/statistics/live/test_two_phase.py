@@ -83,8 +83,8 @@ def test_rates_and_their_spread_are_those_of_the_mixture(single, triple):
     drawn = np.column_stack(
         [found.prior[:, 0], found.false_positive[:, 0], found.false_negative[:, 0]]
     )
-    told = single * information(np.array(TRUE), 1) + triple * information(np.array(TRUE), 3)
-    error = np.sqrt(np.diag(np.linalg.inv(told)))
+    result = single * information(np.array(TRUE), 1) + triple * information(np.array(TRUE), 3)
+    error = np.sqrt(np.diag(np.linalg.inv(result)))
     assert drawn.std(axis=0) == pytest.approx(error, rel=0.15)
     assert drawn.mean(axis=0) == pytest.approx(by_moments(counts), abs=0.3 * error.max())
 

@@ -50,9 +50,9 @@ def test_no_page_api_answer_or_feed_tells_it(
     engine: Engine, app: FastAPI, stranger: TestClient, who: dict[str, Moderator], role: str
 ) -> None:
     choose(engine)
-    told = everything(engine, app, stranger, who[role])
-    assert len(told) > 10
-    for where, answer in told.items():
+    message = everything(engine, app, stranger, who[role])
+    assert len(message) > 10
+    for where, answer in message.items():
         assert SECRET not in answer, where
     with engine.connect() as connection:  # what was asked deleted some, but not all
         assert connection.scalar(text("SELECT count(*) FROM moderator_group")) > SMALLEST_DRAW
@@ -80,9 +80,9 @@ def test_no_export_account_event_or_table_of_labels_has_it(
     days = annotation_days(engine, date(2020, 1, 1), date(2100, 1, 1))
     labels = [batch.to_pylist() for day in days for batch in given_labels(engine, day)]
     assert labels
-    told = [
+    message = [
         *whole, pq.read_table(io.BytesIO(sink)).to_pylist(), labels, people.people(engine),
         recent_events(engine), people.find_moderator(engine, "the moderator"),
     ]  # fmt: skip
-    for item in told:
+    for item in message:
         assert SECRET not in str(item)

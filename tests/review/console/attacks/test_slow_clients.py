@@ -46,13 +46,13 @@ def at(engine: Engine) -> Iterator[tuple[str, int]]:
 
 
 @contextlib.contextmanager
-def opened(at: tuple[str, int], n: int, said: bytes) -> Iterator[list[socket.socket]]:
+def opened(at: tuple[str, int], n: int, given: bytes) -> Iterator[list[socket.socket]]:
     with contextlib.ExitStack() as stack:
         made = []
         for _ in range(n):
             made.append(stack.enter_context(socket.create_connection(at, timeout=10)))
             with contextlib.suppress(ConnectionError):
-                made[-1].sendall(said)
+                made[-1].sendall(given)
         yield made
 
 
@@ -87,7 +87,9 @@ HALVES = {
 
 def test_half_a_request_is_closed(at: tuple[str, int]) -> None:
     with contextlib.ExitStack() as stack:
-        sockets = {name: stack.enter_context(opened(at, 30, said)) for name, said in HALVES.items()}
+        sockets = {
+            name: stack.enter_context(opened(at, 30, expected)) for name, expected in HALVES.items()
+        }
         assert answers(at)
         time.sleep(max(HEADER, BODY) + 1.5)
         assert {name: still_open(item) for name, item in sockets.items()} == dict.fromkeys(
@@ -95,12 +97,12 @@ def test_half_a_request_is_closed(at: tuple[str, int]) -> None:
         )
 
 
-def until_closed(client: socket.socket, said: bytes, pause: float) -> float:
+def until_closed(client: socket.socket, given: bytes, pause: float) -> float:
     """Return after how many seconds of saying it again and again the server closed; at most 20."""
     began = time.monotonic()
     with contextlib.suppress(ConnectionError):
         while time.monotonic() - began < 20:
-            client.sendall(said)
+            client.sendall(given)
             time.sleep(pause)
     return time.monotonic() - began
 

@@ -30,7 +30,7 @@ def until(desk: Any, engine: Engine, *expected: tuple[str, str]) -> None:
     desk.until(lambda: sorted(decided(engine)), sorted(expected))
 
 
-def told(desk: Any, words: str) -> None:
+def wait_for_notice(desk: Any, words: str) -> None:
     desk.page.locator("#offline", has_text=words).wait_for()
 
 
@@ -53,7 +53,7 @@ def test_undo_works_after_a_decision_that_was_sent_twice(
     desk = desk_of(ann)
     desk.page.context.set_offline(True)
     desk.press("t")
-    told(desk, "1 of your decisions")
+    wait_for_notice(desk, "1 of your decisions")
     desk.press("u")  # not yet
     assert desk.comment == "comment 1"
     desk.page.context.set_offline(False)
@@ -69,7 +69,7 @@ def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
     desk = desk_of(ann)
     desk.page.context.route("**/items/1/decisions", lambda route: route.abort())
     desk.press("t")
-    told(desk, "1 of your decisions")
+    wait_for_notice(desk, "1 of your decisions")
     with engine.begin() as connection:  # somebody else has it now
         theirs = text("UPDATE review_item SET leased_by = :ben WHERE id = 1")
         connection.execute(theirs, {"ben": ben.id})
@@ -97,7 +97,7 @@ def test_what_is_put_off_is_kept_and_told(
     desk = desk_of(ann)
     desk.page.route(DECISIONS, lambda route: route.fulfill(status=status, json={}))
     desk.press("t")
-    told(desk, words)
+    wait_for_notice(desk, words)
     assert "refused" not in desk.toast
     desk.page.unroute(DECISIONS)
     until(desk, engine, ("ann", "c0 label"))
@@ -116,7 +116,7 @@ def test_nothing_is_decided_in_the_name_of_somebody_else(
         "response", lambda answer: "decisions" in answer.url and sent.append(answer.status)
     )
     desk.press("t")
-    told(desk, "Your session has expired")
+    wait_for_notice(desk, "Your session has expired")
     while len(sent) < 3:  # and tries again
         desk.page.wait_for_timeout(50)
     assert set(sent) == {403}
@@ -134,7 +134,7 @@ def test_undo_without_a_session_can_be_had_after_the_next_log_in(
     until(desk, engine, ("ann", "c0 label"))
     desk.page.context.clear_cookies()
     desk.press("u")
-    told(desk, "Your session has expired")
+    wait_for_notice(desk, "Your session has expired")
     assert "no longer" not in desk.toast
     log_in(desk, engine, ann)
     desk.press("u").wait_for("comment 0")
@@ -148,7 +148,7 @@ def test_undo_does_not_wait_for_a_network_that_hangs(
     hanging: list[Any] = []
     desk.page.route("**/items/1/decisions", lambda route: hanging.append(route))
     desk.press("t", "u")
-    told(desk, "1 of your decisions")
+    wait_for_notice(desk, "1 of your decisions")
     assert len(hanging) == 1  # it has not failed
     desk.press("n").wait_for("comment 2")
     hanging[0].continue_()
