@@ -22,8 +22,8 @@ false alarm in 90 days: no program has a lower worst mean (Moustakides 1986); `d
 day off; `near_best`, the same for the most probable three days given both levels and the spread of
 a complete day, on the same evening: the most that can be known; `week`, as `near`, of the day as it
 is known a week later; `covered`, share of messages whose interval has the day; `false`, messages a
-quarter (90 days) outside the fault, of every rule; `ended`, share of runs in which receivers were
-told an end in the fault; `sent`, messages on quality that open an incident in the fault, a run;
+quarter (90 days) outside the fault, of every rule; `ended`, share of runs in which receivers got
+an end in the fault; `sent`, messages on quality that open an incident in the fault, a run;
 `news`, messages after the first that something has happened in an incident, a run, in the fault
 while its level stays the same; `second`, share of runs with a message within seven days of a second
 fall, in an incident of the first. The exit status is 1 if one of the floors at the end is missed.
@@ -400,7 +400,7 @@ def _news(found: list[list[Reported]], change: int, second: int) -> Row:
 
     `second` is the first day of a second fall; that on which the run ends if there is none.
     """
-    # The first message in the fault tells of it, also in an incident that was open by chance.
+    # The first message in the fault is about it, also in an incident that was open by chance.
     message = [[item for item in run if item.opened >= change][1:] for run in found]
     of_second = [
         any(second <= item.opened <= second + 7 for item in run if item.cause == "quality")
@@ -488,14 +488,16 @@ def floors(table: pd.DataFrame) -> dict[str, bool]:
         "at most 1 false incident a quarter, with every rule on": (ours["false"] <= 1).all(),
         "change day within 1 day in 90 %, 10 points or more": (large["near"] >= 0.9).all(),
         "the same, as known a week later": (large["week"] >= 0.9).all(),
-        "no end of a fall of 10 points or more is told in the fault": (large["ended"] == 0).all(),
+        "no end of a fall of 10 points or more is reported in the fault": (
+            large["ended"] == 0
+        ).all(),
         "at most one message opens an incident in the fault, 10 points or more": (
             large["sent"] <= 1
         ).all(),
         "at most 1 false piece of news a quarter, in falls that stay": (
             step["news"] <= 25 / 90
         ).all(),
-        "a second fall of 15 points is told within 7 days in 90 %": (
+        "a second fall of 15 points is reported within 7 days in 90 %": (
             ours["second"].dropna() >= 0.9
         ).all(),
     }

@@ -8,7 +8,7 @@ Simulated populations (`tests/support/simulated_audits.py`), 500, 1,000 and 3,00
   and a miscalibrated score, 0 or 20 % of the positives missed by it;
 - hostile: those of `HOSTILE`, where the score misleads, ties, or the population is tiny.
 
-The default planner is not told the prevalence. It has the labels of what the daily job routed,
+The default planner does not know the prevalence. It has the labels of what the daily job routed,
 1,000 of them in the random slice (planner `slice`; four slices a cell), or none (planner `none`).
 
 Coverage is that of everything printed, in all audits: of the interval, or, where an estimate is
@@ -332,8 +332,8 @@ def pilot_counts(side: Side, labels, generator):
 
 def width(counts: StratumCounts) -> tuple[float, float]:
     """Return the median width of the default interval, and the share of audits with an estimate."""
-    nobody = AuditEstimator(flagged=None, unflagged=counts.weighted(), comments=(0, 1))
-    side = nobody.side("unflagged")
+    empty = AuditEstimator(flagged=None, unflagged=counts.weighted(), comments=(0, 1))
+    side = empty.side("unflagged")
     given = counts.positives.sum(-1) >= ENOUGH_POSITIVES
     return float(np.median(side.high - side.low)), float(np.mean(given))
 

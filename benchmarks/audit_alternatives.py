@@ -70,8 +70,8 @@ class Cell:
     def design(self, labels=None, **options):
         """Return the unflagged side of a design by the code that audits run, and its positives."""
         chosen = DesignOptions(expected_prevalence=self.prevalence, **options)
-        nobody, labels = ScoreCounts.from_scores(np.zeros(0)), labels or self.labels
-        made = design(nobody, ScoreCounts.from_scores(self.raw), labels, chosen).unflagged
+        empty, labels = ScoreCounts.from_scores(np.zeros(0)), labels or self.labels
+        made = design(empty, ScoreCounts.from_scores(self.raw), labels, chosen).unflagged
         return made, np.array([int(part.sum()) for part in parts(self.label, made.population)])
 
     def variance(self, made, value):

@@ -148,8 +148,8 @@ class Panel:
             kind = "mark" if given[prevalence] else "hollow"
             self.picture.mark(colour, self.x(prevalence), self.y(value), kind)
             if self.scale(value) < 0:
-                beside = self.x(prevalence) + 8, self.y(value) - 3
-                self.picture.text(*beside, f"{100 * value:.0f} %")
+                position = self.x(prevalence) + 8, self.y(value) - 3
+                self.picture.text(*position, f"{100 * value:.0f} %")
 
 
 def part(table: pd.DataFrame, **at: object) -> pd.DataFrame:

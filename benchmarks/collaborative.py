@@ -1,4 +1,4 @@
-"""The collaboration curve beside the plain loop over α with scikit-learn on relabelled copies.
+"""The collaboration curve against the plain loop over α with scikit-learn on relabelled copies.
 
     python benchmarks/collaborative.py [comments]
 
@@ -116,7 +116,7 @@ def growth(sizes):
 
 
 def peak(label, prob):
-    """Return the peak of memory in arrays of n float64, beside the columns handed over."""
+    """Return the peak of memory in arrays of n float64, without the columns passed in."""
     tracemalloc.start()
     collaboration_curve(label, prob)
     most = tracemalloc.get_traced_memory()[1]

@@ -1,4 +1,4 @@
-"""Prediction sets beside those of MAPIE, and their coverage.
+"""Prediction sets against those of MAPIE, and their coverage.
 
     pip install mapie
     python benchmarks/conformal.py [--repetitions 200]

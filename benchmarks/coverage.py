@@ -8,7 +8,7 @@ people label a part of the routed comments, and confirm some. Cells: prevalence 
 rates FPR/FNR 0/0, 0.5/5, 2/10, 2/20 %; calibrated and over-confident model; 80 and 100 % of the
 labels received. The true values are the window's own. Beside ours, on the same labels:
 
-    first        every first label taken as true: what people said, as if they never erred
+    first        every first label taken as true: what people answered, as if they never erred
     infallible   the same estimates if no label were wrong: what the design alone can do
 
 Half of the errors are made by everybody alike in the cells named shared; there the coverage of the
@@ -70,7 +70,7 @@ FLOORS = {
 PRICED = (*FLOORS, "precision_flagged")
 #: Lowest coverage where the score misleads, or how far it may be below that of infallible people.
 MISLED, MISLED_BELOW = 0.9, 0.05
-#: Most confirmations over routed comments; widest interval beside infallible people's without
+#: Most confirmations over routed comments; widest interval relative to infallible people's without
 #: errors, and with 2/20 %; windows with a figure at 5 % and above; coverage of the band.
 MOST_LABELS, WIDTH_WITHOUT, WIDTH_WITH, FIGURES, BAND = 0.15, 1.15, 1.6, 0.95, 0.9
 
@@ -178,7 +178,7 @@ def exact(days):
 
 
 def repetition(seed, size, cell):
-    """Return one row per metric: true value, our estimate, and the two beside it."""
+    """Return one row per metric: true value, our estimate, and the two alternatives."""
     rng = np.random.default_rng(seed)
     prevalence, errors, shared, score, completion = cell
     truth = [comments(rng, size, prevalence, score) for _ in range(DAYS)]
@@ -208,7 +208,7 @@ def held(frame, prefix=""):
 
 
 def summary(frame, by):
-    """Return coverage, bias in standard errors, width beside infallible people's, and labels."""
+    """Return coverage, bias in standard errors, width over infallible people's, and labels."""
     table = frame.groupby(by).agg(
         figures=("ok", "mean"),
         windows=("held", "count"),
@@ -218,10 +218,10 @@ def summary(frame, by):
         band=("band_held", "mean"),
         bias_se=("error", lambda error: error.mean() / error.std()),
         width=("width", "median"),
-        beside=("infallible_width", "median"),
+        reference=("infallible_width", "median"),
         labels=("labels", "mean"),
     )
-    table["wider"] = table.pop("width") / table.pop("beside")
+    table["wider"] = table.pop("width") / table.pop("reference")
     return table
 
 

@@ -197,7 +197,7 @@ def estimates(evidence: Evidence) -> Iterator[tuple[AuditEstimate, AuditEstimate
 def row(
     seed: int, made: AuditEstimate, first: AuditEstimate, truth: float, decisions: int
 ) -> dict[str, object]:
-    """Return one figure beside its truth; an end that is not printed cannot be wrong."""
+    """Return one figure and its truth; an end that is not printed cannot be wrong."""
     (low, high), (first_low, first_high) = (
         (0.0 if item.low is None else item.low, 1.0 if item.high is None else item.high)
         for item in (made, first)

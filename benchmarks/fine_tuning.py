@@ -1,4 +1,4 @@
-"""A pre-trained encoder, fine-tuned on the Jigsaw comments, beside TF-IDF and Perspective.
+"""A pre-trained encoder, fine-tuned on the Jigsaw comments, against TF-IDF and Perspective.
 
     python benchmarks/fine_tuning.py ENCODER [--label toxic] [--longest 400] [--seeds 0 1 2] …
     python benchmarks/fine_tuning.py offline
@@ -12,7 +12,7 @@ one may not see what made it toxic.
 Training: `jigsaw2018`, without exact and near duplicates of tested rows: the
 Jaccard similarity of their sets of three successive words is at least 0.5
 (`modwatch.models.duplicates`). Held-out training comments decide when training stops. Tested on the
-stream `context_gc` (10,000 comments, 151 toxic), which nothing is chosen by, beside TF-IDF (words
+stream `context_gc` (10,000 comments, 151 toxic), which nothing is chosen by, against TF-IDF (words
 1–2, logistic regression) of the same rows, and the Perspective API's published scores. Intervals:
 paired bootstrap over the comments of the stream (2,000 draws) of the mean over seeds.
 """

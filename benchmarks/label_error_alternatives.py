@@ -30,8 +30,8 @@ ours, and in percentage points; root mean square error, and mean width, over our
 prevalences it is the lowest coverage, the largest biases and the means.
 
 Last, retests: all confirmations come from the person who gave the first label, half of whose errors
-are repeated whenever the comment returns. Beside it the same labels confirmed by nobody, its bias
-and width in units of the former.
+are repeated whenever the comment returns. For comparison: the same labels without
+confirmations, with bias and width in units of the former.
 """
 
 import argparse
@@ -362,8 +362,8 @@ def methods(window):
 
 def retested(window):
     """Yield name and estimates, the error rates among them, with retests and without."""
-    nobody = [replace(day, confirmations=Confirmations.none()) for day in window.days]
-    for name, sample in (("retests", window.sample), ("not confirmed", Sample(nobody))):
+    unconfirmed = [replace(day, confirmations=Confirmations.none()) for day in window.days]
+    for name, sample in (("retests", window.sample), ("not confirmed", Sample(unconfirmed))):
         labels = sample.true_labels(seed=window.seed)
         rates = ((rate, drawn.mean(), *np.quantile(drawn, [0.025, 0.975]))
                  for rate, drawn in labels.rates())  # fmt: skip
@@ -398,10 +398,10 @@ def summary(frame):
     )
     table = table.reset_index("method")
     ours = table[table["method"].isin(REFERENCES)]
-    beside = ours.reindex(table.index)
-    table["bias"] = table["error"] / beside["spread"]
-    table["worse"] = table["rmse"] / beside["rmse"]
-    table["wider"] = table["width"] / beside["width"]
+    reference = ours.reindex(table.index)
+    table["bias"] = table["error"] / reference["spread"]
+    table["worse"] = table["rmse"] / reference["rmse"]
+    table["wider"] = table["width"] / reference["width"]
     return table.assign(points=100 * table["error"]).set_index("method", append=True)
 
 

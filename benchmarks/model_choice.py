@@ -1,4 +1,4 @@
-"""What the offline default model is chosen by: quality of candidates beside named baselines.
+"""What the offline default model is chosen by: quality of candidates against named baselines.
 
     python benchmarks/model_choice.py [--corpus synthetic] [--only NAME ...] [--seed 0]
 

@@ -1,4 +1,4 @@
-"""How long a day takes from trigger to queue in real Airflow, beside the same stops in one process.
+"""How long a day takes from trigger to queue in real Airflow, against the same in one process.
 
 Prints, for one day of the synthetic community: the time from trigger to queue, the time inside
 `score_shard` tasks, the rest (the scheduler's and the other stops' share), and the ratio to the

@@ -11,7 +11,7 @@ _NOT = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 def build_wheel(folder: Path) -> Path:
-    """Return the wheel, built in `folder` from a copy: a build leaves files beside its sources."""
+    """Return the wheel, built in `folder` from a copy: a build leaves files next to its sources."""
     tree = folder / "tree"
     tree.mkdir(parents=True)
     for name in _PARTS:

@@ -25,14 +25,14 @@ _PICTURES = os.environ.get("SCREENSHOTS")
 
 @dataclass(frozen=True, kw_only=True)
 class Auditor:
-    """Somebody who audits with a browser."""
+    """Someone who audits with a browser."""
 
     airflow: Audits
     browser: Browser
 
     @contextmanager
     def logged_in(self) -> Iterator[Page]:
-        """Yield a page of somebody who has logged in to Airflow."""
+        """Yield a page of someone who has logged in to Airflow."""
         viewport: Any = {"width": 1280, "height": 1100}
         with self.browser.new_context(viewport=viewport, color_scheme="light") as context:
             page = context.new_page()

@@ -43,7 +43,7 @@ PATIENCE = 600
 
 @dataclass(frozen=True, kw_only=True)
 class Audits:
-    """Airflow, and what somebody who audits does with it."""
+    """Airflow, and what someone who audits does with it."""
 
     demo: Demo
     client: AirflowClient
@@ -93,7 +93,7 @@ class Audits:
     def trap(self, audit: str, file: str) -> Path:
         """Let the process of a task die where it would have written a file; return the trap.
 
-        The trap is gone once somebody died in it.
+        The trap is gone once someone died in it.
         """
         made = traps.trap(self.evidence(audit) / file)
         made.touch()
@@ -150,7 +150,7 @@ def steps_of(audit: str) -> list[tuple[str, str, str]]:
 
 
 def command(*arguments: str) -> None:
-    """Run a command of Modwatch as somebody at a terminal does."""
+    """Run a command of Modwatch as someone at a terminal does."""
     line = [sys.executable, "-m", "modwatch", *arguments]
     subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE)
 

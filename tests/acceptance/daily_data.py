@@ -1,4 +1,4 @@
-"""What the data of the daily job are compared with, and what is put beside them."""
+"""What the data of the daily job are compared with, and what they are compared with."""
 
 import datetime
 import os

@@ -58,7 +58,7 @@ def whole(airflow: Audits) -> States:
 
 
 def stopped(airflow: Audits) -> States:
-    """Stopped at half of the labels by somebody who labelled; `estimate` is killed."""
+    """Stopped at half of the labels by someone who labelled; `estimate` is killed."""
     airflow.trigger("stopped")
     airflow.until("stopped", "approve", "awaiting_input")
     command("audit", "approve", "stopped", "--by", "eve")  # the approver is served no label
@@ -73,7 +73,7 @@ def stopped(airflow: Audits) -> States:
 
 
 def signed(airflow: Audits) -> States:
-    """The same, once somebody else has signed; `publish` is killed."""
+    """The same, once someone else has signed; `publish` is killed."""
     command("audit", "sign-off", "stopped", "--by", "eva", "--note", "seen")
     killed = airflow.trap("stopped", files.REPORT)
     airflow.clear("stopped", "sign_off")
@@ -109,7 +109,7 @@ STORIES = (whole, (stopped, signed), given_up, given_up_elsewhere, refused, empt
 
 
 def label_half(audit: str, settings: Settings | None = None) -> None:
-    """Let people label half of what waits, one of them somebody who may also sign."""
+    """Let people label half of what waits, one of them someone who may also sign."""
     label(audit, settings, people=["admin"], share=0)
     label(audit, settings, share=0.5)
 
@@ -211,7 +211,7 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
         assert open_audit(resources, "stopped").verify() == []
         progress = audit_progress(resources.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
-    assert 50 <= progress.decided <= 61  # one by somebody, and half of what then waits
+    assert 50 <= progress.decided <= 61  # one by someone, and half of what then waits
     report = (airflow.evidence("stopped") / files.REPORT).read_text()
     assert f"Note on the labelling: “{why}”." in report
 

@@ -85,7 +85,7 @@ def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
     message = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
     with pytest.raises(AuditError, match=message):
         chain_of([*WAYS[last], action])
-    with pytest.raises(AuditError, match=message):  # nor in a chain that somebody made
+    with pytest.raises(AuditError, match=message):  # nor in a chain that someone made
         read(rehashed([*chain, replace(chain[-1], action=action)]))
 
 

@@ -94,7 +94,7 @@ def test_every_task_has_the_defaults(parsed) -> None:
             assert task["retries"] == 2, f"{task['id']}: leave retries to TASK_DEFAULTS"
             assert task["timeout"], f"{task['id']}: leave execution_timeout to TASK_DEFAULTS"
             assert task["policy"], f"{task['id']}: leave retry_policy to TASK_DEFAULTS"
-            alarms = "leave on_failure_callback to TASK_DEFAULTS, so that somebody is told"
+            alarms = "leave on_failure_callback to TASK_DEFAULTS, so that someone is told"
             assert task["alarms"] == ["TaskFailureNotifier"], f"{task['id']}: {alarms}"
 
 

@@ -32,7 +32,7 @@ def test_side_by_side_gives_the_weights_of_one_after_another(
 ) -> None:
     steps: list[Progress] = []
     points: list[tuple[int, int]] = []
-    beside = train(
+    together = train(
         *corpus,
         recipe=ensemble,
         seed=1,
@@ -41,11 +41,11 @@ def test_side_by_side_gives_the_weights_of_one_after_another(
         log=lambda network, networks, _: points.append((network, networks)),
     )
     alone = train(*corpus, recipe=ensemble, seed=1)
-    for one, other in zip(beside.members, alone.members, strict=True):
+    for one, other in zip(together.members, alone.members, strict=True):
         ours, theirs = one.state_dict(), other.state_dict()
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert beside.facts.networks == alone.facts.networks
-    assert beside.calibration == alone.calibration
+    assert together.facts.networks == alone.facts.networks
+    assert together.calibration == alone.calibration
     assert {step.network for step in steps} == {1, 2, 3}
     first = [step.network for step in steps].index(2)
     assert any(step.network == 1 for step in steps[first:]), "they were not fitted at a time"

@@ -312,7 +312,7 @@ def test_a_day_stays_what_it_was_ingested_as(home: Home) -> None:
 def test_a_challenger_may_score_the_same_day_in_shadow(
     home: Home, install: Callable[..., Installation]
 ) -> None:
-    """A model of one's own beside the source: even one whose version has the same name."""
+    """A model of one's own in addition to the source: even one whose version has the same name."""
     rows = [scored(number, engine="1") for number in range(SIZE)]
     installed = home(rows).but(mlflow_url=install("trained").values["mlflow_url"])
     client = MlflowClient(installed.settings.mlflow_url)

@@ -93,7 +93,7 @@ def test_pages_hold_everything_once(engine: Engine, new_item: New, day: date) ->
         page = search.find(engine, SearchQuery(), ADMIN, limit=2, cursor=cursor)
         seen += [item.comment_id for item in page.items]
         cursor = page.cursor
-        # What comes while somebody turns pages shifts none of them.
+        # What comes while someone turns pages shifts none of them.
         queue.enqueue(engine, [new_item("new")], day + timedelta(days=len(seen)))
     assert seen == [f"c{i}" for i in reversed(range(7))]
     assert cursor is None

@@ -1,4 +1,4 @@
-"""Confirmations left out, or given where somebody liked; the attacker makes all else fit."""
+"""Confirmations left out, or given where someone liked; the attacker makes all else fit."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -165,7 +165,7 @@ def test_an_item_is_withdrawn_by_hand_and_nobody_asks_why(small: Resources) -> N
 
 
 def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: Resources) -> None:
-    """The chains of the log tell, and so does the register of steps beside it."""
+    """The chains of the log tell, and so does the register of steps next to it."""
     go_to(small, "publish")
     changed = without_missed(small)
     forge(small, changed, event=stop)

@@ -56,7 +56,7 @@ def test_a_seed_given_by_hand_is_refused(
 
 
 def test_the_approver_cannot_try_again(small: Resources) -> None:
-    """Killed before the step was recorded, or as somebody else: the seed stays what it was."""
+    """Killed before the step was recorded, or as someone else: the seed stays what it was."""
     plan = plan_audit(small, REQUEST, actor="eva")
     facts = register.approval_facts(small.database, plan)
     with small.database.begin() as connection:  # a decision that the approver makes meanwhile

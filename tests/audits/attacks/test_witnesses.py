@@ -146,7 +146,7 @@ def test_labels_are_turned_round_after_the_signature(opened: Resources, keys: Pa
 
 
 def test_the_signer_is_changed(opened: Resources, keys: Path) -> None:
-    """To somebody without a key, to somebody with one, and signed with a key of one's own."""
+    """To someone without a key, to someone with one, and signed with a key of one's own."""
     signed(opened, keys)
     kept = opened.audit_store.read("small")
     for name, says in (

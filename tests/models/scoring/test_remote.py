@@ -144,7 +144,7 @@ def independent(script: Script, port: int = 0) -> Iterator[str]:
 
 
 def foreign(**changes: Any) -> dict[str, Any]:
-    """Return the metadata of somebody else's model."""
+    """Return the metadata of someone else's model."""
     return {
         "name": "hate",
         "versions": ["3", "4"],

@@ -282,8 +282,8 @@ def test_what_a_slow_clock_posted_is_sent_when_the_clock_is_right(
 def test_what_a_channel_could_not_send_for_long_is_dropped(
     home: Installation, server: Webhook, queue_url: str
 ) -> None:
-    nobody = f"http://127.0.0.1:{closed_port()}/hook"
-    with open_resources(home.but(alert_webhook_url=nobody).settings) as resources:
+    unreachable = f"http://127.0.0.1:{closed_port()}/hook"
+    with open_resources(home.but(alert_webhook_url=unreachable).settings) as resources:
         deliver_day(resources, 0, BAD)
         for _ in range(outbox.FEWEST_ATTEMPTS):
             with pytest.raises(AlertError, match="webhook"):
@@ -304,8 +304,8 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
     mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
     with mail_server() as post:
         both = home.but(**mail, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
-        nobody = f"http://127.0.0.1:{closed_port()}/hook"
-        with open_resources(both.but(alert_webhook_url=nobody).settings) as resources:
+        unreachable = f"http://127.0.0.1:{closed_port()}/hook"
+        with open_resources(both.but(alert_webhook_url=unreachable).settings) as resources:
             for number, value in enumerate(values):
                 deliver_day(resources, number, value)
                 with pytest.raises(AlertError, match="webhook"):

@@ -136,8 +136,8 @@ def test_without_a_database_it_is_told_all_the_same(home: Installation, server: 
 
 
 def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(home: Installation) -> None:
-    nobody = f"http://127.0.0.1:{closed_port()}/hook"
-    down = home.but(alert_webhook_url=nobody, alert_webhook_secret="s3cret")
+    unreachable = f"http://127.0.0.1:{closed_port()}/hook"
+    down = home.but(alert_webhook_url=unreachable, alert_webhook_secret="s3cret")
     with open_resources(down.settings) as resources:
         for number in range(1, 8):
             with pytest.raises(AlertError, match="webhook"):
@@ -195,9 +195,9 @@ def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_do
 ) -> None:
     mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
-    nobody = f"http://127.0.0.1:{closed_port()}/hook"
+    unreachable = f"http://127.0.0.1:{closed_port()}/hook"
     with mail_server() as post:
-        up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
+        up = {**to(server), "alert_webhook_url": unreachable, "database_url": dead, **mail}
         install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
         with (
             open_resources(install.settings) as resources,

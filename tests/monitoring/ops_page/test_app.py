@@ -112,7 +112,7 @@ def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
 
 @pytest.fixture
 def client(home: Installation) -> Iterator[TestClient]:
-    """The page of that installation, for somebody who is logged in."""
+    """The page of that installation, for someone who is logged in."""
     with open_resources(home.settings) as resources:
         yield TestClient(
             create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False

@@ -21,7 +21,7 @@ def context(task: Any = None, remind_days: int = 3) -> dict[str, Any]:
 
 
 def answer(*options: str, **changes: Any) -> dict[str, Any]:
-    """Return the event that wakes a task when somebody has answered."""
+    """Return the event that wakes a task when someone has answered."""
     plain = {
         "chosen_options": list(options),
         "params_input": {"note": "as agreed"},

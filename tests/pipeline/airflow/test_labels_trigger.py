@@ -204,11 +204,11 @@ def test_others_go_on_while_it_looks(
 
     monkeypatch.setattr(Audit, "labelling", slow)
 
-    async def beside() -> list[Any]:
+    async def alongside() -> list[Any]:
         waiting = asyncio.create_task(events(trigger()))
         while not looking.is_set():
             await asyncio.sleep(0.001)
         go_on.set()  # nobody could say so, were the loop held up by the look
         return await asyncio.wait_for(waiting, timeout=60)
 
-    assert asyncio.run(beside()) == [{"kind": "over"}]
+    assert asyncio.run(alongside()) == [{"kind": "over"}]

@@ -71,7 +71,7 @@ def test_what_was_witnessed_cannot_be_taken_back(
 ) -> None:
     before = verify_and_witness(engine, place)
     forge(engine)
-    for _ in range(2):  # until somebody looks into it: no new witness covers it up
+    for _ in range(2):  # until someone looks into it: no new witness covers it up
         after = verify_and_witness(engine, place)
         (problem,) = after.report.problems
         assert "ends at position 3, but the witness covers it up to 4" in problem
@@ -91,7 +91,7 @@ def test_a_place_that_cannot_be_used_is_told_and_the_log_is_verified(
 def test_a_stamped_witness_cannot_be_written_later(
     engine: Engine, shift: None, place: Folder, authority: Authority
 ) -> None:
-    """Somebody who can write to database and place, and not set the authority's clock."""
+    """Someone who can write to database and place, and not set the authority's clock."""
     done = verify_and_witness(engine, place, authority)
     assert (done.failure, len(place.names())) == ("", 2)
     forge(engine)

@@ -89,7 +89,7 @@ def test_without_a_role_all_access_ends_until_there_is_one_again(
     token = people.issue_token(engine, person.id)
     session = people.open_session(engine, token, HOUR)
     with pytest.raises(AccessDeniedError, match="no known role"):
-        enter("nobody", subject="s-2")  # somebody else
+        enter("nobody", subject="s-2")  # someone else
     assert people.authenticate(engine, token) == person
     with pytest.raises(AccessDeniedError, match="no known role"):
         enter("nobody")

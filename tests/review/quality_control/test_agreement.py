@@ -37,7 +37,7 @@ def truth(comment_id: str) -> int:
 
 
 def erring(rate: float, seed: int) -> Judge:
-    """Return somebody who errs at `rate`, each time anew."""
+    """Return someone who errs at `rate`, each time anew."""
     rng = np.random.default_rng(seed)
     return lambda comment_id: truth(comment_id) ^ int(rng.random() < rate)
 

@@ -239,7 +239,7 @@ def test_who_corrected_the_first_label_confirms_nothing(
 def test_what_the_same_person_said_twice_never_counts(
     engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
 ) -> None:
-    """Somebody who takes the queue's protection away, as a faulty merge of accounts would."""
+    """Someone who takes the queue's protection away, as a faulty merge of accounts would."""
     route(1)
     label_next(engine, ann, 1)
     for person, expected in ((ann, 0), (cai, 1)):
@@ -342,7 +342,7 @@ def test_a_small_team_is_not_held_up(
         pass
     state = queue.counts(engine)
     assert state.decided == 6 * size
-    assert state.waiting == 6  # of the next round, for somebody else
+    assert state.waiting == 6  # of the next round, for someone else
     assert withdraw_expired(engine, day) == 0
     withdraw_expired(engine, day + timedelta(days=1))
     state = queue.counts(engine)
@@ -391,7 +391,7 @@ def test_a_resolved_first_item_is_confirmed_too(
 def test_an_answer_to_a_first_label_that_is_being_given_again(
     engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
 ) -> None:
-    """What somebody reads while the first label is undone, they finish."""
+    """What someone reads while the first label is undone, they finish."""
     route(0, 1)
     first = label_next(engine, ann, 1)
     reading = held(engine, ben)

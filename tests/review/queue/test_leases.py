@@ -292,7 +292,7 @@ def test_a_lost_connection_is_nothing_to_a_lease(
             st.sampled_from(["waiting", "blocked", "escalated", "decided"]),
             st.sampled_from(["", "mine", "hers"]),  # reserved for
             st.booleans(),  # excluded
-            st.booleans(),  # held by somebody
+            st.booleans(),  # held by someone
         ),
         max_size=8,
     ),

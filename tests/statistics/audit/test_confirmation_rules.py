@@ -32,7 +32,7 @@ def test_confirmations_cost_at_most_their_budget_and_a_little(
     score = {name: [s for _, s in strata] for name, strata in sides.items()}
     rules = planned_rules(labels, score, share)
     whole = sum(map(sum, labels.values()))
-    # Every label has a small probability, which is beside the budget, and shares are rounded.
+    # Every label has a small probability, which is outside the budget, and shares are rounded.
     assert spent(rules, sides) <= (share + 0.03) * whole + 1
     for rule in rules.values():
         assert min(rule.by_label) >= min(0.02, share) - 1e-4

@@ -285,9 +285,9 @@ def test_counts_of_scores_that_do_not_fit_are_refused(score, count):
 
 
 def test_a_period_without_comments_is_refused():
-    nobody = ScoreCounts.from_scores([])
+    empty = ScoreCounts.from_scores([])
     with pytest.raises(DesignError, match="The period has no comments"):
-        design(nobody, nobody, 100)
+        design(empty, empty, 100)
 
 
 def test_a_budget_that_is_no_number_is_refused():
@@ -327,8 +327,8 @@ def test_neither_order_nor_counting_changes_the_edges(score, method, bins, rando
     assert strata(shuffled, method=method, bins=bins) == made
     value, count = np.unique(score, return_counts=True)
     assert strata(value, method=method, bins=bins, counts=count) == made
-    nobody = np.append(count, 0)
-    assert strata(np.append(value, 0.123), method=method, bins=bins, counts=nobody) == made
+    empty = np.append(count, 0)
+    assert strata(np.append(value, 0.123), method=method, bins=bins, counts=empty) == made
 
 
 def test_quantiles_hold_as_many_comments_each():

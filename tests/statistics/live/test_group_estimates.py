@@ -1,4 +1,4 @@
-"""Groups of comments beside all others: closed forms, and simulated weeks."""
+"""Groups of comments against all others: closed forms, and simulated weeks."""
 
 from dataclasses import replace
 from itertools import permutations

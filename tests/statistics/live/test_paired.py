@@ -116,7 +116,7 @@ def test_a_sample_finds_the_better_model_though_people_err(truth, wrong):
     for metric in ("accuracy", "auroc", "oc_accuracy", "flagged_by_champion_only"):
         assert rows.loc[metric, "low"] <= exact.loc[metric, "value"] <= rows.loc[metric, "high"]
     assert rows.loc["auroc", "low"] > 0
-    # Pairs tell more than two intervals beside each other.
+    # Pairs tell more than two separate intervals.
     alone = [
         measure_days(model.days, threshold=model.threshold).set_index("metric").loc["auroc"]
         for model in (champion, other)

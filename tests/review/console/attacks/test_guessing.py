@@ -1,4 +1,4 @@
-"""Somebody who guesses passwords, or who guesses badly so that others cannot log in."""
+"""Someone who guesses passwords, or who guesses badly so that others cannot log in."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -178,7 +178,7 @@ def test_the_page_makes_the_browser_known(engine: Engine, client: TestClient) ->
         form = hidden(client.get("/login"), "login") | {"pseudonym": "ann", "password": GOOD}
         return client.post("/login", data=form, follow_redirects=False).status_code
 
-    chosen = {"Cookie": f"{DEVICE_COOKIE}=chosen by somebody else"}
+    chosen = {"Cookie": f"{DEVICE_COOKIE}=chosen by someone else"}
     form = hidden(client.get("/login"), "login") | {"pseudonym": "ann", "password": GOOD}
     cookie = f"{LOGIN_COOKIE}={client.cookies[LOGIN_COOKIE]}; {chosen['Cookie']}"
     answer = client.post("/login", data=form, headers={"Cookie": cookie}, follow_redirects=False)

@@ -1,4 +1,4 @@
-"""Somebody who leases all that there is, so that nobody else gets anything."""
+"""Someone who leases all that there is, so that nobody else gets anything."""
 
 import datetime as dt
 import threading
@@ -114,7 +114,7 @@ def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
 def test_neither_undoing_nor_leasing_again_goes_beyond_it(
     engine: Engine, ann: Moderator, fill: Fill
 ) -> None:
-    """Decided items are undone, and old leases renewed, by somebody who kept all tokens."""
+    """Decided items are undone, and old leases renewed, by someone who kept all tokens."""
     fill(20)
     with TestClient(create_app(engine, ConsoleOptions(most_leases=4))) as client:
         tab = Tab(client, engine, ann)

@@ -1,4 +1,4 @@
-"""Somebody who guesses passwords, and claims another address with every guess."""
+"""Someone who guesses passwords, and claims another address with every guess."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ def test_behind_a_proxy_its_word_counts_and_not_the_clients(engine: Engine) -> N
             guess(f"198.51.100.{number}, 192.0.2.7") for number in range(FAILURES_PER_ADDRESS + 5)
         ]
         assert answers == [401] * FAILURES_PER_ADDRESS + [429] * 5
-        assert guess("192.0.2.8") == 401  # somebody else, who is not locked out
+        assert guess("192.0.2.8") == 401  # someone else, who is not locked out
 
 
 def test_whatever_a_header_says_the_console_answers(engine: Engine) -> None:

@@ -70,7 +70,7 @@ def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
     desk.page.context.route("**/items/1/decisions", lambda route: route.abort())
     desk.press("t")
     wait_for_notice(desk, "1 of your decisions")
-    with engine.begin() as connection:  # somebody else has it now
+    with engine.begin() as connection:  # someone else has it now
         theirs = text("UPDATE review_item SET leased_by = :ben WHERE id = 1")
         connection.execute(theirs, {"ben": ben.id})
     desk.page.reload()
