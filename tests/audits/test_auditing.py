@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import small_audits
@@ -13,7 +14,7 @@ from databases import unguarded
 from small_audits import plan_audit
 from sqlalchemy import select, text
 
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, copy_home, known_labels
 from modwatch.audits import files
 from modwatch.audits import workflow as audit_module
 from modwatch.audits.descriptions import describe_plan
@@ -41,14 +42,25 @@ SCORED = TO_THE_QUEUE[: TO_THE_QUEUE.index("route")]
 REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120)
 
 
-@pytest.fixture
-def opened(install: Callable[..., Installation], same_draws: None) -> Iterator[Resources]:
-    """Two days of scored comments."""
-    home = install()
+@pytest.fixture(scope="module")
+def scored(
+    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
+    """Two days of scored comments; no test changes them."""
+    home = make_installation(tmp_path_factory.mktemp("scored"))
     for day in (MONDAY, TUESDAY):
         home.run(*SCORED, day=day)
-    with open_resources(home.settings) as wiring:
-        yield wiring
+    return home
+
+
+@pytest.fixture
+def opened(
+    scored: Installation, queue_url: str, tmp_path: Path, same_draws: None
+) -> Iterator[Resources]:
+    """A copy of the two days, with a queue in which nothing waits."""
+    home = scored.but(home=copy_home(scored.home, tmp_path / "home"), database_url=queue_url)
+    with open_resources(home.settings) as resources:
+        yield resources
 
 
 def label_everything(opened: Resources) -> None:
