@@ -5,7 +5,8 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from databases import empty
 from mlflow import MlflowClient
+from sqlalchemy import Engine
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
@@ -24,6 +27,7 @@ from installation import (
     TUESDAY,
     Installation,
     assert_same,
+    copy_home,
     known_labels,
     picture_of,
     published,
@@ -42,6 +46,58 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 Install = Callable[..., Installation]
 DAYS = (MONDAY, TUESDAY)
+
+#: Steps that settings of routing, review and windows do not change.
+TO_THE_SCORES = ("ingest", "check_comments", "score", "check_scores")
+
+
+@pytest.fixture
+def install(install: Install) -> Install:
+    """The same, with a window in which nearly every day is one of the tests."""
+    return partial(install, window_days=3)
+
+
+@pytest.fixture(scope="module")
+def scored_homes(
+    make_installation: Install,
+    migrated_queue_url: str,
+    queue_owner: Engine,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[datetime.date, Path]:
+    """The folders of an installation that has scored all days up to a day, by that day."""
+    empty(queue_owner)
+    folder = tmp_path_factory.mktemp("scored")
+    home = make_installation(folder, database_url=migrated_queue_url)
+    kept = {}
+    for day in DAYS:
+        home.run(*TO_THE_SCORES, day=day)
+        kept[day] = copy_home(home.home, folder / f"to-{day}")
+    return kept
+
+
+@pytest.fixture
+def scored(install: Install, scored_homes: Mapping[datetime.date, Path]) -> Install:
+    """Return a function that makes an installation whose days up to a day are scored."""
+
+    def make(last: datetime.date = MONDAY, **changes: object) -> Installation:
+        home = install(**changes)
+        copy_home(scored_homes[last], home.home)
+        return home
+
+    return make
+
+
+@pytest.fixture
+def routed(scored: Install) -> Install:
+    """Return a function that makes an installation whose days up to a day wait for reviews."""
+
+    def make(last: datetime.date = MONDAY, **changes: object) -> Installation:
+        home = scored(last, **changes)
+        for day in DAYS[: DAYS.index(last) + 1]:
+            home.run("route", day=day)
+        return home
+
+    return make
 
 
 def replayed(folder: Path) -> dict[str, object]:
@@ -94,10 +150,9 @@ def _counted(installed: Installation, table: str) -> list[int]:
         return [resources.lake.count(table, day) for day in DAYS]
 
 
-def test_every_comment_keeps_its_words_on_the_way(install: Install) -> None:
+def test_every_comment_keeps_its_words_on_the_way(routed: Install) -> None:
     """From the source to the queue no text, id or time of a sound comment changes."""
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = routed()
     with open_resources(home.settings) as resources:
         came = pd.concat(batch.to_pandas() for batch in resources.source.read(MONDAY))
         kept = resources.lake.table("comments", MONDAY).to_pandas()
@@ -111,10 +166,9 @@ def test_every_comment_keeps_its_words_on_the_way(install: Install) -> None:
 
 @pytest.mark.parametrize("flipped", [True, False], ids=["flipped", "removed"])
 def test_labels_of_the_data_reach_neither_scores_nor_routing(
-    install: Install, flipped: bool
+    routed: Install, flipped: bool
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = routed()
     before = picture_of(home)
     with open_resources(home.settings) as resources:
         rows = resources.lake.table("comments", MONDAY)
@@ -130,14 +184,13 @@ def test_labels_of_the_data_reach_neither_scores_nor_routing(
     assert_same(before, after)
 
 
-def test_every_step_twice_leaves_the_same(install: Install) -> None:
-    home = install()
-    for day in DAYS:
-        for step in TO_THE_QUEUE:
-            once = home.run(step, day=day), picture_of(home)
-            twice = home.run(step, day=day), picture_of(home)
-            assert once[0] == twice[0]
-            assert_same(once[1], twice[1])
+def test_every_step_twice_leaves_the_same(routed: Install) -> None:
+    home = routed()
+    for step in TO_THE_QUEUE:
+        once = home.run(step, day=TUESDAY), picture_of(home)
+        twice = home.run(step, day=TUESDAY), picture_of(home)
+        assert once[0] == twice[0]
+        assert_same(once[1], twice[1])
     review(home)
     for step in FROM_THE_QUEUE:
         home.run(step, day=TUESDAY)
@@ -149,10 +202,9 @@ def test_every_step_twice_leaves_the_same(install: Install) -> None:
             assert again == [0], f"{step} did again what was done"
 
 
-def test_an_earlier_step_again_leaves_what_people_did(install: Install) -> None:
+def test_an_earlier_step_again_leaves_what_people_did(routed: Install) -> None:
     """Clearing the whole day after the review changes nothing, least of all decisions."""
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = routed()
     review(home, limit=12)
     home.run(*FROM_THE_QUEUE)
     before = picture_of(home)
@@ -160,11 +212,9 @@ def test_an_earlier_step_again_leaves_what_people_did(install: Install) -> None:
     assert_same(before, picture_of(home))
 
 
-def test_two_installations_make_the_same_day(install: Install, queue_url: str) -> None:
-    one, other = install("one"), install("other")
-    other = other.but(mlflow_url=one.values["mlflow_url"])
-    for home in (one, other):
-        home.run(*TO_THE_QUEUE)
+def test_two_installations_make_the_same_day(install: Install, routed: Install) -> None:
+    one, other = routed(), install("other")
+    other.run(*TO_THE_QUEUE)
     with open_resources(one.settings) as resources, open_resources(other.settings) as then:
         for table in ("comments", "quarantine", "scores", "routing_design", "routed"):
             assert table_rows(resources.lake, table) == table_rows(then.lake, table)
@@ -205,9 +255,11 @@ def save_classifier(folder: Path) -> None:
     BertForSequenceClassification(config).save_pretrained(folder)
 
 
-def test_fewer_shards_leave_no_old_one(install: Install) -> None:
-    home = install()
-    home.run("ingest", "check_comments", "score")
+def test_fewer_shards_leave_no_old_one(scored: Install) -> None:
+    home = scored()
+    with open_resources(home.settings) as resources:
+        staged = resources.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
+        assert set(staged["shard"]) == {0, 1, 2, 3}
     home.but(shard_tokens=100_000).run("score", "check_scores")
     with open_resources(home.settings) as resources:
         staged = resources.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
@@ -215,9 +267,8 @@ def test_fewer_shards_leave_no_old_one(install: Install) -> None:
         assert resources.lake.count("scores", MONDAY) == resources.lake.count("comments", MONDAY)
 
 
-def test_a_shard_is_what_xcom_can_carry(install: Install) -> None:
-    home = install()
-    home.run("ingest", "check_comments")
+def test_a_shard_is_what_xcom_can_carry(scored: Install) -> None:
+    home = scored()
     with open_resources(home.settings) as resources:
         parts = daily.plan_shards(resources, MONDAY)
         bounds = [parts[0]["first"], *(part["end"] for part in parts)]
@@ -231,10 +282,8 @@ def test_a_shard_is_what_xcom_can_carry(install: Install) -> None:
         assert min(sizes) > 0
 
 
-def test_late_labels_measure_their_day_again_and_replace_its_run(install: Install) -> None:
-    home = install()
-    for day in DAYS:
-        home.run(*TO_THE_QUEUE, day=day)
+def test_late_labels_measure_their_day_again_and_replace_its_run(routed: Install) -> None:
+    home = routed(TUESDAY)
     review(home, limit=5)
     assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [2, 2]
     early = published(home.settings.mlflow_url)
@@ -248,10 +297,9 @@ def test_late_labels_measure_their_day_again_and_replace_its_run(install: Instal
 
 
 def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_with(
-    install: Install,
+    routed: Install,
 ) -> None:
-    home = install(review_fraction=0.3, strategy="hybrid")
-    home.run(*TO_THE_QUEUE)
+    home = routed(review_fraction=0.3, strategy="hybrid")
     review(home)
     home = home.but(review_fraction=0.25, strategy="uncertainty")
     home.run("collect_labels", "measure")
@@ -262,12 +310,12 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
             assert "oc_accuracy" in set(as_routed["metric"]), table
 
 
-def test_only_the_day_with_new_labels_is_measured_again(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE, day=MONDAY)
+def test_only_the_day_with_new_labels_is_measured_again(scored: Install) -> None:
+    home = scored(TUESDAY)
+    home.run("route", day=MONDAY)
     with open_resources(home.settings) as resources:
         decide_mondays = take_one(resources, dict(known_labels(resources.lake)))
-        home.run(*TO_THE_QUEUE, day=TUESDAY)
+        home.run("route", day=TUESDAY)
         home.run(*FROM_THE_QUEUE, day=TUESDAY)
         before = _measured(home)
         assert decide_mondays()
@@ -283,10 +331,8 @@ def _measured(home: Installation) -> dict[datetime.date, list[str]]:
         return {day: table_rows(resources.lake, "measurements", (day, day)) for day in DAYS}
 
 
-def test_windows_are_measured_once_their_labels_are_in(install: Install) -> None:
-    home = install()
-    for day in DAYS:
-        home.run(*TO_THE_QUEUE, day=day)
+def test_windows_are_measured_once_their_labels_are_in(routed: Install) -> None:
+    home = routed(TUESDAY)
     home.run("collect_labels", "measure", day=TUESDAY)
     with open_resources(home.settings) as resources:
         assert not table_rows(resources.lake, "window_measurements")
@@ -318,9 +364,8 @@ def _width(table: pd.DataFrame) -> float:
     return float(row["high"] - row["low"])
 
 
-def test_confirmations_are_labelled_by_others_and_enter_no_label(install: Install) -> None:
-    home = install(confirmation_share=0.5)
-    home.run(*TO_THE_QUEUE)
+def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install) -> None:
+    home = routed(confirmation_share=0.5)
     routed = review(home)
     assert home.run("collect_labels", "measure") == [routed, 1]
     with open_resources(home.settings) as resources:
@@ -341,9 +386,8 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(install: Instal
     assert home.run("collect_labels", "measure") == [routed, 0]
 
 
-def test_routing_again_after_confirmations_changes_nothing(install: Install) -> None:
-    home = install(confirmation_share=0.5)
-    home.run(*TO_THE_QUEUE)
+def test_routing_again_after_confirmations_changes_nothing(routed: Install) -> None:
+    home = routed(confirmation_share=0.5)
     review(home)
     review(home, name="ben", limit=3)
     home.run("collect_labels")
@@ -352,9 +396,8 @@ def test_routing_again_after_confirmations_changes_nothing(install: Install) -> 
     assert_same(before, picture_of(home))
 
 
-def test_every_heavy_label_of_the_slice_is_confirmed(install: Install) -> None:
-    home = install(slice_share=0.5)
-    home.run(*TO_THE_QUEUE)
+def test_every_heavy_label_of_the_slice_is_confirmed(routed: Install) -> None:
+    home = routed(slice_share=0.5)
     review(home)
     review(home, name="ben")
     home.run("collect_labels")
@@ -376,9 +419,8 @@ def test_every_heavy_label_of_the_slice_is_confirmed(install: Install) -> None:
     assert set(heavy["comment_id"]) <= confirmed
 
 
-def test_confirmations_of_days_before_the_window_are_asked_for_no_more(install: Install) -> None:
-    home = install(window_days=1, confirmation_share=0.5)
-    home.run(*TO_THE_QUEUE)
+def test_confirmations_of_days_before_the_window_are_asked_for_no_more(routed: Install) -> None:
+    home = routed(window_days=1, confirmation_share=0.5)
     review(home)
     review(home, name="ben", limit=1)
     home.run("collect_labels", day=MONDAY)
@@ -394,9 +436,8 @@ def test_confirmations_of_days_before_the_window_are_asked_for_no_more(install: 
     assert review(home, name="ben") == 0
 
 
-def test_a_day_outside_the_window_is_left_alone(install: Install) -> None:
-    home = install(window_days=1)
-    home.run(*TO_THE_QUEUE)
+def test_a_day_outside_the_window_is_left_alone(routed: Install) -> None:
+    home = routed(window_days=1)
     review(home)
     # Published is Tuesday itself, of which nothing came.
     assert home.run("collect_labels", "measure", "publish", day=TUESDAY) == [0, 0, 1]

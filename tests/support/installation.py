@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class Installation:
     def home(self) -> Path:
         return Path(self.values["home"])
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         return Settings(**self.values)
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -24,7 +25,19 @@ def render_html(package: str, template: str, **context: Any) -> str:
     >>> "<title>Data validation</title>" in page
     True
     """
-    environment = Environment(
+    # The style sheet is a file of this package; escaped, it would not match its hash.
+    style = Markup(  # noqa: S704
+        resources.files("modwatch.common").joinpath("templates/page.css").read_text("utf-8")
+    )
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = _environment(package).get_template(template)
+    return page.render(style=style, style_hash=f"sha256-{digest}", **context)
+
+
+@cache
+def _environment(package: str) -> Environment:
+    """Return what reads the templates of a package, and keeps them compiled."""
+    return Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("modwatch.common")]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -32,13 +45,6 @@ def render_html(package: str, template: str, **context: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # The style sheet is a file of this package; escaped, it would not match its hash.
-    style = Markup(  # noqa: S704
-        resources.files("modwatch.common").joinpath("templates/page.css").read_text("utf-8")
-    )
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template(template)
-    return page.render(style=style, style_hash=f"sha256-{digest}", **context)
 
 
 _TITLES = {

@@ -252,7 +252,20 @@ class Resources:
         return self.local_scorer(version)
 
     def local_scorer(self, version: str) -> "Scorer":
-        """Return the in-process scorer of `version`, fetched from the registry at most once."""
+        """Return the in-process scorer of `version`, fetched from the registry at most once.
+
+        The one that was asked for last stays open: all shards of a day share it.
+        """
+        if version not in self._local_scorers:
+            self._local_scorers.clear()
+            self._local_scorers[version] = self._opened_scorer(version)
+        return self._local_scorers[version]
+
+    @cached_property
+    def _local_scorers(self) -> dict[str, "Scorer"]:
+        return {}
+
+    def _opened_scorer(self, version: str) -> "Scorer":
         from modwatch.models.scoring.opening import open_scorer
 
         fetched = fetch(
