@@ -211,20 +211,29 @@ def unmanned(
 def champion(
     new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Registry:
-    """An MLflow whose champion is a small model, trained on the synthetic community."""
+    """An MLflow whose champion is a small model, trained once, by the first worker that asks."""
+    from filelock import FileLock
+
     from installation import Installation
     from modwatch.data.sources.community import Community
     from modwatch.installation.resources import open_resources
     from modwatch.models.recipe import offline_recipe
     from modwatch.pipeline import model
 
-    folder = tmp_path_factory.mktemp("champion")
-    url = new_store(folder)
-    installation = Installation(values={"home": folder / "home", "mlflow_url": url})
-    corpus = Community(seed=7).training_comments(1_500)
-    with open_resources(installation.settings) as opened:
-        recipe = offline_recipe(expected_prevalence=Community(seed=7).prevalence)
-        model.set_alias(opened, model.train(opened, corpus, recipe=recipe), "champion")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = shared / "champion", shared / "champion.done"
+    with FileLock(shared / "champion.lock"):
+        if not done.exists():
+            folder.mkdir()
+            url = new_store(folder)
+            installation = Installation(values={"home": folder / "home", "mlflow_url": url})
+            corpus = Community(seed=7).training_comments(1_500)
+            with open_resources(installation.settings) as resources:
+                recipe = offline_recipe(expected_prevalence=Community(seed=7).prevalence)
+                trained = model.train(resources, corpus, recipe=recipe)
+                model.set_alias(resources, trained, "champion")
+            done.touch()
     return Registry(folder=folder)
 
 
