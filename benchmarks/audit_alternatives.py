@@ -2,8 +2,8 @@
 
     python benchmarks/audit_alternatives.py [--repetitions 1000]
 
-The prevalence among the unflagged of `audit.populations`. In each of 36 `CELLS` all methods see the
-same population and know the prevalence to expect, as the default does.
+The prevalence among the unflagged of the populations of `audit.py`. In each of 36 `CELLS` all
+methods see the same population and know the prevalence to expect, as the default does.
 
 - Six columns of labels: variance over the default's at as many labels, which is how many times the
   labels a method needs; median of six cells. `most` is the largest of all, `fewer` the cells with a

@@ -3,7 +3,7 @@
 What counts as a measure: a comment of the period that the model flagged and on which no person
 decided, or one that a person decided in ordinary review to break the rules. Labels that
 people gave to measure the model or each other (audits, retests, gold, confirmations) decide
-nothing; see `review.outbox.relay`, which tells the platform of the same decisions.
+nothing; see `review.outbox.decision_events`, which tells the platform of the same decisions.
 """
 
 from datetime import date

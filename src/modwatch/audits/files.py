@@ -1,7 +1,7 @@
 """The files of an audit's evidence: tables as CSV in canonical form, for reproducible hashes.
 
 RFC 4180 in UTF-8. Text that a spreadsheet might take for a formula starts with an apostrophe
-(`cells.neutral`). They contain ids, scores, random numbers, labels and pseudonyms, and no text of
+(`text.neutral`). They contain ids, scores, random numbers, labels and pseudonyms, and no text of
 a comment.
 """
 

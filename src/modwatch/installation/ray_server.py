@@ -1,6 +1,6 @@
 """Replicas of the model server on Ray: on this machine alone, or on a cluster that runs.
 
-Call `ray_environment.prepare_ray` before this module is imported.
+Call `model_server.prepare_ray` before this module is imported.
 """
 
 import logging

@@ -78,7 +78,7 @@ def in_bf16(encoder: PreTrainedModel) -> PreTrainedModel:
     """Return a copy of `encoder` with weights in bfloat16, for prediction.
 
     Attention is that of `fastest_attention`, where transformers lets it be chosen. On a CPU, linear
-    layers have their weights in the layout of oneDNN (`models.packing`).
+    layers have their weights in the layout of oneDNN (`PackedLinear`).
     """
     coarse: PreTrainedModel = copy.deepcopy(encoder).to(torch.bfloat16)
     device = next(coarse.parameters()).device

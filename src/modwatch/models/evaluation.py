@@ -63,7 +63,7 @@ class Evaluation:
     digest: str
     strategy: str
     review_fraction: float
-    #: One entry a metric: the columns of `metrics.model_comparison.compare_models`.
+    #: One entry a metric: the columns of `model_comparison.compare_models`.
     rows: Sequence[Mapping[str, Any]]
 
     @property

@@ -35,7 +35,7 @@ def held_out_profile(
     Args:
         prob: (n,) calibrated probabilities, as in scoring.
         weights: (n,) that give the comments the expected prevalence. The profile has the effective
-            number of comments, `metrics.profile.weighted_rows`.
+            number of comments, `profile.weighted_rows`.
         lengths: (n,) in characters.
         threshold: comments with a higher probability are flagged.
 

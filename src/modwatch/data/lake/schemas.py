@@ -290,7 +290,7 @@ SEGMENT_COUNTS = pa.schema(
 )
 
 #: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
-#: days (`measure` flagged), or why the mean score differs (`prob`): `metrics.segments.Segment`, by
+#: days (`measure` flagged), or why the mean score differs (`prob`): `shift_segments.Segment`, by
 #: measure and rank from 1. `leading`: the segment explains a large part and stands out; at most
 #: that of rank 1.
 SEGMENTS = pa.schema(

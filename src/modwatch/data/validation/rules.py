@@ -32,7 +32,7 @@ class Thresholds:
     """Bounds that a day is validated by; the defaults suit a platform of any size.
 
     Shares lie in [0, 1]. How much data a comparison needs at all is a property of the metric:
-    `drift.MINIMUM_COMMENTS`.
+    `day_comparison.MINIMUM_COMMENTS`.
 
     Raises:
         SettingsError: a bound is out of range, or two of them contradict each other.

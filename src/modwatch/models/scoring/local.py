@@ -57,7 +57,7 @@ class LocalScorer:
             threads: torch threads of the process; None leaves them unchanged.
             precision: of the encoder; the head always uses fp32. `auto` is bfloat16 where the
                 device is faster with it, and where in training it agreed with fp32
-                (`models.agreement`).
+                (`bfloat16.agreement`).
             compiled: let TorchInductor compile the encoder (`Predictor.compile`).
 
         Raises:

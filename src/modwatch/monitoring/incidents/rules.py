@@ -84,7 +84,7 @@ class AlertRule(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
     severity: Severity
-    #: A metric that `alerts.metrics.metric_values` or `annotator_values` returns.
+    #: A metric that `metrics.metric_values` or `annotator_values` returns.
     metric: str = Field(min_length=1)
     #: None watches every feature (or reference) of the metric separately.
     feature: str | None = None

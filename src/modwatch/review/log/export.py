@@ -89,7 +89,7 @@ def export(
 
     `first` and `last` are the UTC days on which decisions were made, both included; None:
     unlimited. One consistent snapshot. Raises `QueueError` immediately for an unknown format. CSV
-    follows RFC 4180, with cells escaped by `cells.neutral`.
+    follows RFC 4180, with cells escaped by `text.neutral`.
     """
     if format not in get_args(Format):
         raise QueueError(f"unknown format {format!r}; choose one of {', '.join(get_args(Format))}")

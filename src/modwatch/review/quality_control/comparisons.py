@@ -187,7 +187,7 @@ def labels_of_comments(
 ) -> Sequence[RowMapping]:
     """Return the independent labels of each comment that was routed and labelled.
 
-    The columns are those of `error_rates.LabelledComments`. Of the comments of the days from
+    The columns are those of `opinions.LabelledComments`. Of the comments of the days from
     `first` to `last`, both included, in `queues`, or in all if None.
     """
     names = None if queues is None else list(queues)

@@ -107,8 +107,8 @@ def label_errors(
 ) -> LabelErrors | None:
     """Return what the labels imply about their errors; None if the plan has no confirmations.
 
-    Also None without labels. With fewer than `annotators.MINIMUM_CONFIRMED` confirmed comments,
-    errors may be as frequent as `annotators.RATE_BOUNDS`.
+    Also None without labels. With fewer than `label_truth.MINIMUM_CONFIRMED` confirmed comments,
+    errors may be as frequent as `label_truth.RATE_BOUNDS`.
     """
     given = blind_labels(labels)
     rows = [comment for comment in drawn if key_of(comment) in given]
