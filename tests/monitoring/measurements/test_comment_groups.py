@@ -51,10 +51,9 @@ def change_comments(at, day=MONDAY, /, **columns):
 
 
 @pytest.fixture
-def home(install):
+def home(install_routed):
     """Monday in the queue, with two platforms and two identities."""
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = install_routed()
     with open_resources(home.settings) as resources:
         change_comments(
             resources,
