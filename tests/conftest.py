@@ -283,6 +283,35 @@ def install(
     return make
 
 
+@pytest.fixture(scope="session")
+def scored_monday(
+    make_installation: Callable[..., "Installation"], tmp_path_factory: pytest.TempPathFactory
+) -> "Installation":
+    """An installation with the scores of Monday; no test changes it."""
+    from installation import TO_THE_QUEUE
+
+    home = make_installation(tmp_path_factory.mktemp("scored"))
+    home.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index("route")])
+    return home
+
+
+@pytest.fixture
+def install_scored(
+    scored_monday: "Installation", queue_url: str, tmp_path: Path
+) -> Callable[..., "Installation"]:
+    """Return a function that copies `scored_monday`, for tests that only read its MLflow.
+
+    The queue is empty: `route` and `score_challenger` come next.
+    """
+    from installation import copy_home
+
+    def make(name: str = "first", **changes: Any) -> "Installation":
+        home = copy_home(scored_monday.home, tmp_path / name)
+        return scored_monday.but(**{"home": home, "database_url": queue_url, **changes})
+
+    return make
+
+
 @pytest.fixture
 def incoming(tmp_path: Path) -> Path:
     return tmp_path / "incoming"

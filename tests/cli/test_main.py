@@ -56,6 +56,16 @@ def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
     return made
 
 
+@pytest.fixture
+def queued(install_scored: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """The same, with a day in the queue."""
+    made = install_scored()
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    made.run("route", "score_challenger")
+    return made
+
+
 def test_the_steps_are_those_of_a_day_in_order() -> None:
     assert (*TO_THE_QUEUE, *FROM_THE_QUEUE) == STEPS
 
@@ -130,13 +140,12 @@ def planned(
 
 
 def test_labels_are_planned_for_widths_and_for_a_budget(
-    home: Installation, capsys: pytest.CaptureFixture[str]
+    queued: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home.run(*TO_THE_QUEUE)
     assert main(["plan", DAY]) == 0
     assert "wait for labels" in capsys.readouterr().out
-    review(home)
-    home.run("collect_labels", "measure")
+    review(queued)
+    queued.run("collect_labels", "measure")
 
     rows = planned(capsys, "--width", "0.9", "--width", "0.001")
     assert {width for _, width in rows} == {"0.900", "0.001"}
@@ -226,10 +235,9 @@ def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFix
 
 
 def test_the_log_is_verified_and_exported(
-    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+    queued: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
-    home.run(*TO_THE_QUEUE)
-    done = review(home, limit=3)
+    done = review(queued, limit=3)
     witness = ["--witness", str(tmp_path / "witness")]
     assert main(["queue", "verify-log", *witness]) == 0
     printed = capfdbinary.readouterr().out
@@ -245,9 +253,8 @@ def test_the_log_is_verified_and_exported(
 
 
 def test_tasks_go_to_another_tool_and_come_back(
-    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+    queued: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
-    home.run(*TO_THE_QUEUE)
     assert main(["queue", "export-label-studio"]) == 0
     tasks = tmp_path / "tasks.json"
     tasks.write_bytes(capfdbinary.readouterr().out)
@@ -265,13 +272,13 @@ def test_without_a_webhook_there_is_nobody_to_tell(
 
 
 def test_decisions_are_delivered_by_command(
-    install: Install, monkeypatch: pytest.MonkeyPatch
+    install_scored: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with webhook() as receiver:
-        made = install(decision_webhook_url=receiver.url, decision_webhook_secret="a key")
+        made = install_scored(decision_webhook_url=receiver.url, decision_webhook_secret="a key")
         for name, value in made.env.items():
             monkeypatch.setenv(name, value)
-        made.run(*TO_THE_QUEUE)
+        made.run("route", "score_challenger")
         done = review(made, limit=5)
         assert main(["queue", "deliver", "--once"]) == 0
         assert len(set(receiver.keys)) == done

@@ -1,5 +1,6 @@
 """What holds for every DAG, and how to mend a breach."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,32 +12,41 @@ ROOT = Path(__file__).resolve().parents[2]
 DAG_FILES = sorted((ROOT / "dags").glob("[!_]*.py"))
 HEAVY = {"torch", "transformers", "mlflow", "great_expectations"}
 
+#: Parses each file in a process of its own, forked where Airflow has been imported.
 PROBE = """
-import importlib.util, json, sys, time
+import importlib.util, json, os, sys, time
 import airflow.sdk, modwatch.settings  # what every DAG file may rely on
-started = time.process_time()  # other programs do not count
-spec = importlib.util.spec_from_file_location("dag_file", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
 from airflow.sdk.definitions._internal.contextmanager import DagContext
-DagContext.current_autoregister_module_name = "dag_file"
-sys.modules["dag_file"] = module
-spec.loader.exec_module(module)
-dags = [dag for dag, _ in DagContext.autoregistered_dags]
-print(json.dumps({
-    "seconds": time.process_time() - started,
-    "modules": sorted({name.split(".")[0] for name in sys.modules}),
-    "dags": [{
-        "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,
-        "schedule": getattr(dag.schedule, "summary", None),
-        "tasks": [{
-            "id": task.task_id, "retries": task.retries,
-            "timeout": task.execution_timeout is not None,
-            "policy": task.retry_policy is not None,
-            "next": sorted(task.downstream_task_ids),
-            "alarms": [type(call).__name__ for call in task.on_failure_callback],
-        } for task in dag.tasks],
-    } for dag in dags],
-}))
+def parse(path):
+    started = time.process_time()  # other programs do not count
+    spec = importlib.util.spec_from_file_location("dag_file", path)
+    module = importlib.util.module_from_spec(spec)
+    DagContext.current_autoregister_module_name = "dag_file"
+    sys.modules["dag_file"] = module
+    spec.loader.exec_module(module)
+    dags = [dag for dag, _ in DagContext.autoregistered_dags]
+    print(json.dumps({
+        "seconds": time.process_time() - started,
+        "modules": sorted({name.split(".")[0] for name in sys.modules}),
+        "dags": [{
+            "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,
+            "schedule": getattr(dag.schedule, "summary", None),
+            "tasks": [{
+                "id": task.task_id, "retries": task.retries,
+                "timeout": task.execution_timeout is not None,
+                "policy": task.retry_policy is not None,
+                "next": sorted(task.downstream_task_ids),
+                "alarms": [type(call).__name__ for call in task.on_failure_callback],
+            } for task in dag.tasks],
+        } for dag in dags],
+    }), flush=True)
+for path in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        parse(path)
+        sys.exit()
+    if os.waitpid(child, 0)[1]:
+        sys.exit("cannot be parsed: " + path)
 """
 
 
@@ -50,14 +60,13 @@ SCHEDULES = {
 }
 
 
-@pytest.fixture(scope="module", params=DAG_FILES, ids=lambda path: path.stem)
-def parsed(request, tmp_path_factory, services):
-    import json
-
+@pytest.fixture(scope="module")
+def facts_of(tmp_path_factory, services) -> dict[Path, dict]:
+    """What each file defines."""
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
     env["AIRFLOW__CORE__UNIT_TEST_MODE"] = "True"
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, str(request.param)],
+        [sys.executable, "-c", PROBE, *map(str, DAG_FILES)],
         capture_output=True,
         text=True,
         env=env,
@@ -65,7 +74,13 @@ def parsed(request, tmp_path_factory, services):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return request.param, json.loads(done.stdout.splitlines()[-1])
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return dict(zip(DAG_FILES, found, strict=True))
+
+
+@pytest.fixture(params=DAG_FILES, ids=lambda path: path.stem)
+def parsed(request, facts_of):
+    return request.param, facts_of[request.param]
 
 
 def test_parsing_is_light_and_quick(parsed) -> None:

@@ -14,7 +14,7 @@ from published import real_data
 from small_audits import plan_audit
 from sqlalchemy import text
 
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from installation import MONDAY, TUESDAY, Installation, known_labels
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_labels
 from modwatch.audits.workflow import open_audit
@@ -60,13 +60,13 @@ def audit_of_monday(resources: Resources, **changes: Any) -> None:
 
 @pytest.fixture
 def staffed(
-    install: Callable[..., Installation], request: pytest.FixtureRequest
+    install_scored: Callable[..., Installation], request: pytest.FixtureRequest
 ) -> Iterator[Resources]:
     """An installation, with settings as parameters, a day in the queue, a console that answers."""
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        home = install(console_url=url, **getattr(request, "param", {}))
-        home.run(*TO_THE_QUEUE)
+        home = install_scored(console_url=url, **getattr(request, "param", {}))
+        home.run("route", "score_challenger")
         with open_resources(home.settings) as resources:
             console = server(resources.database)
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})

@@ -22,6 +22,7 @@ TINY = offline_recipe(
     max_length=16,
     random_features=64,
     patience=100,
+    evaluations=1,
 )
 
 

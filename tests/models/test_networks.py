@@ -16,19 +16,25 @@ import torch
 from modwatch.common.errors import ModelError
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.training import train
+from modwatch.models.training import TrainedModel, train
 
 Corpus = tuple[list[str], list[int]]
 TWO = [torch.device("cpu")] * 2
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ensemble(tiny_recipe: Recipe) -> Recipe:
     return replace(tiny_recipe, method="sngp_ensemble", members=3)
 
 
+@pytest.fixture(scope="module")
+def alone(corpus: Corpus, ensemble: Recipe) -> TrainedModel:
+    """The ensemble, its members fitted one after another."""
+    return train(*corpus, recipe=ensemble, seed=1)
+
+
 def test_side_by_side_gives_the_weights_of_one_after_another(
-    corpus: Corpus, ensemble: Recipe
+    corpus: Corpus, ensemble: Recipe, alone: TrainedModel
 ) -> None:
     steps: list[Progress] = []
     points: list[tuple[int, int]] = []
@@ -40,7 +46,6 @@ def test_side_by_side_gives_the_weights_of_one_after_another(
         progress=steps.append,
         log=lambda network, networks, _: points.append((network, networks)),
     )
-    alone = train(*corpus, recipe=ensemble, seed=1)
     for one, other in zip(together.members, alone.members, strict=True):
         ours, theirs = one.state_dict(), other.state_dict()
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
@@ -63,8 +68,10 @@ def test_a_member_that_fails_stops_the_others(
 
 
 def test_a_process_killed_from_outside_is_told_and_made_good(
-    corpus: Corpus, ensemble: Recipe, tmp_path: Path
+    corpus: Corpus, ensemble: Recipe, alone: TrainedModel, tmp_path: Path
 ) -> None:
+    """Made good with fewer devices, as the message advises."""
+
     def kill(_: Progress) -> None:
         for child in _trainers(psutil.Process())[:1]:
             with suppress(psutil.Error):
@@ -72,8 +79,7 @@ def test_a_process_killed_from_outside_is_told_and_made_good(
 
     with pytest.raises(ModelError, match="was killed, perhaps for lack of memory"):
         train(*corpus, recipe=ensemble, seed=1, devices=TWO, checkpoints=tmp_path, progress=kill)
-    resumed = train(*corpus, recipe=ensemble, seed=1, devices=TWO, checkpoints=tmp_path)
-    alone = train(*corpus, recipe=ensemble, seed=1)
+    resumed = train(*corpus, recipe=ensemble, seed=1, checkpoints=tmp_path)
     assert resumed.calibration == alone.calibration
 
 

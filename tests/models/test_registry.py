@@ -1,15 +1,8 @@
 """The registry against a real MLflow: SQLite, and one real server."""
 
 import datetime
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -207,52 +200,19 @@ def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.Monkey
         champion_version("toxicity", "http://127.0.0.1:9")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
-    """A real MLflow server on a free port, stopped with all its workers."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
-    command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
-    command += ["--artifacts-destination", str(folder / "artifacts")]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=log, stderr=log, start_new_session=True
-        )
-        try:
-            yield answering(f"http://127.0.0.1:{port}", process)
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(timeout=30)
-
-
-def answering(url: str, process: subprocess.Popen[bytes]) -> str:
-    """Return `url` once the server there is healthy."""
-    for _ in range(240):
-        assert process.poll() is None, "the MLflow server ended"
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=5):
-                return url
-        except OSError:
-            time.sleep(0.5)
-    raise AssertionError("the MLflow server did not answer within two minutes")
-
-
 def test_through_a_server_mlflow_itself_loads_the_champion(
-    tiny_artifact: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_artifact: Path, mlflow_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = registered(tiny_artifact, server, "toxicity")
-    set_alias(version, tracking_uri=server)
+    version = registered(tiny_artifact, mlflow_url, "toxicity")
+    set_alias(version, tracking_uri=mlflow_url)
     folder = fetch(
         "toxicity",
-        champion_version("toxicity", server),
-        tracking_uri=server,
+        champion_version("toxicity", mlflow_url),
+        tracking_uri=mlflow_url,
         cache_dir=tmp_path,
     ).folder
     ours = LocalScorer(folder, model_version=version).score(TEXTS)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_url)
     loaded = mlflow.pyfunc.load_model("models:/toxicity@champion")
     frame = loaded.predict(TEXTS)
     assert np.array_equal(frame["prob"], ours.prob)

@@ -57,10 +57,15 @@ def test_the_planned_slice_gives_the_planned_width(days):
 
 
 @pytest.fixture(scope="module")
-def planned(labelled):
-    """The split for accuracy within 0.07, from people with the given error rates."""
-    plan = plan_labels(labelled, POLICY, widths=[0.07], error_rates=RATES)
-    return plan.set_index("metric").loc["accuracy"]
+def plan(labelled):
+    """The splits for four widths, from people with the given error rates."""
+    return plan_labels(labelled, POLICY, widths=[0.5, 0.1, 0.07, 0.0001], error_rates=RATES)
+
+
+@pytest.fixture(scope="module")
+def planned(plan):
+    """The split for accuracy within 0.07."""
+    return plan[plan["width"] == 0.07].set_index("metric").loc["accuracy"]
 
 
 def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, labelled, planned):
@@ -99,8 +104,7 @@ def test_a_budget_is_kept_and_gives_the_width_that_takes_it_or_a_narrower_one_if
             assert 0.9 * budget <= item.loc[metric, "total"] <= budget + 1
 
 
-def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(labelled):
-    plan = plan_labels(labelled[:1], POLICY, widths=[0.5, 0.1, 0.0001])
+def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(plan):
     for _, rows in plan.groupby("metric"):
         needed = rows.sort_values("width")["labels"]
         assert needed.dropna().is_monotonic_decreasing

@@ -22,7 +22,7 @@ from modwatch.common.errors import ModelError
 from modwatch.demo.benchmark import paper
 from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.evaluation import FINDING_FRACTIONS, TABLE_METRICS, advantage
-from modwatch.demo.benchmark.runs import Bench, Run, planned
+from modwatch.demo.benchmark.runs import Bench, Run, complete, planned
 from modwatch.models.encoder import encode
 from modwatch.models.recipe import LOSSES, METHODS, Recipe
 from modwatch.models.training import train
@@ -209,7 +209,6 @@ def test_a_damaged_run_is_trained_again(
     finished: Finished,
     data: BenchmarkData,
     tiny: Recipe,
-    run_again: RunAgain,
     tmp_path: Path,
     suffix: str,
     damage: str,
@@ -227,7 +226,9 @@ def test_a_damaged_run_is_trained_again(
     else:
         middle = len(whole) // 2
         broken.write_bytes(whole[:middle] + (b"~" + whole[middle + 1 :]) * (damage == "changed"))
-    _, lines = run_again(tmp_path)
+    lines: list[str] = []
+    again = replace(bench, folder=tmp_path)
+    complete(again, planned(["deterministic"], ["focal"], [0]), say=lines.append)
     damaged = [line for line in lines if "damaged; this run is trained again" in line]
     assert len(damaged) == (0 if (suffix, damage) == (".json", "missing") else 1)
     assert {p.name: p.read_bytes() for p in (tmp_path / "runs").iterdir()} == kept
@@ -266,12 +267,13 @@ def test_no_text_of_a_comment_anywhere(finished: Finished, data: BenchmarkData) 
 
 
 def test_progress_has_the_time_left(finished: Finished) -> None:
-    remaining = [line for line in finished.lines if line.endswith(" left")]
+    remaining = [line for line in finished.lines if " is scored; " in line]
     assert len(remaining) >= 20
-    assert re.fullmatch(
-        r"seed 0, cross_entropy, ensemble: deterministic is scored; about [\d.]+ \w+ left",
-        remaining[0],
-    )
+    run, _, _ = remaining[0].rpartition("; ")
+    assert run == "seed 0, cross_entropy, ensemble: deterministic is scored"
+    # A run on a busy machine takes longer than those before it.
+    known = re.compile(r"about [\d.]+ \w+ left|longer than the usual [\d.]+ \w+")
+    assert all(known.fullmatch(line.rpartition("; ")[2]) for line in remaining)
 
 
 @pytest.mark.parametrize(
