@@ -319,13 +319,17 @@ def incoming(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(install: Callable[..., "Installation"], incoming: Path) -> "Installation":
-    """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
+    """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday.
+
+    Its window is short: each of its days is looked at with every step from the queue on.
+    """
     from feed import good, write_json
 
     from installation import MONDAY
 
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
-    return install(source={"kind": "files", "path": str(incoming / "{dt}.jsonl")})
+    source = {"kind": "files", "path": str(incoming / "{dt}.jsonl")}
+    return install(source=source, window_days=3)
 
 
 @pytest.fixture

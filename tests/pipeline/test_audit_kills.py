@@ -20,12 +20,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 @pytest.mark.parametrize(
     ("step", "writes", "sealed"),
     [
-        ("draw", 0, False),
+        pytest.param("draw", 0, False, marks=pytest.mark.soak),
         ("draw", 1, False),  # the sample is there, not what it stands for
-        ("draw", 2, False),  # both are there, and not sealed
-        ("draw", 3, True),
+        pytest.param("draw", 2, False, marks=pytest.mark.soak),  # both are there, and not sealed
+        pytest.param("draw", 3, True, marks=pytest.mark.soak),
         ("publish", 1, False),
-        ("publish", 4, True),
+        pytest.param("publish", 4, True, marks=pytest.mark.soak),
     ],
 )
 def test_a_step_that_is_killed_is_taken_again(
@@ -79,7 +79,13 @@ CANCELLED = (
 )
 
 
-@pytest.mark.parametrize("last", list(STEPS)[:-1])
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(name, marks=pytest.mark.soak) if name in ("seal", "estimate") else name
+        for name in list(STEPS)[:-1]
+    ],
+)
 def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
     small: Resources, last: str
 ) -> None:

@@ -142,7 +142,14 @@ def test_a_file_of_another_encoding_is_refused(files: Installation, incoming: Pa
     refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv", "utf-8")
 
 
-@pytest.mark.parametrize("column", ["comment_id", "created_at", "text"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        "created_at",
+        pytest.param("comment_id", marks=pytest.mark.soak),
+        pytest.param("text", marks=pytest.mark.soak),
+    ],
+)
 def test_a_missing_column_is_named_and_the_day_stays_as_it_was(
     files: Installation, incoming: Path, column: str
 ) -> None:

@@ -82,7 +82,7 @@ def home(
 
 
 @pytest.fixture
-def at(home: Installation) -> Iterator[Resources]:
+def resources(home: Installation) -> Iterator[Resources]:
     with open_resources(home.settings) as opened:
         yield opened
 

@@ -2,12 +2,15 @@
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import empty
 from feed import MARK, good, refused, write_json
+from sqlalchemy import Engine
 
 from installation import (
     FROM_THE_QUEUE,
@@ -15,6 +18,7 @@ from installation import (
     TO_THE_QUEUE,
     Installation,
     assert_same,
+    copy_home,
     files_with,
     picture_of,
     published,
@@ -28,8 +32,37 @@ from modwatch.pipeline import daily
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-Install = Callable[..., Installation]
 NOWHERE = "http://127.0.0.1:9"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """A day that nothing disturbed: its folder before each step, and all that it left."""
+
+    home: Installation
+    before: Mapping[str, Path]
+    after: Mapping[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    make_installation: Callable[..., Installation],
+    migrated_queue_url: str,
+    queue_owner: Engine,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Undisturbed:
+    """The day of `files`, as far as the queue."""
+    empty(queue_owner)
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write_json(folder / "incoming" / f"{MONDAY}.jsonl", map(good, range(40)))
+    source = {"kind": "files", "path": str(folder / "incoming" / "{dt}.jsonl")}
+    home = make_installation(folder, source=source, database_url=migrated_queue_url)
+    home.home.mkdir()
+    before = {}
+    for step in TO_THE_QUEUE:
+        before[step] = copy_home(home.home, folder / f"before-{step}")
+        home.run(step)
+    return Undisturbed(home=home, before=before, after=picture_of(home))
 
 
 def test_without_a_champion_nothing_is_scored_and_nothing_lost(
@@ -107,18 +140,16 @@ def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> N
     ],
 )
 def test_a_part_of_the_lake_that_cannot_be_written(
-    files: Installation, install: Install, step: str, part: str
+    undisturbed: Undisturbed, queue_url: str, tmp_path: Path, step: str, part: str
 ) -> None:
-    undisturbed = files.but(home=files.home.with_name("undisturbed"))
-    undisturbed.run(*TO_THE_QUEUE)
-    lake = Path(files.settings.lake_root)
-    files.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index(step)])
+    home = undisturbed.home.but(home=copy_home(undisturbed.before[step], tmp_path / "home"))
+    lake = Path(home.settings.lake_root)
     lake.mkdir(parents=True, exist_ok=True)
     (lake / part).write_text("a file where a folder should be")
-    refused(lambda: files.run(step), LakeError, part, str(lake))
+    refused(lambda: home.run(step), LakeError, part, str(lake))
     (lake / part).unlink()
-    files.run(*TO_THE_QUEUE[TO_THE_QUEUE.index(step) :])
-    assert_same(picture_of(undisturbed), picture_of(files))
+    home.run(*TO_THE_QUEUE[TO_THE_QUEUE.index(step) :])
+    assert_same(undisturbed.after, picture_of(home))
 
 
 def test_no_text_leaves_lake_and_queue(
