@@ -3,10 +3,11 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from installation import TO_THE_QUEUE, Installation
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore
 
@@ -31,16 +32,34 @@ def scored_home(
     return home
 
 
+@pytest.fixture(scope="session")
+def two_scored_days(
+    make_installation: Callable[..., Installation],
+    scored_home: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Installation:
+    """The same, with Tuesday."""
+    home = make_installation(tmp_path_factory.mktemp("scored"))
+    shutil.copytree(scored_home.home, home.home)
+    home.run(*TO_THE_QUEUE[:4], day=TUESDAY)
+    return home
+
+
 @pytest.fixture
 def install_routed(
-    install: Callable[..., Installation], scored_home: Installation
-) -> Callable[[], Installation]:
-    """Return a function that makes an installation whose Monday waits in the queue."""
+    request: pytest.FixtureRequest, install: Callable[..., Installation]
+) -> Callable[..., Installation]:
+    """Return a function that makes an installation whose Monday waits in the queue.
 
-    def make() -> Installation:
-        home = install()
-        shutil.copytree(scored_home.home, home.home)
-        home.run(*TO_THE_QUEUE[4:])
+    With `days=2` Tuesday does, too. Other options are settings.
+    """
+
+    def make(*, days: int = 1, **changes: Any) -> Installation:
+        home = install(**changes)
+        scored = request.getfixturevalue("scored_home" if days == 1 else "two_scored_days")
+        shutil.copytree(scored.home, home.home)
+        for day in (MONDAY, TUESDAY)[:days]:
+            home.run(*TO_THE_QUEUE[4:], day=day)
         return home
 
     return make

@@ -141,10 +141,8 @@ def test_the_comparison_is_made_once_and_published(install_routed, monkeypatch):
     assert shadow == [1, 0]
 
 
-def test_days_of_another_challenger_or_other_comments_are_left_out(install):
-    home = install()
-    for day in (MONDAY, TUESDAY):
-        home.run(*TO_THE_QUEUE, day=day)
+def test_days_of_another_challenger_or_other_comments_are_left_out(install_routed):
+    home = install_routed(days=2)
     review(home)
     with open_resources(home.settings) as resources:
         shadow_scores(resources, MONDAY, blurred, version="8")

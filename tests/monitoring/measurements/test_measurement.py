@@ -18,9 +18,8 @@ from modwatch.review.queue import decide, lease
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
-def test_the_slice_is_planned_from_the_labels_of_the_window(install):
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_the_slice_is_planned_from_the_labels_of_the_window(install_routed):
+    home = install_routed()
     with open_resources(home.settings) as resources:
         assert plan_labels(resources, MONDAY).empty  # nothing was measured yet
     review(home)
@@ -34,9 +33,10 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     assert pd.isna(accuracy.loc[0.001, "labels"])  # not even sixteen times as many would do
 
 
-def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measured_once(install):
-    home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
-    home.run(*TO_THE_QUEUE)
+def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measured_once(
+    install_routed,
+):
+    home = install_routed(gold_share=0.5, retest_share=0, review_fraction=0.3)
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
     panel = [

@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 from moderator_groups import put_moderator_groups
 from sqlalchemy import text
 
-from installation import MONDAY, TO_THE_QUEUE, known_labels, review, take_one
+from installation import MONDAY, known_labels, review, take_one
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.annotation_report import render_page
 from modwatch.monitoring.annotation_report.figures import report_figures
@@ -34,11 +34,10 @@ def today():
 
 
 @pytest.fixture
-def reviewed(install, monkeypatch):
+def reviewed(install_routed, monkeypatch):
     """Monday, labelled by ann and confirmed by bob."""
     monkeypatch.setattr(monitoring, "MINIMUM_ANNOTATIONS", 4)
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = install_routed()
     review(home, name="ann")
     with open_resources(home.settings) as resources:  # bob disagrees with every other label
         truth = {
@@ -197,9 +196,8 @@ def test_what_was_published_raises_one_alert_and_names_no_small_group(grouped):
     assert payload["facts"]["figure"]["n"] == 10
 
 
-def test_few_labels_are_not_reported(install):
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_few_labels_are_not_reported(install_routed):
+    home = install_routed()
     review(home, limit=3)
     with open_resources(home.settings) as resources:
         opinions.collect_annotations(resources, today())

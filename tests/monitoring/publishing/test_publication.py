@@ -75,9 +75,8 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install
     assert {"checks.html", "figures", "tables"} <= artifacts
 
 
-def test_a_day_is_recorded_once_it_is_measured(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_a_day_is_recorded_once_it_is_measured(install_routed: Install) -> None:
+    home = install_routed()
     with open_resources(home.settings) as resources:
         assert recorded(resources, MONDAY) == []
     home.run("measure")
@@ -112,12 +111,11 @@ def test_the_table_has_all_that_the_run_has(install_routed: Install) -> None:
 
 @pytest.mark.parametrize("lost", ["runs", "server"])
 def test_what_mlflow_lost_is_published_again_from_the_tables(
-    install: Install, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    install_routed: Install, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Days out of the window as well; the tables stay as they are."""
-    home = install(window_days=1)
+    home = install_routed(days=2, window_days=1)
     for day in (MONDAY, TUESDAY):
-        home.run(*TO_THE_QUEUE, day=day)
         home.run("measure", "detect_drift", "raise_alerts", "publish", day=day)
     whole = published(home.settings.mlflow_url)
     with open_resources(home.settings) as resources:
@@ -137,10 +135,10 @@ def test_what_mlflow_lost_is_published_again_from_the_tables(
     assert home.run("publish", day=TUESDAY) == [0]
 
 
-def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
-    home = install()
-    for day in (MONDAY, TUESDAY):
-        home.run(*TO_THE_QUEUE, day=day)
+def test_a_window_is_shown_with_what_other_settings_would_bring(
+    install_routed: Install,
+) -> None:
+    home = install_routed(days=2)
     review(home)
     for _ in range(2):  # the second time changes nothing
         assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[0] > 0
@@ -170,10 +168,10 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
     assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
 
 
-def test_drift_changes_a_result_and_the_queue_of_another_day_does_not(install: Install) -> None:
-    home = install()
-    for day in (MONDAY, TUESDAY):
-        home.run(*TO_THE_QUEUE, day=day)
+def test_drift_changes_a_result_and_the_queue_of_another_day_does_not(
+    install_routed: Install,
+) -> None:
+    home = install_routed(days=2)
     home.run("measure", "publish", day=TUESDAY)
     home.run("detect_drift", day=TUESDAY)
     with open_resources(home.settings) as resources:
