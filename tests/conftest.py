@@ -49,6 +49,10 @@ def pytest_unconfigure() -> None:
     logging.root.handlers.clear()
 
 
+#: Folders all of whose tests one worker runs.
+_TOGETHER = ("tests/acceptance", "tests/demo/benchmark")
+
+
 @pytest.fixture(scope="session")
 def services() -> None:
     """Requested by every fixture that starts a server, a browser or another slow program.
@@ -72,9 +76,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling | None":
-    """Run a file in one worker, and all files that start Airflow in the same one.
+    """Run a file in one worker; files that start Airflow, and those of the benchmark, in the same.
 
-    Three installations at once would wait for each other's processor time.
+    Three installations at once would wait for each other's processor time; the benchmark runs once.
     """
     if config.getoption("dist") != "loadfile":
         return None  # xdist's own
@@ -83,7 +87,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "acceptance" if file.startswith("tests/acceptance/") else file
+            folder = file.rpartition("/")[0]
+            return folder if folder in _TOGETHER else file
 
     return Files(config, log)
 

@@ -1,11 +1,16 @@
 """Runs Python as if nothing but some extras of Modwatch were installed."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -17,25 +22,54 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 _EXTRAS = PROJECT["project"]["optional-dependencies"]
 
-_PROGRAM = """
-import sys
-sys.path[:0] = {path}
-import extras
-extras.hide_all_but({extras})
-{code}
-"""
+#: In which code must end.
+_SECONDS = 120
 
 
 def run_with(extras: Sequence[str], code: str) -> subprocess.CompletedProcess[str]:
-    """Run `code` in a new interpreter that has the dependencies of `extras` and no others."""
-    path = [str(Path(__file__).parent), str(ROOT / "src")]
-    return subprocess.run(
-        [sys.executable, "-c", _PROGRAM.format(path=path, extras=list(extras), code=code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    """Run `code` in a new process that has the dependencies of `extras` and no others."""
+    with TemporaryDirectory() as folder:
+        server = _server()
+        assert server.stdin
+        assert server.stdout
+        order = {"extras": list(extras), "code": code, "folder": folder}
+        server.stdin.write(json.dumps(order) + "\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
+        out, err = ((Path(folder) / name).read_text() for name in ("out", "err"))
+    return subprocess.CompletedProcess(code, status, out, err)
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """Start an interpreter that knows what is installed; it ends with this one."""
+    return subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+
+
+def _serve() -> None:
+    """Fork for each order; answer with the status."""
+    sys.path[0] = str(ROOT / "src")
+    _providers()
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if not child:
+            signal.alarm(_SECONDS)
+            for number, name in ((1, "out"), (2, "err")):
+                os.dup2(os.open(Path(order["folder"]) / name, os.O_WRONLY | os.O_CREAT), number)
+            hide_all_but(order["extras"])
+            exec(order["code"], {"__name__": "__main__", "sys": sys})
+            return
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+        sys.stdout.flush()
+
+
+@cache
+def _providers() -> dict[str, list[str]]:
+    """Return the distributions that bring each top module."""
+    return {module: list(names) for module, names in metadata.packages_distributions().items()}
 
 
 def hide_all_but(extras: Sequence[str]) -> None:
@@ -43,7 +77,7 @@ def hide_all_but(extras: Sequence[str]) -> None:
     visible = {*_closure(own_requirements(extras)), "modwatch"}
     hidden = {
         module
-        for module, names in metadata.packages_distributions().items()
+        for module, names in _providers().items()
         if not {canonicalize_name(name) for name in names} & visible
     }
     sys.meta_path[:] = [_Finder(item, hidden) for item in sys.meta_path]
@@ -103,3 +137,7 @@ def _needs(name: str, extras: Iterable[str]) -> Iterator[Requirement]:
             need.marker is None or need.marker.evaluate({"extra": extra}) for extra in ("", *extras)
         ):
             yield need
+
+
+if __name__ == "__main__":
+    _serve()

@@ -65,9 +65,9 @@ def until_ready(port: int) -> None:
     raise AssertionError("the server is not ready")
 
 
-def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, port: int) -> None:
-    local = install("local")
-    local.run("ingest", "check_comments", "score", "check_scores")
+def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(
+    scored_monday: Installation, install: Install, port: int
+) -> None:
     remote = install("remote", scorer=f"http://127.0.0.1:{port}", scorer_token=TOKEN)
     remote.run("ingest", "check_comments")
     with serving(remote, port) as server:
@@ -84,7 +84,7 @@ def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, 
         remote.run("check_scores")
         server.send_signal(signal.SIGTERM)
         assert server.wait(timeout=60) == -signal.SIGTERM
-    with open_resources(local.settings) as here, open_resources(remote.settings) as there:
+    with open_resources(scored_monday.settings) as here, open_resources(remote.settings) as there:
         expected, found = (day_scores(at.lake, MONDAY) for at in (here, there))
         assert found.model_version == expected.model_version
         # The lake gives the rows of several shards in no certain order.

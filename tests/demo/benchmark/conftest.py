@@ -18,8 +18,8 @@ TINY = offline_recipe(
     max_length=32,
     random_features=32,
     epochs=1,
-    evaluations=2,
-    max_steps=16,
+    evaluations=1,
+    max_steps=8,
     members=2,
     passes=2,
 )
