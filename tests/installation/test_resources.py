@@ -173,13 +173,11 @@ def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
 
 def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
     home = install()
-    for _ in range(2):
-        with open_resources(home.settings) as resources:
-            version = resources.champion_version()
-            first, again = resources.scorer(version), resources.scorer(version)
-            assert first is again
-            assert first.model_version == version
-            assert len(list(resources.settings.models_folder.iterdir())) == 1
+    with open_resources(home.settings) as resources:
+        version = resources.champion_version()
+        first, again = resources.scorer(version), resources.scorer(version)
+        assert first.model_version == again.model_version == version
+        assert len(list(resources.settings.models_folder.iterdir())) == 1
 
 
 def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path: Path) -> None:

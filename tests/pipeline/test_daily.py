@@ -282,6 +282,19 @@ def test_a_shard_is_what_xcom_can_carry(scored: Install) -> None:
         assert min(sizes) > 0
 
 
+def test_a_model_is_fetched_once_for_all_tasks_and_opened_once_for_all_shards(
+    scored: Install,
+) -> None:
+    home = scored()
+    for _ in range(2):
+        with open_resources(home.settings) as resources:
+            version = resources.champion_version()
+            first, again = resources.scorer(version), resources.scorer(version)
+            assert first is again
+            assert first.model_version == version
+            assert len(list(resources.settings.models_folder.iterdir())) == 1
+
+
 def test_late_labels_measure_their_day_again_and_replace_its_run(routed: Install) -> None:
     home = routed(TUESDAY)
     review(home, limit=5)

@@ -71,7 +71,7 @@ def home(install: Callable[..., Installation], incoming: Path, unmanned: Registr
             **changes,
         }
         url = unmanned.copy(incoming.parent / "mlflow")
-        return install(source=source, mlflow_url=url)
+        return install(source=source, mlflow_url=url, window_days=3)
 
     return make
 
@@ -130,7 +130,7 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home
     installed = home().but(review_fraction=1.0, slice_share=0.0, confirmation_share=0.0)
     installed.run(*TO_THE_QUEUE)
     review(installed)
-    installed.run(*FROM_THE_QUEUE)
+    installed.run("collect_labels", "measure", "compare_groups", "detect_drift")
     prob, flagged, label = truth()
     # Of the 30 toxic comments 15 are flagged: a number in forty takes the decision back. Of the 570
     # others the rule engine flags 60.

@@ -15,7 +15,7 @@ from modwatch.installation.resources import open_resources
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-USUAL = {"kind": "community", "seed": 7, "comments_per_day": 550, "dirt_rate": 0.02}
+USUAL = {"kind": "community", "seed": 7, "comments_per_day": 330, "dirt_rate": 0.02}
 DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(5)]
 TODAY = DAYS[-1]
 
@@ -24,10 +24,10 @@ def test_validation_and_drift_show_the_same_numbers(install: Callable[..., Insta
     home = install(source=USUAL)
     for day in DAYS[:3]:
         home.run(*TO_THE_QUEUE, day=day)
-    lost = home.but(source={**USUAL, "comments_per_day": 10})
+    lost = home.but(source={**USUAL, "comments_per_day": 6})
     with pytest.raises(DayRejectedError, match="volume_collapse"):
         lost.run("ingest", "check_comments", day=DAYS[3])
-    storm = {**USUAL, "comments_per_day": 900, "drift_from": TODAY.isoformat()}
+    storm = {**USUAL, "comments_per_day": 540, "drift_from": TODAY.isoformat()}
     home.but(source=storm).run(*TO_THE_QUEUE, "detect_drift", day=TODAY)
 
     with open_resources(home.settings) as resources:
