@@ -28,7 +28,7 @@ TODAY = DAYS[-1]
 
 
 @pytest.fixture
-def at(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
+def resources(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
     settings = Settings(
         home=tmp_path, database_url=queue_url, reference_days=2, history_days=3, review_fraction=0.1
     )

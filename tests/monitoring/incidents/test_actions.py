@@ -39,7 +39,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> Iterator[Resources]:
+def resources(
+    tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook
+) -> Iterator[Resources]:
     """An installation with the default rules, whose alerts go to `server`."""
     home = Installation(
         values={

@@ -88,7 +88,7 @@ def home(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) ->
 
 
 @pytest.fixture
-def at(home: Installation) -> Iterator[Resources]:
+def resources(home: Installation) -> Iterator[Resources]:
     with open_resources(home.settings) as opened:
         yield opened
 

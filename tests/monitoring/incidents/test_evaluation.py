@@ -100,7 +100,7 @@ def server() -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def at(home: Installation, server: Webhook) -> Iterator[Resources]:
+def resources(home: Installation, server: Webhook) -> Iterator[Resources]:
     """The opened installation, whose alerts go to `server`."""
     with open_resources(home.but(**to(server)).settings) as opened:
         yield opened

@@ -44,7 +44,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def at(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> Iterator[Resources]:
+def resources(
+    tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook
+) -> Iterator[Resources]:
     """An installation with the rules of Modwatch, whose alerts go to `server`."""
     home = Installation(
         values={

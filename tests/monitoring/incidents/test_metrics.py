@@ -21,7 +21,7 @@ TUESDAY = MONDAY + datetime.timedelta(days=1)
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Iterator[Resources]:
+def resources(tmp_path: Path) -> Iterator[Resources]:
     with open_resources(Settings(home=tmp_path)) as opened:
         yield opened
 

@@ -49,7 +49,7 @@ def server() -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def at(home: Installation, server: Webhook) -> Iterator[Resources]:
+def resources(home: Installation, server: Webhook) -> Iterator[Resources]:
     with open_resources(home.but(**to(server)).settings) as opened:
         yield opened
 

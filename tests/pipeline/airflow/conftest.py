@@ -11,7 +11,7 @@ from modwatch.pipeline.airflow import audits
 
 
 @pytest.fixture
-def opened(
+def resources(
     small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> Resources:
     """The small lake, which the environment names, too."""
@@ -39,6 +39,6 @@ def address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def drawn(opened: Resources) -> Resources:
-    begin(opened)
-    return opened
+def drawn(resources: Resources) -> Resources:
+    begin(resources)
+    return resources
