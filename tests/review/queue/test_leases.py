@@ -250,6 +250,25 @@ def test_a_lead_may_claim_what_nobody_holds(
     assert queue.claim(engine, ben.id, 99) is None
 
 
+def test_an_escalated_item_is_leased_again_to_leads_only(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    first = held(engine, ann)
+    queue.escalate(
+        engine, moderator_id=ann.id, item_id=1, lease_token=first.token,
+        reason="unsure", idempotency_key="e",
+    )  # fmt: skip
+    lease = queue.claim(engine, ben.id, 1, escalated_only=True)
+    assert lease is not None
+    assert queue.release(engine, ben.id, 1, lease.token)
+    assert queue.renew(engine, ben.id, 1, lease.token) is None
+    assert queue.renew(engine, ann.id, 1, first.token, escalated=True) is None  # she escalated it
+    again = queue.renew(engine, ben.id, 1, lease.token, escalated=True)
+    assert again is not None
+    assert again.opinions == lease.opinions
+
+
 def test_a_version_that_has_passed_conflicts(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
     lease = held(engine, ann)
