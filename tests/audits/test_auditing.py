@@ -160,7 +160,7 @@ def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources
     assert open_audit(small, "small").verify() == []
 
 
-def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
+def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again(
     small: Resources,
 ) -> None:
     small_audits.begin(small)
@@ -214,7 +214,7 @@ def test_a_cancelled_audit_leaves_its_evidence(opened: Resources) -> None:
         open_audit(opened, "january").estimate()
 
 
-def test_an_audit_stopped_halfway_is_told_with_wider_intervals(opened: Resources) -> None:
+def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(opened: Resources) -> None:
     to_the_labels(opened)
     truth, ann = (
         dict(known_labels(opened.lake)),

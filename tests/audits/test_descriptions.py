@@ -118,7 +118,7 @@ def test_the_words_of_a_result() -> None:
     )
 
 
-def test_decisions_of_the_source_are_not_said_to_follow_from_a_threshold() -> None:
+def test_decisions_of_the_source_are_not_stated_to_follow_from_a_threshold() -> None:
     days = tuple(replace(day, threshold=None) for day in plan().population)
     message = describe_plan(plan(population=days))
     assert "flagged by model 3 (as the source decided, whatever the score)." in message

@@ -89,7 +89,7 @@ def whole(opened: Resources) -> Measures:
 UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
 
 
-def test_what_nobody_reviewed_is_measured_by_automated_means_alone(opened: Resources) -> None:
+def test_what_no_one_reviewed_is_measured_by_automated_means_alone(opened: Resources) -> None:
     found = period_measures(small_plan(opened), opened.lake, opened.database)
     row = Measures(comments=SIZE // 5, solely=SIZE // 10)
     assert found == {
@@ -193,7 +193,7 @@ def test_what_is_taken_back_or_corrected_does_not_stand(opened: Resources) -> No
     assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
 
 
-def test_of_a_comment_that_was_also_imported_what_was_said_last_stands(opened: Resources) -> None:
+def test_of_a_comment_that_was_also_imported_what_was_stated_last_stands(opened: Resources) -> None:
     ann, ben = (create_moderator(opened.database, name, "moderator") for name in ("ann", "ben"))
     enqueue(opened, item(FLAGGED, "imported"))
     label_all(opened.database, ann, lambda _: 1)

@@ -71,7 +71,7 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
     return asked.planned(population, made)
 
 
-def test_what_is_not_said_is_as_by_default() -> None:
+def test_what_is_not_stated_is_as_by_default() -> None:
     plain = AuditRequest(audit="a", first=MONDAY, last=TUESDAY)
     assert requested(FORM) == plain
     assert requested({**FORM, **dict.fromkeys(SAID)}) == plain
@@ -217,6 +217,6 @@ def test_a_second_stage_is_part_of_the_plan() -> None:
     assert sum(item.labels for item in plan.strata) == 180
 
 
-def test_a_seed_is_nobodys_choice() -> None:
+def test_a_seed_is_no_ones_choice() -> None:
     with pytest.raises(AuditError, match="the seed of a draw cannot be chosen"):
         requested({**FORM, "seed": "s"})

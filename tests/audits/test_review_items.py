@@ -224,7 +224,7 @@ def test_a_second_label_that_is_undone_is_asked_for_again(
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
 
 
-def test_a_correction_is_the_label_of_its_person_and_overrides_nobody(
+def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))

@@ -103,7 +103,7 @@ def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resour
     assert files.REPORT not in small.audit_store.read("small")
 
 
-def test_a_label_that_changes_after_publication_is_told(small: Resources) -> None:
+def test_a_label_that_changes_after_publication_is_reported(small: Resources) -> None:
     seal(small)
     open_audit(small, "small").estimate()
     open_audit(small, "small").sign_off(actor="fay")

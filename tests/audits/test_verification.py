@@ -100,7 +100,7 @@ def reseal(resources: Resources, changes: dict[str, bytes]) -> None:
         (lambda prob: np.nextafter(prob, np.float32(1)), "ids, scores or decisions differ"),
     ],
 )
-def test_scores_that_changed_after_the_draw_are_told_in_words(
+def test_scores_that_changed_after_the_draw_are_reported_in_words(
     small: Resources, scores: Callable[[np.ndarray], np.ndarray], words: str
 ) -> None:
     begin(small)

@@ -119,7 +119,7 @@ def relabelled(
     }
 
 
-def test_an_audit_that_nobody_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
+def test_an_audit_that_no_one_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
     assert verify(done.folder) == []
     assert verify(adaptive.folder) == []
     assert json.loads(adaptive.folder[files.RESULT])["drawn"] == 600
@@ -641,7 +641,9 @@ GARBAGE = [b"", b"\0", b"\xff", b"{}", b"[]", b"day,comment_id\r\n", b"[" * 100_
 @pytest.mark.parametrize(
     "name", ["plan.json", "sample-1.csv", "population-1.csv", "labels-1.csv", "labels-2.csv"]
 )
-def test_garbage_in_any_file_is_told_in_words(adaptive: Auditor, name: str, garbage: int) -> None:
+def test_garbage_in_any_file_is_reported_in_words(
+    adaptive: Auditor, name: str, garbage: int
+) -> None:
     [problem, *_] = verify(resealed(adaptive, {name: GARBAGE[garbage]}))
     kind = name.partition("-")[0].replace("plan.json", "plan")
     assert kind in problem

@@ -101,7 +101,7 @@ def test_lists_end_at_a_limit_and_count_the_rest(
             main(["alerts", *words])
 
 
-def test_the_list_says_what_the_newest_day_says_and_what_was_told_at_first(
+def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_resources() as resources:

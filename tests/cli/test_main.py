@@ -264,7 +264,7 @@ def test_tasks_go_to_another_tool_and_come_back(
     assert main(["queue", "import-label-studio", str(tmp_path / "none.json")]) == 1
 
 
-def test_without_a_webhook_there_is_nobody_to_tell(
+def test_without_a_webhook_there_is_no_one_to_tell(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["queue", "deliver", "--once"]) == 1

@@ -120,14 +120,14 @@ def test_a_receiver_says_when_to_come_back(expected: str, seconds: object) -> No
     "answer",
     [None, b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n", b"\x00" * 99],
 )
-def test_no_answer_is_told_by_its_kind(answer: bytes | None) -> None:
+def test_no_answer_is_known_from_its_kind(answer: bytes | None) -> None:
     with webhook(answer) as server:
         got = ask(server.url)
     assert got.status is None
     assert got.problem.isidentifier()
 
 
-def test_silence_is_a_timeout_and_nobody_a_refusal() -> None:
+def test_silence_is_a_timeout_and_no_one_a_refusal() -> None:
     with webhook(None) as server:
         assert ask(server.url).problem == "TimeoutError"
     assert ask(f"http://127.0.0.1:{closed_port()}/").problem == "ConnectionRefusedError"

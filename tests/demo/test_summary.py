@@ -143,7 +143,7 @@ def put_window(
         resources.lake.replace(name, day, [made])
 
 
-def test_all_days_stand_corrected_and_uncorrected_beside_the_truth(
+def test_all_days_stand_corrected_and_uncorrected_next_to_the_truth(
     small_home: Installation,
 ) -> None:
     with open_resources(small_home.but(review_fraction=0.25).settings) as resources:
@@ -258,7 +258,7 @@ def figure(**changes: Any) -> dict[str, Any]:
     ("truth", "within"),
     [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
 )
-def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str) -> None:
+def test_a_figure_of_the_audit_stands_next_to_the_truth(truth: float, within: str) -> None:
     assert summary._audit_cells(figure(), truth) == [
         "0.8000 [0.7000, 0.9000]",
         f"{truth:.4f}",

@@ -32,7 +32,7 @@ def test_it_holds_dags_and_plugin(wheel: ZipFile, folder: str) -> None:
         assert wheel.read(f"modwatch/{folder}/{path.name}") == path.read_bytes()
 
 
-def test_it_puts_nothing_beside_the_package(wheel: ZipFile) -> None:
+def test_it_puts_nothing_next_to_the_package(wheel: ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
     assert tops == {"modwatch", f"modwatch-{VERSION}.dist-info"}
 

@@ -44,5 +44,5 @@ def test_only_200_is_healthy(server: str, answer: int, status: int) -> None:
     assert status_of(f"{server}/{answer}") == status
 
 
-def test_nobody_listening_is_unhealthy(server: str) -> None:
+def test_no_one_listening_is_unhealthy(server: str) -> None:
     assert status_of("http://127.0.0.1:1/200") == 1

@@ -202,7 +202,7 @@ def test_scores_of_a_column_are_proposed(
         (["c.csv"], "the first line of"),
     ],
 )
-def test_what_cannot_be_read_is_said(
+def test_what_cannot_be_read_is_stated(
     arguments: list[str], message: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     form = "%Y-%m-%d %H:%M" if message is None else "%Y-%m-%dT%H:%M:%SZ"

@@ -97,7 +97,7 @@ def test_one_batch_that_fails_does_not_make_a_replica_unhealthy() -> None:
     check(failures=1)
 
 
-def test_a_model_that_fails_is_unhealthy_and_no_text_is_told() -> None:
+def test_a_model_that_fails_is_unhealthy_and_no_text_is_reported() -> None:
     with pytest.raises(ModelError) as failed:
         check(failures=99)
     assert str(failed.value) == "the model fails to score: RuntimeError, RuntimeError"

@@ -67,7 +67,7 @@ def test_a_member_that_fails_stops_the_others(
     assert _trainers(psutil.Process()) == []
 
 
-def test_a_process_killed_from_outside_is_told_and_made_good(
+def test_a_process_killed_from_outside_is_reported_and_made_good(
     corpus: Corpus, ensemble: Recipe, alone: TrainedModel, tmp_path: Path
 ) -> None:
     """Made good with fewer devices, as the message advises."""

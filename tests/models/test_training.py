@@ -344,7 +344,7 @@ def test_weights_that_are_not_finite_stop_before_they_are_evaluated(
         train(*corpus, recipe=replace(tiny_recipe, max_steps=4, epochs=1, evaluations=1), seed=1)
 
 
-def test_without_memory_the_batch_is_halved_and_said_so(
+def test_without_memory_the_batch_is_halved_and_reported(
     corpus: Corpus,
     tiny_recipe: Recipe,
     monkeypatch: pytest.MonkeyPatch,

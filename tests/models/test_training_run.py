@@ -157,7 +157,7 @@ def test_a_corpus_that_cannot_be_used_leaves_no_run(
     assert runs(uri) == []
 
 
-def test_curves_of_an_ensemble_are_told_apart(uri: str) -> None:
+def test_curves_of_an_ensemble_are_distinguished(uri: str) -> None:
     run = TrainingRun(uri, name="members")
     run.finish([[{"step": 1.0, "loss": 0.5}], [{"step": 1.0, "loss": 0.3}]])
     assert history(uri, run.run_id, "loss_1") == [(1, 0.5)]

@@ -105,7 +105,7 @@ def test_nothing_is_left_to_wait_for_when_all_is_labelled(small: Resources) -> N
     assert found.text.startswith("120 of 120 comments are decided; the deadline is ")
 
 
-def test_what_waits_for_a_lead_is_told() -> None:
+def test_what_waits_for_a_lead_is_reported() -> None:
     deadline = datetime.datetime(2026, 1, 20, 12, tzinfo=datetime.UTC)
     progress = AuditProgress(waiting=3, escalated=2, decided=1_500, withdrawn=1)
     found = Labelling(progress=progress, deadline=deadline, since=deadline)
@@ -155,7 +155,7 @@ def test_people_are_asked_once_and_get_what_they_must_know(
     ]
 
 
-def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
+def test_each_reminder_is_reported_once_and_none_when_no_one_is_waited_for(
     heard: Resources, channel: Webhook
 ) -> None:
     go_to(heard, "draw")
@@ -171,7 +171,7 @@ def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
     assert len(channel.keys) == 2
 
 
-def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
+def test_a_channel_that_refuses_holds_nothing_up_and_is_reported_later(
     heard: Resources, channel: Webhook, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel.answers = [400, 400, 400]

@@ -189,7 +189,7 @@ def test_a_day_scored_again_gets_a_new_profile(resources: Resources) -> None:
     assert drift(resources).loc["mean_shift prob trailing", "value"] > 0.1
 
 
-def test_a_level_that_somebody_accepted_is_the_reference(resources: Resources) -> None:
+def test_a_level_that_someone_accepted_is_the_reference(resources: Resources) -> None:
     for day in DAYS:
         put_day(resources, day, mean=0.1 if day < DAYS[3] else 0.3)
     assert drift(resources).loc["mean_shift prob fixed", "value"] > 0.1

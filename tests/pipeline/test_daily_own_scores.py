@@ -291,7 +291,7 @@ def test_an_empty_day_needs_no_model_either(home: Home, incoming: Path) -> None:
     assert installed.run(*TO_THE_QUEUE[:4], day=TUESDAY) == [0, 0, 0, 0]
 
 
-def test_the_scores_of_a_source_that_is_not_said_to_bring_them_are_not_taken(home: Home) -> None:
+def test_the_scores_of_a_source_that_is_not_stated_to_bring_them_are_not_taken(home: Home) -> None:
     installed = home(own_scores=False, columns={})
     installed.run("ingest", "check_comments")
     with pytest.raises(NoChampionError):

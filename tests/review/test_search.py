@@ -272,7 +272,7 @@ def test_queues_of_others_are_not_there(engine: Engine, new_item: New, day: date
             search.history(engine, viewer, **which)  # type: ignore[arg-type]
 
 
-def test_a_moderator_is_told_nothing_that_others_did_with_their_items(
+def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date, days: dict[str, date]
 ) -> None:
     items = [new_item("a", labels_wanted=2), new_item("b", 2, labels_wanted=2)]
@@ -293,7 +293,7 @@ def test_a_moderator_is_told_nothing_that_others_did_with_their_items(
         found(engine, own(ann), status="escalated")
 
 
-def test_the_next_of_several_does_not_read_what_the_first_said(
+def test_the_next_of_several_does_not_read_what_the_first_answered(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     lea = people.create_moderator(engine, "lea", "lead")

@@ -132,7 +132,7 @@ def test_yesterdays_decisions_are_not_todays(engine: Engine, ann: Moderator, fil
     assert only(engine).decided_today == 1
 
 
-def test_queues_and_reasons_are_told_apart(
+def test_queues_and_reasons_are_distinguished(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     items = [new_item("a"), new_item("b", 2, reason="toxicity"), new_item("c", 3)]
@@ -200,7 +200,7 @@ def test_an_escalation_says_why_by_whom_and_how_old(
     assert workload.escalations(engine)[0].held_by == "cora"
 
 
-def test_labels_that_disagree_are_escalated_by_nobody(
+def test_labels_that_disagree_are_escalated_by_no_one(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c", labels_wanted=2)], day)

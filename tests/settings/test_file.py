@@ -62,6 +62,6 @@ def test_a_file_that_is_named_must_exist() -> None:
         apply_settings_file(environ)
 
 
-def test_a_file_that_cannot_be_written_is_said_in_a_line(tmp_path):
+def test_a_file_that_cannot_be_written_is_stated_in_a_line(tmp_path):
     with pytest.raises(SettingsError, match=r"cannot be written .*; name a file in a folder that"):
         write(tmp_path / "gone" / "a.env", "A=b\n")

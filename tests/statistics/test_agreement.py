@@ -75,7 +75,7 @@ def test_a_side_that_says_the_same_throughout_agrees_by_chance_only():
     assert found.low < 0 < found.high
 
 
-def test_what_cannot_be_said_is_not_said():
+def test_what_cannot_be_stated_is_not_stated():
     ones = np.ones(40)
     for found in (cohen_kappa(ones, ones), alpha(np.array([ones, ones]))):
         assert (found.status, found.reason) == ("insufficient", "every label is the same")

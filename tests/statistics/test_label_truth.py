@@ -372,7 +372,7 @@ def test_a_stratum_whose_confirmations_all_overturn_gives_no_figures_and_the_rea
 
 
 @pytest.mark.parametrize("errors", [(0.02, 0.2), (0.2, 0.4)])
-def test_people_who_err_as_people_do_are_never_said_to_contradict_each_other(errors):
+def test_people_who_err_as_people_do_are_never_stated_to_contradict_each_other(errors):
     """Not even where only toxic labels are confirmed, most of which are wrong."""
     day = partly_labelled()
     rows = np.flatnonzero(day.labelled)

@@ -90,7 +90,7 @@ def test_only_the_favourable_label_is_kept(published: Resources) -> None:
     assert found.endswith("confirmations were left out")
 
 
-def test_only_the_favourable_label_is_kept_and_the_labelling_said_to_be_stopped(
+def test_only_the_favourable_label_is_kept_and_the_labelling_stated_to_be_stopped(
     published: Resources,
 ) -> None:
     """Then the files are consistent, and the log has the labels."""

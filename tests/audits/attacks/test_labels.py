@@ -84,7 +84,7 @@ def test_labels_are_deleted_and_the_outcomes_forgotten(small: Resources) -> None
 
 
 @pytest.mark.parametrize("outcome", ["waiting", "withdrawn", "escalated", "closed"])
-def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str) -> None:
+def test_deleted_labels_are_stated_to_be_undecided(small: Resources, outcome: str) -> None:
     """The labelling was not stopped, so that everything must have been decided."""
     go_to(small, "publish")
     changed = without_missed(small)
@@ -155,7 +155,7 @@ def test_the_queue_shows_others_than_were_drawn(
     assert any(problem.startswith(says) for problem in problems(small, "decision log"))
 
 
-def test_an_item_is_withdrawn_by_hand_and_nobody_asks_why(small: Resources) -> None:
+def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(small: Resources) -> None:
     """Before its label can be given: nothing but a stop explains a comment without one."""
     begin(small)
     without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")

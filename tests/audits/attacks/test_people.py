@@ -44,14 +44,14 @@ def test_a_labeller_signs_under_a_name_in_other_letters(small: Resources, name: 
 
 
 @pytest.mark.parametrize("name", ["", " ", "modwatch", "MODWATCH"])
-def test_nobody_approves_or_signs(small: Resources, name: str) -> None:
+def test_no_one_approves_or_signs(small: Resources, name: str) -> None:
     plan_audit(small, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="is no person"):
         open_audit(small, "small").approve(actor=name)
     assert not is_person(name)
 
 
-def test_nobody_plans_in_the_name_of_the_machine(
+def test_no_one_plans_in_the_name_of_the_machine(
     small: Resources, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who could, would approve in their own."""

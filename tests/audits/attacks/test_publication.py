@@ -48,7 +48,7 @@ def test_what_the_files_are_made_of_is_forged(small: Resources) -> None:
     assert finders(small) == {"register"}
 
 
-def test_another_version_is_said_to_have_written_the_report(small: Resources) -> None:
+def test_another_version_is_stated_to_have_written_the_report(small: Resources) -> None:
     """Nothing is compared then, and that is told; signatures do not cover it, the register does."""
     go_to(small, "publish")
     folder = small.audit_store.read("small")
@@ -80,7 +80,7 @@ def test_the_trend_shows_an_audit_that_there_is_not(small: Resources) -> None:
     )
 
 
-def test_a_publication_that_is_none_is_told(small: Resources) -> None:
+def test_a_publication_that_is_none_is_reported(small: Resources) -> None:
     go_to(small, "publish")
     for content in (b"", b"[]", b"{}", b'{"version": 3, "measures": null}\n'):
         forge(small, {files.PUBLICATION: content}, redo=False)

@@ -169,7 +169,7 @@ def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) 
     assert finders(small, "anew") == set()
 
 
-def test_a_discarded_audit_is_said_to_be_of_another_period(small: Resources) -> None:
+def test_a_discarded_audit_is_stated_to_be_of_another_period(small: Resources) -> None:
     """The register is made anew for it, every hash as it must be."""
     plan_audit(small, REQUEST, actor="eva")
     open_audit(small, "small").cancel(actor="eva")

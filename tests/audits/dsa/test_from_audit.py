@@ -52,7 +52,7 @@ def test_rates_are_the_results_own() -> None:
             )
 
 
-def test_of_a_language_its_domain_is_told_where_the_labels_suffice() -> None:
+def test_of_a_language_its_domain_is_reported_where_the_labels_suffice() -> None:
     plan, result = audited()
     rows = cells(part_8())
     found = 0
@@ -95,7 +95,7 @@ def test_too_few_labels_leave_a_blank_with_the_number_that_there_were() -> None:
     assert "would do. Labels: 400." in row["Contextual Information"]
 
 
-def test_a_language_by_region_is_told_as_the_language() -> None:
+def test_a_language_by_region_is_reported_as_the_language() -> None:
     plan, result = audited()
     regional = [row | {"value": "de-AT"} if row["value"] == "de" else row for row in
                 result["domains"]]  # fmt: skip

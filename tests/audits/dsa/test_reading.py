@@ -55,14 +55,14 @@ def test_an_empty_file(content):
     assert rules(content)[-1] == "file-empty"
 
 
-def test_a_byte_order_mark_is_told_and_left_out():
+def test_a_byte_order_mark_is_reported_and_left_out():
     sheet = read(b"\xef\xbb\xbfa,b\r\n1,2\r\n")
 
     assert [finding.rule for finding in sheet.findings] == ["byte-order-mark"]
     assert sheet.header == ("a", "b")
 
 
-def test_bytes_that_are_no_utf8_are_told_where():
+def test_bytes_that_are_no_utf8_are_reported_where():
     rule, row, message = only("a,b\r\n1,é\r\n".encode("latin-1"))
 
     assert (rule, row) == ("encoding", None)
@@ -75,7 +75,7 @@ def test_other_kinds_of_unicode(encoding):
 
 
 @pytest.mark.parametrize(("delimiter", "word"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
-def test_other_delimiters_are_told_and_read(delimiter, word):
+def test_other_delimiters_are_reported_and_read(delimiter, word):
     sheet = read(f"a{delimiter}b\r\n1{delimiter}2\r\n".encode())
 
     assert [finding.rule for finding in sheet.findings] == ["delimiter"]
@@ -88,7 +88,7 @@ def test_a_comma_in_a_file_with_semicolons():
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r"])
-def test_other_line_ends_are_told_once(ending):
+def test_other_line_ends_are_reported_once(ending):
     content = b"a,b" + ending + b"1,2" + ending + b"3,4" + ending
 
     assert only(content)[:2] == ("line-ending", 1)
@@ -119,7 +119,7 @@ def test_quotes_that_never_end():
 
 
 @pytest.mark.parametrize(("row", "cells"), [(b"1", ("1", "")), (b"1,2,3", ("1", "2"))])
-def test_ragged_rows_are_told_and_fitted(row, cells):
+def test_ragged_rows_are_reported_and_fitted(row, cells):
     content = b"a,b\r\n" + row + b"\r\n"
 
     assert only(content)[:2] == ("ragged-row", 2)
@@ -127,7 +127,7 @@ def test_ragged_rows_are_told_and_fitted(row, cells):
 
 
 @pytest.mark.parametrize("row", [b"", b",", b" , "])
-def test_empty_rows_are_told_and_left_out(row):
+def test_empty_rows_are_reported_and_left_out(row):
     content = b"a,b\r\n" + row + b"\r\n1,2\r\n"
 
     assert only(content)[:2] == ("blank-row", 2)
@@ -135,7 +135,7 @@ def test_empty_rows_are_told_and_left_out(row):
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x85", "\u202e", "\u2066"])
-def test_characters_that_nobody_sees(character):
+def test_characters_that_no_one_sees(character):
     rule, number, message = only(f"a,b\r\n1,x{character}y\r\n".encode())
 
     assert (rule, number) == ("control-character", 2)

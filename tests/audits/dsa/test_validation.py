@@ -321,7 +321,7 @@ def test_a_rate_needs_no_more_words_where_only_people_did_nothing(tables):
     assert table.rules() == []
 
 
-def test_a_row_without_a_service_is_left_over_beside_others_that_are_filled(tables):
+def test_a_row_without_a_service_is_left_over_next_to_others_that_are_filled(tables):
     row = empty_row("", "2026-01-01/2026-06-30", "sv")
     insert(row)(tables["vlop"])
 

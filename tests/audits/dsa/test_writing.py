@@ -250,7 +250,7 @@ def test_a_note_holds_no_control_characters(report):
 @pytest.mark.parametrize(
     ("reviewed", "words"), [(True, "by a person afterwards"), (False, "solely by automated means")]
 )
-def test_what_rates_are_of_is_said_of_each(report, reviewed, words):
+def test_what_rates_are_of_is_stated_of_each(report, reviewed, words):
     content = automated_means_csv(report(reviewed_in_rates=reviewed))
     rates = [row for row in cells(content) if "Labels: " in row["Contextual Information"]]
 

@@ -68,7 +68,7 @@ def test_page_of_an_audit_with_everything(
     )
 
 
-def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document) -> None:
+def test_every_figure_of_the_result_is_reported(adaptive: Auditor, result: Document) -> None:
     message = words_of(report_on(adaptive))
 
     for figure in [*result["figures"], *(f for d in result["domains"] for f in d["figures"])]:
@@ -94,7 +94,7 @@ def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document)
         assert digest in message
 
 
-def test_the_answer_is_the_first_thing_said(adaptive: Auditor) -> None:
+def test_the_answer_is_the_first_line(adaptive: Auditor) -> None:
     message = words_of(report_on(adaptive))
 
     assert (
@@ -118,7 +118,7 @@ def test_bounds_to_one_side_are_called_so(done: Auditor) -> None:
     assert "one-sided" in message
 
 
-def test_an_audit_that_nobody_signed_is_a_draft(done: Auditor) -> None:
+def test_an_audit_that_no_one_signed_is_a_draft(done: Auditor) -> None:
     draft = Auditor(comments=done.comments, plan=done.plan, folder={}, chain=done.chain[:-2])
     result = json.loads(done.folder[files.RESULT])
 
@@ -136,7 +136,7 @@ def test_a_cancelled_audit_is_called_cancelled(done: Auditor) -> None:
     assert '<p class="status cancelled">Cancelled by eva' in estimated(auditor)
 
 
-def test_what_the_labels_do_not_suffice_for_is_said_in_words() -> None:
+def test_what_the_labels_do_not_suffice_for_is_stated_in_words() -> None:
     comments = make_comments(prevalence=0.004)
     auditor = unfinished(comments, make_plan(comments, labels=60))
     result = computed(read_evidence(auditor.folder))

@@ -93,7 +93,7 @@ def test_an_answer_to_another_question_is_refused(tsa: Authority, stamped: bytes
         (b"0" * 70_000, 200, "application/timestamp-reply", "too long"),
     ],
 )
-def test_no_answer_is_told_without_the_address(
+def test_no_answer_is_reported_without_the_address(
     tsa: Authority, body: bytes, status: int, media: str, says: str
 ) -> None:
     with (
@@ -105,7 +105,7 @@ def test_no_answer_is_told_without_the_address(
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/?hunter2", "http://\x00hunter2"])
-def test_no_connection_is_told_without_the_address(tsa: Authority, url: str) -> None:
+def test_no_connection_is_reported_without_the_address(tsa: Authority, url: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(TimestampError, match="cannot be reached") as caught:

@@ -71,7 +71,7 @@ def test_unreadable_times_follow_the_row_before_them_or_the_first_after(tmp_path
     assert landed(source)[3]["text"] == "broken\n"
 
 
-def test_no_readable_time_at_all_is_said(tmp_path):
+def test_no_readable_time_at_all_is_stated(tmp_path):
     source = FileSource(path=csv_file(tmp_path, "a,x,?"))
     with pytest.raises(
         SourceError, match=r"No row of .*a\.csv has a readable time.*TIMESTAMP_COLUMN"
@@ -100,7 +100,7 @@ def test_hard_texts_are_handed_on_faithfully(tmp_path):
     assert {row["problem"] for row in rows} == {None}
 
 
-def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_said(tmp_path, caplog):
+def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_stated(tmp_path, caplog):
     path = tmp_path / "a.csv"
     lines = HEADER + "a,café,2024-03-01T01:00:00Z\nb,tea,2024-03-01T02:00:00Z\n"
     path.write_bytes(lines.encode("cp1252"))

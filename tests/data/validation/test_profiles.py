@@ -118,7 +118,7 @@ def test_the_rarest_categories_are_counted_together(landed) -> None:
     assert (kept["forum"], kept["platform 000"], kept["(other)"]) == (10, 1, 51)
 
 
-def test_each_part_is_kept_beside_the_other(lake: Lake, landed) -> None:
+def test_each_part_is_kept_next_to_the_other(lake: Lake, landed) -> None:
     comments = profile_comments([landed(3)], invalid([0, 1, 0]))
     save_profile(lake, MONDAY, comments=comments)
     assert_same(read_profile(lake, MONDAY), comments)

@@ -37,7 +37,7 @@ def words(page: str) -> str:
     return unescape(re.sub(r"<[^>]+>", " ", page))
 
 
-def test_the_report_has_every_figure_and_the_paper_beside_it(
+def test_the_report_has_every_figure_and_the_paper_next_to_it(
     finished: Finished, words: str
 ) -> None:
     for row in finished.results["table"]:

@@ -23,7 +23,7 @@ print(sorted({{"httpx", "pandas", "pyarrow", "scipy", "sqlalchemy"}} & set(sys.m
 
 
 @pytest.mark.parametrize(("command", "status"), [("status", 1), ("down", 0)])
-def test_state_and_end_are_told_without_the_packages_of_the_parts(
+def test_state_and_end_are_reported_without_the_packages_of_the_parts(
     command: str, status: int, tmp_path: Path
 ) -> None:
     ended = subprocess.run(
@@ -38,7 +38,7 @@ def test_state_and_end_are_told_without_the_packages_of_the_parts(
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_home_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_stated_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = StackFolder(home=tmp_path / "file" / "home")
     with pytest.raises(
@@ -51,7 +51,7 @@ def test_a_home_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("part", ["run", "logs"])
-def test_a_home_whose_folders_cannot_be_written_is_said_too(
+def test_a_home_whose_folders_cannot_be_written_is_stated_too(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**options: Path) -> Any:

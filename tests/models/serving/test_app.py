@@ -124,7 +124,7 @@ def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(
     assert client.post(f"{MODEL}/infer", json=body("a")).status_code == 200
 
 
-def test_an_error_that_nobody_expects_is_a_500_and_no_text_of_it_is_logged(
+def test_an_error_that_no_one_expects_is_a_500_and_no_text_of_it_is_logged(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(texts: list[str]) -> None:

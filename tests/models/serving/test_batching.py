@@ -149,7 +149,7 @@ def test_a_failure_is_that_of_its_batch_alone() -> None:
     run(work())
 
 
-def test_texts_that_nobody_waits_for_any_more_are_not_scored() -> None:
+def test_texts_that_no_one_waits_for_any_more_are_not_scored() -> None:
     async def work() -> None:
         scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         left = asyncio.create_task(batcher.score(["left"] * 5))

@@ -70,7 +70,7 @@ def test_a_planted_bias_is_named_with_its_interval_and_no_other_difference():
     assert "annotators of the group" not in same
 
 
-def test_nobody_and_nothing_is_named():
+def test_no_one_and_nothing_is_named():
     table = long_table(bias=-0.25)
     report = report_of(table)
     texts = [render_page(report), *(table.to_csv() for table in report.tables().values())]

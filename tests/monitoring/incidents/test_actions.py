@@ -124,7 +124,7 @@ def test_bad_input_is_refused_and_stores_nothing(
     assert [entry.what for entry in history(resources.database).entries] == ["opened"]
 
 
-def test_a_silenced_incident_is_told_of_when_the_silence_is_over(
+def test_a_silenced_incident_is_reported_of_when_the_silence_is_over(
     resources: Resources, server: Webhook
 ) -> None:
     fall(resources)
@@ -214,7 +214,7 @@ def test_a_level_long_before_the_incident_is_refused(
     assert open_incidents(resources.database) == []
 
 
-def test_an_accepted_shift_of_scores_is_told_of_again_after_a_good_day(
+def test_an_accepted_shift_of_scores_is_reported_of_again_after_a_good_day(
     resources: Resources, server: Webhook
 ) -> None:
     """A rule on a level has no reference to move: it waits for a good value."""

@@ -160,7 +160,7 @@ def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
     assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
 
 
-def test_a_day_delivered_again_is_taken_back_and_told_again_once_each(
+def test_a_day_delivered_again_is_taken_back_and_reported_again_once_each(
     resources: Resources, server: Webhook
 ) -> None:
     for value in (BAD, GOOD, GOOD, BAD, BAD):

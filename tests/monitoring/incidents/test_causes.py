@@ -112,7 +112,7 @@ def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None
     assert [bool(alert and alert.description) for alert in alerts] == [True, False, False]
 
 
-def test_the_window_says_nothing_while_it_contains_a_fall_that_was_told() -> None:
+def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported() -> None:
     """Its mean is low for two weeks after the recovery, too."""
     window = windows(FALLEN)
     assert any(value.high is not None and value.high < 0.8 for value in window)

@@ -274,7 +274,7 @@ def test_a_rule_that_is_gone_closes_what_it_opened(
     assert "The rule was removed" in server.requests[-1].json["text"]
 
 
-def test_an_impossible_rule_stops_before_anything_is_told(
+def test_an_impossible_rule_stops_before_anything_is_reported(
     resources: Resources, home: Installation, server: Webhook
 ) -> None:
     put(resources, 0, 0.3)
@@ -295,7 +295,7 @@ def measure(resources: Resources, number: int, accuracy: float) -> None:
     resources.lake.replace("measurements", day(number), [rows])
 
 
-def test_a_fall_of_accuracy_is_told_on_its_day_and_once_with_its_end(
+def test_a_fall_of_accuracy_is_reported_on_its_day_and_once_with_its_end(
     home: Installation, server: Webhook
 ) -> None:
     """By the default rules, from stored estimates: late labels come in, and a day is run again."""

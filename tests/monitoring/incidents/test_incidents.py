@@ -135,7 +135,7 @@ def test_few_comments_are_no_evidence_either_way() -> None:
     assert spans(incidents(rule(), standing)) == [(0, 0, None)]
 
 
-def test_that_nothing_can_be_told_may_be_an_incident_itself() -> None:
+def test_that_nothing_can_be_reported_may_be_an_incident_itself() -> None:
     end = {"bound": 0.5, "compare": "insufficient"}
     missing = rule(open={**end, "days": 3}, close=end)
     values = [NONE, NONE, 7, NONE, NONE, NONE, NONE, 7]
@@ -190,7 +190,7 @@ TOLD = Incident(since=day(1), opened=day(1))
         ([11, 4, 8], TOLD, [("withdrawn", 2)]),  # what ended before is another one
     ],
 )
-def test_what_is_told(
+def test_what_is_reported(
     values: list[float | None], notified: Incident | None, expected: list[tuple[str, int]]
 ) -> None:
     changes = changes_since(values, notified)
@@ -316,7 +316,7 @@ class Receiver:
 
 
 @given(VALUES, CONDITIONS)
-def test_day_by_day_every_incident_is_told_once(
+def test_day_by_day_every_incident_is_reported_once(
     values: list[float | None], days: dict[str, int]
 ) -> None:
     """Also when each day is judged twice, as a task is that is cleared and run again."""
@@ -349,7 +349,7 @@ def test_whatever_becomes_of_history_nothing_opens_twice(
 
 
 @given(st.lists(VALUES, min_size=2, max_size=6), CONDITIONS)
-def test_nothing_is_told_when_all_is_insufficient(
+def test_nothing_is_reported_when_all_is_insufficient(
     histories: list[list[float | None]], days: dict[str, int]
 ) -> None:
     receiver = Receiver(patient_rule(days))

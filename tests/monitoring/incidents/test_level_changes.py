@@ -81,7 +81,7 @@ def test_an_estimate_without_interval_says_nothing(low: float | None, high: floa
     assert level_changes([*daily([0.96] * 10), bare]) == level_changes(daily([0.96] * 10))
 
 
-def test_an_interval_beyond_0_or_1_is_cut_and_one_beside_its_value_is_widened() -> None:
+def test_an_interval_beyond_0_or_1_is_cut_and_one_next_to_its_value_is_widened() -> None:
     odd = [
         MetricValue(day=day(number), metric="accuracy", value=value, low=low, high=high, n=9)
         for number, (value, low, high) in enumerate([(1.0, 1.01, 1.2), (0.0, -0.3, -0.1)])

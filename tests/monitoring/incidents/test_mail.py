@@ -130,7 +130,7 @@ def test_what_was_taken_counts_even_if_the_farewell_fails() -> None:
     assert len(server.messages) == 1
 
 
-def test_nobody_at_the_address_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(closed_port()).send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
@@ -162,7 +162,9 @@ def test_a_password_is_not_sent_in_the_clear() -> None:
     assert server.logins == ["\0mod\0hunter2"]
 
 
-def test_a_wrong_password_is_refused_without_being_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_password_is_refused_without_being_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG)
     replies = {"AUTH": ["535 hunter2 is wrong"] * 9}
     with mail_server(says=replies) as server, pytest.raises(AlertError, match="535") as caught:
@@ -220,7 +222,7 @@ def test_a_connection_is_encrypted_before_the_password(
     assert server.encrypted == [True]
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(tls: dict[str, Any]) -> None:
+def test_a_certificate_that_no_one_vouches_for_is_refused(tls: dict[str, Any]) -> None:
     with mail_server(**tls) as server, pytest.raises(AlertError, match="SSLCertVerificationError"):
         channel(server.port, user="mod").send(ALERT)
     assert server.logins == []

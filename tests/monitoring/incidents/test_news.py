@@ -32,7 +32,7 @@ def test_a_second_fall_in_a_critical_incident_is_notified_once() -> None:
     assert facts["figure"]["value"] == pytest.approx(-0.15)
 
 
-def test_a_fall_in_an_incident_of_the_window_is_told() -> None:
+def test_a_fall_in_an_incident_of_the_window_is_reported() -> None:
     """The window was low, and critical, before anything fell."""
     levels = [0.82] * 30 + [0.6] * 10
     both = [*estimates(levels), *windows(levels, "oc_accuracy")]
@@ -46,7 +46,7 @@ def test_a_fall_in_an_incident_of_the_window_is_told() -> None:
     )
 
 
-def test_accuracy_with_review_that_falls_two_weeks_later_is_told() -> None:
+def test_accuracy_with_review_that_falls_two_weeks_later_is_reported() -> None:
     receiver = Receiver()
     review = [0.98] * 34 + [0.85] * 6
     fallen = [0.965] * 20 + [0.75] * 20

@@ -127,7 +127,9 @@ def test_an_installation_that_never_measured_is_late(resources: Resources, serve
     assert "no day is" in server.requests[0].json["title"]
 
 
-def test_without_a_database_it_is_told_all_the_same(home: Installation, server: Webhook) -> None:
+def test_without_a_database_it_is_reported_all_the_same(
+    home: Installation, server: Webhook
+) -> None:
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
     with open_resources(home.but(**to(server), database_url=dead).settings) as resources:
         assert check(resources, 1).is_late
@@ -171,7 +173,7 @@ FAILURE = failure_alert(
 )
 
 
-def test_a_failed_task_is_told_once_whatever_many_shards_fail(
+def test_a_failed_task_is_reported_once_whatever_many_shards_fail(
     resources: Resources, server: Webhook
 ) -> None:
     for _ in range(3):
@@ -181,7 +183,7 @@ def test_a_failed_task_is_told_once_whatever_many_shards_fail(
     assert request.json["error"] == "LakeError"
 
 
-def test_a_failed_task_is_told_even_when_the_database_is_down(
+def test_a_failed_task_is_reported_even_when_the_database_is_down(
     home: Installation, server: Webhook
 ) -> None:
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
@@ -190,7 +192,7 @@ def test_a_failed_task_is_told_even_when_the_database_is_down(
     assert server.keys == [FAILURE.key]
 
 
-def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_down(
+def test_a_failed_task_is_reported_by_the_channels_that_work_when_the_database_is_down(
     home: Installation, server: Webhook
 ) -> None:
     mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}

@@ -64,7 +64,7 @@ def test_without_the_allowance_a_weekend_of_30_percent_is_an_alarm() -> None:
 
 @pytest.mark.parametrize("weekend", [0.3, 0.5, 0.7, 1.0])
 @pytest.mark.parametrize("lost", range(4, 25))
-def test_a_lost_platform_is_told_on_the_next_working_day(weekend: float, lost: int) -> None:
+def test_a_lost_platform_is_reported_on_the_next_working_day(weekend: float, lost: int) -> None:
     """It had four fifths of the volume, and is lost on any day of the first weeks."""
     rng = np.random.default_rng([round(100 * weekend), lost])
     late = 0
@@ -78,7 +78,7 @@ def test_a_lost_platform_is_told_on_the_next_working_day(weekend: float, lost: i
 
 
 @pytest.mark.parametrize("weekend", [0.3, 1.0])
-def test_an_empty_weekend_is_told_at_once(weekend: float) -> None:
+def test_an_empty_weekend_is_reported_at_once(weekend: float) -> None:
     rng = np.random.default_rng(2)
     for lost in (5, 6, 12, 13, 19):
         volumes = drawn(rng, weekend, 0, lost + 1)

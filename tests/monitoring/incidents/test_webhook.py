@@ -79,7 +79,7 @@ def test_the_attempts_end() -> None:
         assert len(server.requests) == 3
 
 
-def test_nobody_at_the_address_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(f"http://127.0.0.1:{closed_port()}/hook?token=hunter2").send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)

@@ -265,7 +265,7 @@ def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monke
     assert [rows["n"].sum() for rows in platforms] == sizes
 
 
-def test_a_hostile_name_behind_a_fall_is_told_on_one_line(monkeypatch):
+def test_a_hostile_name_behind_a_fall_is_reported_on_one_line(monkeypatch):
     window = Window(last=MONDAY, days=(MONDAY,), digest="")
     found = FallenGroup(
         name="platform=a\nCritical: call this number " + "x" * 80,

@@ -151,7 +151,7 @@ def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(
 
 
 @pytest.mark.parametrize("size", [0, 199])
-def test_without_held_out_comments_the_first_days_are_used_and_this_is_said(
+def test_without_held_out_comments_the_first_days_are_used_and_this_is_stated(
     lake: Lake, checks: CheckStore, size: int
 ) -> None:
     put(lake, range(20))

@@ -196,7 +196,7 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.inclusion_probability == row["inclusion_probability"]
 
 
-def test_confirmations_of_the_routed_come_beside_them(
+def test_confirmations_of_the_routed_come_next_to_them(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores, policy = scored(40), replace(POLICY, confirmation_share=0.5)
@@ -245,7 +245,7 @@ def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
     assert route(lake, scores, policy) == on
 
 
-def test_confirmations_count_beside_a_first_label_by_somebody_else(
+def test_confirmations_count_next_to_a_first_label_by_someone_else(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(40)

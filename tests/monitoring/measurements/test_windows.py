@@ -97,7 +97,7 @@ def test_no_day_at_all_is_no_window(lake: Lake) -> None:
     assert window(lake).digest is None  # the last day was not routed
 
 
-def test_a_window_is_told_by_its_days_and_their_measurements(lake: Lake) -> None:
+def test_a_window_is_known_from_its_days_and_their_measurements(lake: Lake) -> None:
     for day in DAYS:
         measured(lake, day)
     whole, shorter = windows(lake, [DAYS, DAYS[1:]])

@@ -217,7 +217,7 @@ def test_the_timeline_is_that_of_the_run_in_mlflow(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
-def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
+def test_no_one_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
     with open_resources(home.settings) as resources:
         app = create_ops_app(ops_data(resources), requires_access_view(AccessView.WEBSITE), scored)
         answer = TestClient(app, follow_redirects=False).get(path)

@@ -84,7 +84,7 @@ def test_nothing_is_green_while_incidents_are_not_known() -> None:
     assert '<span class="">normal</span>' in below
 
 
-def test_an_incident_is_shown_as_it_is_now_and_as_it_was_told_at_first() -> None:
+def test_an_incident_is_shown_as_it_is_now_and_as_it_was_reported_at_first() -> None:
     fallen = replace(incident("critical"), first_headline="fell to 0.777", headline="fell to 0.859")
     shown = page([replace(fallen, newest_value="0.859 (0.824 to 0.890)", evaluated=DAY)], now=NEXT)
     assert "fell to 0.859<br><small>At first: fell to 0.777</small>" in shown

@@ -117,7 +117,7 @@ def test_without_times_comments_stand_in(table, draw):
     assert draw(figure)
 
 
-def test_no_outcome_is_said_and_one_is_drawn(table, words, draw):
+def test_no_outcome_is_stated_and_one_is_drawn(table, words, draw):
     figure = what_if(table.assign(review_efficiency=None), title="")
     assert words(figure).count("not enough data") == 1
     assert draw(figure)

@@ -102,7 +102,7 @@ def test_the_assumption_of_cbpe_stands_on_the_chart(measure, drift_of, words):
     assert "CBPE assumes calibrated probabilities" in text
 
 
-def test_labels_are_set_beside_what_cbpe_expects(measure, drift_of, curves):
+def test_labels_are_set_next_to_what_cbpe_expects(measure, drift_of, curves):
     figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="")
     np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), [0.94] * 4)
     [seen] = curves(figure, 1).values()
@@ -140,7 +140,7 @@ def test_many_columns_with_long_names_keep_the_worst_and_stay_readable(measure, 
     assert draw(figure)
 
 
-def test_nothing_to_compare_is_said(measure, drift_of, words):
+def test_nothing_to_compare_is_stated(measure, drift_of, words):
     drift = drift_of(DAY, 2)
     only_queue = drift[drift["feature"] == "queue"]
     empty = measure(DAY).iloc[:0]
@@ -158,7 +158,7 @@ def test_completion_and_waiting_are_bars_and_ages_are_lines(drift_of, words):
     assert "4 days to 2026-01-05" in words(figure)
 
 
-def test_what_is_not_known_is_said(drift_of, words):
+def test_what_is_not_known_is_stated(drift_of, words):
     drift = drift_of(DAY, 4)
     text = words(queue_health(drift.assign(status="insufficient"), title=""))
     assert text.count("unknown") == 3
@@ -200,7 +200,7 @@ def test_a_bin_without_an_estimate_is_absent(pictures, curves):
     assert len(drawn) == 4
 
 
-def test_nothing_at_all_is_said(words, draw):
+def test_nothing_at_all_is_stated(words, draw):
     empty = pd.DataFrame({"mean_prob": [], "positive_rate": [], "count": []})
     figure = reliability(empty, title="")
     assert "not enough data" in words(figure)

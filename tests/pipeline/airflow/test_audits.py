@@ -42,7 +42,7 @@ def planned(resources: Resources) -> Resources:
     return resources
 
 
-def test_somebody_is_asked_with_the_plan_before_their_eyes(
+def test_someone_is_asked_with_the_plan_before_their_eyes(
     planned: Resources, asked: list[dict[str, Any]]
 ) -> None:
     ask(approval())
@@ -56,7 +56,7 @@ def test_somebody_is_asked_with_the_plan_before_their_eyes(
     assert last(planned).action == "planned"
 
 
-def test_people_are_told_where_they_can_answer(
+def test_people_see_where_they_can_answer(
     planned: Resources, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages: list[str] = []
@@ -126,7 +126,7 @@ def test_a_note_does_not_stay_for_the_next_answer(planned: Resources) -> None:
     assert wait().serialized_params["note"]["value"] is None
 
 
-def test_nobody_is_asked_for_what_was_answered(
+def test_no_one_is_asked_for_what_was_answered(
     drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
     before = drawn.audit_store.read("small")
@@ -136,7 +136,7 @@ def test_nobody_is_asked_for_what_was_answered(
     assert drawn.audit_store.read("small") == before
 
 
-def test_the_result_is_signed_by_somebody_who_has_seen_it(
+def test_the_result_is_signed_by_someone_who_has_seen_it(
     resources: Resources, asked: list[dict[str, Any]]
 ) -> None:
     seal(resources)

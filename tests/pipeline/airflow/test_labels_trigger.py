@@ -154,7 +154,7 @@ def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
     assert len(airflow.asked) == 3
 
 
-def test_an_answer_of_nobody_without_a_note_is_one_too(
+def test_an_answer_of_no_one_without_a_note_is_one_too(
     resources: Resources, airflow: Airflow
 ) -> None:
     begin(resources)
@@ -163,7 +163,7 @@ def test_an_answer_of_nobody_without_a_note_is_one_too(
     assert (event["params_input"], event["responded_by_user"]) == ({}, None)
 
 
-def test_what_nobody_chose_is_no_answer(resources: Resources, airflow: Airflow) -> None:
+def test_what_no_one_chose_is_no_answer(resources: Resources, airflow: Airflow) -> None:
     begin(resources)
     airflow.answers = [answered(chosen_options=[]), answered(response_received=False)]
     airflow.then = {3: lambda: label_everything(resources)}

@@ -120,7 +120,7 @@ def test_without_files_there_is_a_sentence(
             model.evaluate(resources, "1")
 
 
-def test_the_champion_beside_itself_and_the_first_model_pass(home: Installation) -> None:
+def test_the_champion_next_to_itself_and_the_first_model_pass(home: Installation) -> None:
     with open_resources(home.settings) as resources:
         made = model.evaluate(resources, "1")
         assert made.champion is None

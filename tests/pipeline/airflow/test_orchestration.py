@@ -77,7 +77,7 @@ def test_every_task_tells_when_it_fails() -> None:
     assert isinstance(notifier, TaskFailureNotifier)
 
 
-def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> None:
+def test_a_failed_task_is_reported_by_name_without_its_words(server: Webhook) -> None:
     [notifier] = TASK_DEFAULTS["on_failure_callback"]
     notifier(context())
     [request] = server.requests
@@ -130,7 +130,7 @@ def test_a_repaired_task_ends_its_alert_once(server: Webhook) -> None:
     assert WORDS not in server.requests[1].body.decode()
 
 
-def test_a_task_that_fails_again_after_its_repair_is_told_again(server: Webhook) -> None:
+def test_a_task_that_fails_again_after_its_repair_is_reported_again(server: Webhook) -> None:
     for _ in range(2):
         TaskFailureNotifier()(context())
         TaskFailureNotifier()(context())

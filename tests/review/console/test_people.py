@@ -103,7 +103,7 @@ def test_all_sessions_are_ended(engine: Engine, admin: TestClient, ann: Moderato
     assert people.authenticate(engine, token).pseudonym == "ann"
 
 
-def test_nobody_shuts_themselves_out(engine: Engine, admin: TestClient, ada: Moderator) -> None:
+def test_no_one_shuts_themselves_out(engine: Engine, admin: TestClient, ada: Moderator) -> None:
     here = f"/admin/people/{ada.id}"
     form = csrf(admin.get(here))
     for change in ({"role": "ops"}, {"disabled": "yes"}):
@@ -137,7 +137,7 @@ def test_tokens_of_another_person_stay(
     assert people.authenticate(engine, token).pseudonym == "ben"
 
 
-def test_forms_from_elsewhere_change_nobody(
+def test_forms_from_elsewhere_change_no_one(
     engine: Engine, admin: TestClient, ann: Moderator
 ) -> None:
     here = f"/admin/people/{ann.id}"

@@ -119,7 +119,7 @@ def test_a_lead_settles_what_was_handed_over(
     assert "No escalations or disagreements" in plain(lead.get("/lead"))
 
 
-def test_an_item_that_somebody_took_is_told_kindly(
+def test_an_item_that_someone_took_is_reported_kindly(
     engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
 ) -> None:
     fill(1)
@@ -176,7 +176,7 @@ def test_many_are_counted_confirmed_watched_and_brought_back(
     assert queue.verify_log(engine).decisions == 10
 
 
-def test_another_number_is_told_and_asked_again(
+def test_another_number_is_reported_and_asked_again(
     engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
 ) -> None:
     fill(5)

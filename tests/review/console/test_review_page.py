@@ -79,7 +79,7 @@ def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: F
         assert token not in cookie
 
 
-def test_a_wrong_token_is_told_kindly(client: TestClient) -> None:
+def test_a_wrong_token_is_reported_kindly(client: TestClient) -> None:
     page = log_in(client, "wrong")
     assert page.status_code == 401
     assert "Ask an admin" in page.text
@@ -128,7 +128,7 @@ def test_a_double_click_decides_once(
     assert queue.verify_log(engine).decisions == 1
 
 
-def test_conflicts_are_told_kindly(
+def test_conflicts_are_reported_kindly(
     client: TestClient, token: str, engine: Engine, fill: Fill, day: date
 ) -> None:
     fill(2)

@@ -114,7 +114,7 @@ def test_the_description_is_whole(app: FastAPI) -> None:
 
 
 @pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer wrong"}])
-def test_nobody_gets_in(
+def test_no_one_gets_in(
     app: FastAPI, operations: list[Described], in_use: None, credentials: dict[str, str]
 ) -> None:
     with get_client(app) as client:

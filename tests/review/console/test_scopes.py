@@ -151,7 +151,7 @@ def test_roles_and_endpoints(
                 assert answer.json()["error"]["code"] == "forbidden", where
 
 
-def test_nobody_gets_in(engine: Engine, stranger: TestClient) -> None:
+def test_no_one_gets_in(engine: Engine, stranger: TestClient) -> None:
     for method, path in ENDPOINTS:
         answer = ask(stranger, method, path, "wrong", "wrong")
         if path.startswith("/api/"):

@@ -34,7 +34,7 @@ def plain(page: httpx.Response) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
-def test_a_comment_is_found_and_its_history_told(
+def test_a_comment_is_found_and_its_history_reported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)

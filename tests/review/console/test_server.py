@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(queue_url: str, end: signal.Signals) -> None:
+def test_it_serves_until_it_is_stopped(queue_url: str, end: signal.Signals) -> None:
     port = free_port()
     with subprocess.Popen(
         [sys.executable, "-c", SERVE, queue_url, str(port)],

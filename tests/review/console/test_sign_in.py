@@ -44,7 +44,7 @@ def test_a_wrong_password_says_nothing_of_the_name(client: TestClient, known: Mo
     assert "Incorrect pseudonym or password" in answer.text
 
 
-def test_too_many_attempts_are_told_how_long_to_wait(client: TestClient, known: Moderator) -> None:
+def test_too_many_attempts_state_how_long_to_wait(client: TestClient, known: Moderator) -> None:
     for _ in range(5):
         log_in(client, "wrong")
     answer = log_in(client)

@@ -74,6 +74,6 @@ def test_whatever_comes_back_is_survived(client: TestClient, query: dict[str, st
     )
 
 
-def test_a_provider_that_is_down_is_told_kindly(client: TestClient, fake: Any) -> None:
+def test_a_provider_that_is_down_is_reported_kindly(client: TestClient, fake: Any) -> None:
     fake.configuration = {"issuer": "https://elsewhere.invalid"}
     assert "Sign-in with your organisation failed" in client.get("/oidc/start").text

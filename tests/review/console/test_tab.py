@@ -26,7 +26,7 @@ def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> Non
     assert [one["item_id"] for one in lost] == [one["item_id"] for one in held]
 
 
-def test_what_somebody_took_meanwhile_is_theirs(
+def test_what_someone_took_meanwhile_is_theirs(
     tab: Tab, fill: Fill, engine: Engine, ben: Moderator
 ) -> None:
     fill(1)
@@ -71,7 +71,7 @@ def test_forged_requests_change_nothing(tab: Tab, fill: Fill, engine: Engine, pa
     assert queue.counts(engine).leased == 1
 
 
-def test_a_session_that_ended_is_told_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:
+def test_a_session_that_ended_is_reported_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:
     fill(1)
     with engine.begin() as connection:
         connection.execute(text("UPDATE moderator SET disabled_at = now()"))

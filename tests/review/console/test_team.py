@@ -91,7 +91,7 @@ def test_without_labels(lead: TestClient) -> None:
     assert "No overturned labels in this period" in response
 
 
-def test_nobody_is_named(
+def test_no_one_is_named(
     engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
 ) -> None:
     overturned(31)

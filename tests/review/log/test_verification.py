@@ -205,7 +205,7 @@ def test_a_witness_that_is_none_is_refused(engine: Engine, witness: str) -> None
         verify_log(engine, witness)
 
 
-def test_the_problems_of_a_ruined_log_are_told_up_to_a_hundred(
+def test_the_problems_of_a_ruined_log_are_reported_up_to_a_hundred(
     engine: Engine, ann: Moderator, fill: Fill
 ) -> None:
     fill(120)
@@ -277,7 +277,7 @@ def test_of_some_rows_each_is_recomputed(engine: Engine, shift: str) -> None:
     "line",
     ["x", "[]", "{}", "null", b"\xff", "[" * 100_000, '{"dt": 1}', "1" * 5_000],
 )
-def test_a_line_that_is_no_decision_is_told_by_its_number(
+def test_a_line_that_is_no_decision_is_known_from_its_number(
     engine: Engine, shift: str, line: str | bytes
 ) -> None:
     lines = exported(engine, with_notes=True)

@@ -79,7 +79,7 @@ def test_what_was_witnessed_cannot_be_taken_back(
     assert len(place.names()) == 1
 
 
-def test_a_place_that_cannot_be_used_is_told_and_the_log_is_verified(
+def test_a_place_that_cannot_be_used_is_reported_and_the_log_is_verified(
     engine: Engine, shift: None, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()

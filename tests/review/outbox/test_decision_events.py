@@ -103,7 +103,7 @@ def test_a_decision_becomes_one_message_for_each_channel(
         assert sorted(pending) == [("archive", row.id), ("platform", row.id)]
 
 
-def test_a_channel_misses_nothing_that_was_told_before_it_was_named(
+def test_a_channel_misses_nothing_that_was_reported_before_it_was_named(
     engine: Engine, fill: Fill, desk: Desk, ann: Moderator
 ) -> None:
     fill(4)
@@ -148,7 +148,7 @@ def test_an_unknown_code_has_no_category(
     assert messages(engine)[0].payload["dsa_category"] is None
 
 
-def test_each_change_of_an_outcome_is_told_in_turn(
+def test_each_change_of_an_outcome_is_reported_in_turn(
     engine: Engine, fill: Fill, desk: Desk, ann: Moderator
 ) -> None:
     fill(1)
@@ -180,7 +180,7 @@ def test_the_number_goes_on_over_several_calls(
     assert [row.sequence for row in messages(engine)] == [1, 2]
 
 
-def test_what_settles_nothing_is_not_told(
+def test_what_settles_nothing_is_not_reported(
     engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
 ) -> None:
     fill(3)
@@ -192,7 +192,7 @@ def test_what_settles_nothing_is_not_told(
     assert relayed(engine) == []
 
 
-def test_of_several_labels_the_last_word_is_told(
+def test_of_several_labels_the_last_word_is_reported(
     engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
     lea: Moderator, day: dt.date,
 ) -> None:  # fmt: skip
@@ -206,7 +206,7 @@ def test_of_several_labels_the_last_word_is_told(
 
 
 @pytest.mark.parametrize("kind", ["retest", "gold", "audit"])
-def test_what_measures_people_is_not_told(
+def test_what_measures_people_is_not_reported(
     engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, day: dt.date,
     kind: str,
 ) -> None:  # fmt: skip
@@ -288,7 +288,7 @@ def test_a_failure_half_way_tells_nothing_twice(
     assert [name for name, _, _ in relayed(engine)] == ["c0", "c1", "c2", "c3"]
 
 
-def test_it_stops_when_it_is_told_to(
+def test_it_stops_when_it_is_reported_to(
     engine: Engine, fill: Fill, desk: Desk, ann: Moderator
 ) -> None:
     fill(3)
@@ -422,7 +422,7 @@ def test_the_events_are_what_the_webhook_posts(engine: Engine, decide: Callable[
     ["", "1", "after:1", "YWZ0ZXI6LTE", "YWZ0ZXI6MDE", "YWZ0ZXI6MQ==", "é", "\x00", "a" * 5000,
      "YWZ0ZXI6MTAwMDAwMDAwMDAwMDAwMDAwMDA", "YWZ0ZXI6MQ\n", "' OR 1=1 --"],
 )  # fmt: skip
-def test_a_cursor_of_somebody_else_is_refused(engine: Engine, cursor: str) -> None:
+def test_a_cursor_of_someone_else_is_refused(engine: Engine, cursor: str) -> None:
     with pytest.raises(QueueError, match="not one of the decision feed"):
         feed(engine, cursor)
 

@@ -197,7 +197,7 @@ def test_after_a_day_it_is_given_up(engine: Engine, decide: Callable[[int], None
     assert (letter.attempts, letter.last_problem) == (13, "TimeoutError")
 
 
-def test_nothing_is_given_up_because_nobody_tried(
+def test_nothing_is_given_up_because_no_one_tried(
     engine: Engine, decide: Callable[[int], None]
 ) -> None:
     decide(1)
@@ -387,7 +387,7 @@ def test_killed_between_post_and_mark_it_is_sent_again_under_the_same_key(
 
 
 @pytest.mark.parametrize("trouble", [500, 410, None, b"token=hunter2\r\n\r\n"])
-def test_no_secret_is_told(
+def test_no_secret_is_reported(
     engine: Engine, decide: Callable[[int], None], caplog: pytest.LogCaptureFixture,
     trouble: int | bytes | None,
 ) -> None:  # fmt: skip

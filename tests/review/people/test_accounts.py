@@ -36,7 +36,7 @@ def test_a_pseudonym_keeps_its_role(engine: Engine, ann: Moderator) -> None:
 
 
 @pytest.mark.parametrize("other", ["Ann", "аnn", "ａｎｎ", "ánn"])
-def test_nobody_passes_for_another(engine: Engine, ann: Moderator, other: str) -> None:
+def test_no_one_passes_for_another(engine: Engine, ann: Moderator, other: str) -> None:
     with pytest.raises(QueueError, match="looks like another person"):
         people.create_moderator(engine, other, "moderator")
     assert len(people.people(engine)) == 1

@@ -87,7 +87,7 @@ def test_the_share_of_people_who_count_in_the_group_they_chose() -> None:
     assert counted["b"] / 20_000 == pytest.approx(KEPT + (1 - KEPT) / 4, abs=0.01)
 
 
-def test_nobody_is_drawn_while_few_people_chose_a_group(
+def test_no_one_is_drawn_while_few_people_chose_a_group(
     engine: Engine, crowd: Callable[[int], list[Moderator]]
 ) -> None:
     crowd(SMALLEST_DRAW - 1)
@@ -95,7 +95,7 @@ def test_nobody_is_drawn_while_few_people_chose_a_group(
     assert {counted for _, counted in stored(engine).values()} == {None}
 
 
-def test_draws_that_nobody_seeds_differ(
+def test_draws_that_no_one_seeds_differ(
     engine: Engine, crowd: Callable[[int], list[Moderator]]
 ) -> None:
     crowd(40)
@@ -115,7 +115,7 @@ def test_the_group_of_a_disabled_account_is_deleted(engine: Engine, ann: Moderat
     assert [event.action for event in recent_events(engine)] == ["enable", "disable", "create"]
 
 
-def test_so_is_that_of_somebody_whom_the_provider_gives_no_role(
+def test_so_is_that_of_someone_whom_the_provider_gives_no_role(
     engine: Engine, ann: Moderator
 ) -> None:
     with engine.begin() as connection:

@@ -54,11 +54,11 @@ def test_unusable_passwords_are_refused_unquoted(password: str) -> None:
 @given(st.text(alphabet=st.characters(categories=["Cc", "Cs", "Cn"]), min_size=1), st.text())
 @example("\0", "x" * 1_000_000)
 @settings(deadline=50)  # far less than a hash takes
-def test_what_nobody_can_have_is_refused_before_it_is_hashed(bad: str, rest: str) -> None:
+def test_what_no_one_can_have_is_refused_before_it_is_hashed(bad: str, rest: str) -> None:
     assert not passwords.matches(None, rest + bad)
 
 
-def test_nobodys_password_takes_as_long_as_somebodys() -> None:
+def test_no_ones_password_takes_as_long_as_someones() -> None:
     stored = passwords.hash_password(GOOD)
 
     def seconds(hashed: str | None) -> float:

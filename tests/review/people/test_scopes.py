@@ -7,7 +7,7 @@ from modwatch.review.people.accounts import ROLE_SCOPES, SCOPES, cut, usable_sco
 from modwatch.review.tables import ROLES
 
 
-def test_every_role_has_scopes_and_one_nobody_else_grants_itself() -> None:
+def test_every_role_has_scopes_and_one_no_one_else_grants_itself() -> None:
     assert set(ROLE_SCOPES) == set(ROLES)
     assert {role for role in ROLES if "review" in cut(role, None)} == {"moderator", "lead"}
     assert {role for role in ROLES if "admin" in cut(role, None)} == {"admin"}

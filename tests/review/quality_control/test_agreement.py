@@ -106,7 +106,7 @@ def test_first_labels_and_confirmations_are_compared(
     assert report(engine, queues=["another"]).confirmations.n == 0
 
 
-def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
+def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
     stream(3, "review", "confirmation")

@@ -34,7 +34,7 @@ def panel(n: int) -> list[GoldComment]:
     ]
 
 
-def test_retests_stand_beside_what_the_same_person_said_first(
+def test_retests_stand_next_to_what_the_same_person_answered_first(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     places = [{"stratum": k % 2, "inclusion_probability": 1.0 - 0.5 * (k % 2)} for k in range(100)]
@@ -59,7 +59,7 @@ def test_retests_stand_beside_what_the_same_person_said_first(
     assert answers(engine, day) == []
 
 
-def test_gold_stands_beside_its_label_until_it_is_retired(
+def test_gold_stands_next_to_its_label_until_it_is_retired(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(100)], day)

@@ -91,7 +91,7 @@ def test_rates_are_recovered_within_their_intervals() -> None:
     assert all(0 < (match.overturned or 0) < match.confirmed < match.labelled for match in found)
 
 
-def test_top_and_slice_are_told_apart() -> None:
+def test_top_and_slice_are_distinguished() -> None:
     rows = [*simulated(900, 1), *simulated(900, 2, stratum=3, reason="random_slice")]
     assert holds(error_rates(labelled_comments(rows)))
 
@@ -140,7 +140,7 @@ def read(engine: Engine, **options: list[str]) -> pd.DataFrame:
         return labelled_comments(labels_of_comments(connection, MONDAY, MONDAY, **options))
 
 
-def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
+def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
     engine: Engine, team: list[Moderator], route: Route
 ) -> None:
     route(2)
@@ -205,7 +205,7 @@ def fields_of(value: object) -> Iterator[str]:
         yield value
 
 
-def test_nobody_has_error_rates_of_their_own(
+def test_no_one_has_error_rates_of_their_own(
     engine: Engine, team: list[Moderator], route: Route
 ) -> None:
     route(30)

@@ -116,7 +116,7 @@ def test_a_record_that_says_none_is_refused_by_its_place(change: dict, field: st
     assert refusal.value.__context__ is None  # the foreign error would carry the record
 
 
-def test_what_two_people_said_alike_becomes_gold(
+def test_what_two_people_stated_alike_becomes_gold(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     item = new_item("c1", language="en", platform="news", parent_text="the parent")
@@ -166,7 +166,7 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
     assert stored(engine) == {"c1": (1, "settled by lea", True)}
 
 
-def test_retired_gold_waits_for_nobody(engine: Engine, ann: Moderator, day: date) -> None:
+def test_retired_gold_waits_for_no_one(engine: Engine, ann: Moderator, day: date) -> None:
     add_gold(engine, [gold("g1")])
     with engine.begin() as connection:
         connection.execute(

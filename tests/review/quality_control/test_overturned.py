@@ -84,7 +84,7 @@ def test_what_is_listed_of_a_comment(
     )  # fmt: skip
 
 
-def test_nobody_and_no_time_is_in_it() -> None:
+def test_no_one_and_no_time_is_in_it() -> None:
     assert {field.name for field in fields(Overturned)} == {
         "dt", "text", "parent_text", "language", "queue", "first_label", "first_code", "others",
         "contradicting", "other_codes",
@@ -115,7 +115,7 @@ def test_a_label_that_is_being_given_again_is_not_listed(
     assert texts(engine, lea) == ["c1"]
 
 
-def test_nobody_reads_what_they_labelled(
+def test_no_one_reads_what_they_labelled(
     engine: Engine, team: list[Moderator], lea: Moderator, route: Route
 ) -> None:
     """They may be asked for it again in a retest."""
@@ -145,7 +145,7 @@ def test_what_the_lead_holds_or_may_be_served_is_not_listed(
     assert len(texts(engine, people.create_moderator(engine, "leo", "lead"))) == 2
 
 
-def test_an_open_retest_of_somebody_hides_the_comment(
+def test_an_open_retest_of_someone_hides_the_comment(
     engine: Engine, team: list[Moderator], lea: Moderator, route: Route
 ) -> None:
     route("c1")

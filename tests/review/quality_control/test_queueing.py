@@ -157,7 +157,7 @@ def test_undecided_checks_do_not_pile_up(
     assert queue_some(engine, TODAY + timedelta(1)) == Queued(people=1, retests=0, gold=0)
 
 
-def test_nobody_meets_a_check_twice(
+def test_no_one_meets_a_check_twice(
     engine: Engine, ann: Moderator, old_items: list[NewItem]
 ) -> None:
     add_gold(engine, gold(12))
@@ -235,7 +235,7 @@ def test_only_who_may_review_and_does_gets_checks(
     assert {row["reserved_for"] for row in checks(engine)} == {ann.id, dora.id}
 
 
-def test_nobody_is_served_what_they_do_not_work(
+def test_no_one_is_served_what_they_do_not_work(
     engine: Engine, ann: Moderator, new_item: Make
 ) -> None:
     lanes = Lanes(queue_by="language")
@@ -365,7 +365,7 @@ def test_the_draw_is_of_the_salt_and_reproducible(
     assert drawn("one") == drawn("one") != drawn("two")
 
 
-def test_checks_that_nobody_decided_are_withdrawn(
+def test_checks_that_no_one_decided_are_withdrawn(
     engine: Engine, ann: Moderator, fill: Fill
 ) -> None:
     add_gold(engine, gold(3))

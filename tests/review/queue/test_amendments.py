@@ -130,7 +130,7 @@ def confirmations(engine: Engine, new_item: Make, day: date) -> None:
     queue.enqueue(engine, items, day)
 
 
-def test_a_confirmation_waits_for_the_first_label_and_for_somebody_else(
+def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     confirmations(engine, new_item, day)
@@ -323,7 +323,7 @@ def test_a_correction_replaces_the_label_that_stands(
     assert queue.verify_log(engine).intact
 
 
-def test_what_is_compared_is_corrected_by_nobody_else(
+def test_what_is_compared_is_corrected_by_no_one_else(
     engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
@@ -368,7 +368,7 @@ def test_who_holds_both_of_two_items_of_a_comment_decides_one(
     assert label(engine, ann, one, 1).position == 1  # the same request again
 
 
-def test_a_lead_is_not_told_what_was_taken_back(
+def test_a_lead_does_not_see_what_was_taken_back(
     engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
     several(engine, new_item, day, 2)

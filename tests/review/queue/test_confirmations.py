@@ -236,7 +236,7 @@ def test_who_corrected_the_first_label_confirms_nothing(
     assert confirmed(engine, day) == [(2, 1, 1, "ben")]
 
 
-def test_what_the_same_person_said_twice_never_counts(
+def test_what_the_same_person_stated_twice_never_counts(
     engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
 ) -> None:
     """Someone who takes the queue's protection away, as a faulty merge of accounts would."""

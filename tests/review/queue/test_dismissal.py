@@ -140,7 +140,9 @@ def test_what_comes_later_is_left_alone(
     assert statuses(engine)["later review"] == "waiting"
 
 
-def test_another_number_than_told_is_refused(engine: Engine, cora: Moderator, fill: Fill) -> None:
+def test_another_number_than_reported_is_refused(
+    engine: Engine, cora: Moderator, fill: Fill
+) -> None:
     fill(3)
     with pytest.raises(LeaseConflictError, match="3 items match now instead of 2"):
         dismissal.start(engine, cora.id, GENERAL, "spam", 2)

@@ -92,7 +92,7 @@ def test_a_lease_that_runs_out_while_deciding_costs_the_decision_and_not_the_ite
     assert queue.counts(engine).decided == 1
 
 
-def test_a_clock_set_back_keeps_nobody_waiting(
+def test_a_clock_set_back_keeps_no_one_waiting(
     engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)
@@ -188,7 +188,7 @@ def test_routing_again_keeps_the_promise_of_the_first_time(
     assert float(left) == pytest.approx(4, abs=0.01)
 
 
-def test_an_item_for_one_person_is_served_when_it_is_due_and_to_nobody_else(
+def test_an_item_for_one_person_is_served_when_it_is_due_and_to_no_one_else(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
@@ -237,7 +237,7 @@ def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
         assert taken
 
 
-def test_a_lead_may_claim_what_nobody_holds(
+def test_a_lead_may_claim_what_no_one_holds(
     engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)

@@ -54,8 +54,8 @@ def model_items(run: int) -> list[ModelItem]:
     """Return the items in the order of service."""
     return [
         ModelItem(f"{run}-plain"),
-        ModelItem(f"{run}-twin"),
-        *confirmations(f"{run}-twin", (1,)),
+        ModelItem(f"{run}-sibling"),
+        *confirmations(f"{run}-sibling", (1,)),
         ModelItem(f"{run}-two", wanted=2),
         *confirmations(f"{run}-two", (0, 1)),
         ModelItem(f"{run}-three", wanted=3),
@@ -127,7 +127,7 @@ class QueueModel(RuleBasedStateMachine):
 
     def _of(self, item: ModelItem, number: int) -> ModelItem:
         """Return the item of a round of the same comment."""
-        return next(element for element in [item, *self._twins(item)] if element.round == number)
+        return next(element for element in [item, *self._siblings(item)] if element.round == number)
 
     def _opens(self, item: ModelItem) -> bool | None:
         """Return whether a confirmation should be open; None: labels before it are missing."""
@@ -145,7 +145,7 @@ class QueueModel(RuleBasedStateMachine):
         if self._opens(item):
             item.status = "waiting"
             item.first_label = self._of(item, 1).given
-            item.excluded.update(*(each.excluded for each in self._twins(item)))
+            item.excluded.update(*(entry.excluded for entry in self._siblings(item)))
         elif item.status == "waiting" and item.holder is None:
             item.status, item.first_label = "blocked", None
 
@@ -153,7 +153,7 @@ class QueueModel(RuleBasedStateMachine):
         with self.engine.connect() as connection:
             return connection.scalar(select(func.count()).select_from(decision)) or 0
 
-    def _twins(self, item: ModelItem) -> list[ModelItem]:
+    def _siblings(self, item: ModelItem) -> list[ModelItem]:
         return [wanted for wanted in self.items if wanted.name == item.name and wanted is not item]
 
     @rule(who=st.integers(0, LEAD), expires=st.booleans())
@@ -216,8 +216,8 @@ class QueueModel(RuleBasedStateMachine):
 
     def _settled(self, item: ModelItem, who: int, action: str, value: int) -> None:
         item.holder, item.changes = None, item.changes + 1
-        for twin in self._twins(item):
-            twin.excluded.add(who)
+        for sibling in self._siblings(item):
+            sibling.excluded.add(who)
         if action == "escalate":
             item.status = "escalated"
             return
@@ -236,9 +236,9 @@ class QueueModel(RuleBasedStateMachine):
                 item.final = (value, who) if agree else None
                 item.given = value if agree else None
         if item.status == "decided" and item.given is not None:
-            for twin in self._twins(item):
-                if twin.round > item.round:
-                    self._follow(twin)
+            for sibling in self._siblings(item):
+                if sibling.round > item.round:
+                    self._follow(sibling)
 
     def _follow(self, item: ModelItem) -> None:
         """Do what the label of an earlier round does to a confirmation."""
@@ -272,11 +272,11 @@ class QueueModel(RuleBasedStateMachine):
         if done.decision.action == "label":
             del item.labels[done.who]
         item.excluded.discard(done.who)
-        for one_twin in self._twins(item):
-            if one_twin.holder is not None:
-                item.excluded.add(one_twin.holder)
-        for one_twin in self._twins(item):
-            self._settle(one_twin)
+        for sibling in self._siblings(item):
+            if sibling.holder is not None:
+                item.excluded.add(sibling.holder)
+        for sibling in self._siblings(item):
+            self._settle(sibling)
         item.holder = done.who
         self.held.append(Held(item, back, done.who))
 
@@ -306,7 +306,7 @@ class QueueModel(RuleBasedStateMachine):
         self.logged += 1
         item.changes += 1
         item.final = (value, LEAD)
-        for element in self._twins(item):
+        for element in self._siblings(item):
             element.excluded.add(LEAD)
 
     @invariant()

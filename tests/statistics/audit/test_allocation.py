@@ -256,7 +256,7 @@ def test_what_does_not_fit_is_refused(call):
         call()
 
 
-def test_too_few_labels_are_told_with_what_would_do():
+def test_too_few_labels_are_reported_with_what_would_do():
     with pytest.raises(
         DesignError, match="3 labels are too few for 2 strata with at least 2 each; use"
     ):

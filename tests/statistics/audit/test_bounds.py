@@ -279,7 +279,7 @@ def labels_of(*what):
     return read_evidence(auditor.folder)
 
 
-def test_disputed_passed_over_and_not_reached_are_told_apart():
+def test_disputed_passed_over_and_not_reached_are_distinguished():
     evidence = labels_of([1], [], [1, 0], [0, 0], [], [], [1], [])
     found = unlabelled(evidence.samples, evidence.labels)
     keys = [(sample.day, sample.comment_id) for sample in evidence.samples[-1]]

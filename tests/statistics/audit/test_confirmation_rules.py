@@ -77,7 +77,7 @@ def test_the_share_of_confirmed_comments_is_that_of_the_rule() -> None:
     assert np.mean([1 in match for match in found]) == pytest.approx(0.6, abs=0.015)
 
 
-def test_nobody_confirms_anything_at_a_share_of_zero() -> None:
+def test_no_one_confirms_anything_at_a_share_of_zero() -> None:
     assert planned_rules({"flagged": [9]}, {"flagged": [0.5]}, 0.0) == {}
 
 

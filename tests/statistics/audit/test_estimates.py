@@ -181,7 +181,7 @@ def test_known_true_positives_carry_the_interval_of_the_missed_over():
 
 
 class TestInsufficient:
-    def test_too_few_positives_are_told_with_the_labels_that_would_do(self):
+    def test_too_few_positives_are_reported_with_the_labels_that_would_do(self):
         found = audit(([100], [50], [40]), ([9_900], [300], [2])).estimate("prevalence_unflagged")
         assert (found.status, found.value, found.low) == ("insufficient", None, None)
         assert (found.bound, found.high) == ("upper", pytest.approx(0.0235, abs=1e-4))
@@ -199,7 +199,7 @@ class TestInsufficient:
             (20, 2, "2 positives among 20 labels of flagged"),
         ],
     )
-    def test_one_and_many_are_told_apart(self, labels, positives, words):
+    def test_one_and_many_are_distinguished(self, labels, positives, words):
         received = audit(([100], [labels], [positives]), ([9_900], [300], [9])).estimate(
             "precision"
         )
@@ -219,7 +219,7 @@ class TestInsufficient:
         assert "50 labels of flagged comments" in few.estimate(metric).reason
         assert audit(([100], [50], [3]), ([9_900], [300], [3])).estimate(metric).status == "ok"
 
-    def test_precision_is_told_of_thirty_labels_even_when_none_is_right(self):
+    def test_precision_is_reported_of_thirty_labels_even_when_none_is_right(self):
         assert audit(([100], [29], [0]), ([900], [99], [0])).estimate("precision").reason
         reported = audit(([100], [30], [0]), ([900], [99], [0])).estimate("precision")
         assert (reported.value, reported.status) == (0.0, "ok")

@@ -55,7 +55,7 @@ def test_where_nothing_can_be_estimated_it_says_so():
     assert "recall cannot be estimated" in describe_forecast(replace(plan, strata=strata))
 
 
-def test_it_is_told_what_the_forecast_rests_on():
+def test_it_states_what_the_forecast_rests_on():
     plan = make_plan(make_comments(), 300)
     assert describe_forecast(plan).startswith("by the scores alone: recall about 0.")
     source = "labels of the comments routed from 2026-01-05 to 2026-01-07"

@@ -68,7 +68,7 @@ def test_a_score_that_is_blind_to_some_changes_nothing_in_a_single_stratum():
         assert blind == pytest.approx(inversion_interval(made, hidden_share=0.0))
 
 
-def test_a_part_of_few_comments_is_told_more_closely():
+def test_a_part_of_few_comments_is_reported_more_closely():
     ends = [
         inversion_interval(of([size], [50], [5], [0.1])) for size in (10**6, 1000, 100, 60, 51, 50)
     ]

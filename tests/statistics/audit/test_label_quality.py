@@ -24,7 +24,7 @@ def test_shares_of_many_audits_at_once():
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.001, 0.999))
-def test_without_errors_recall_stays_as_it_was_told(precision, missed, recall):
+def test_without_errors_recall_stays_as_it_was_reported(precision, missed, recall):
     (row,) = corrected(precision, missed, (500, 9_500), errors=[(0.0, 0.0)], recall=recall)
     if precision > 1e-9 and missed > 1e-9:
         assert row.recall == pytest.approx(recall)
@@ -61,7 +61,7 @@ def test_without_errors_nothing_changes():
     assert row.recall == pytest.approx(80 / 179)
 
 
-def test_errors_that_explain_all_positives_are_told():
+def test_errors_that_explain_all_positives_are_reported():
     (row,) = corrected(0.8, 0.01, (100, 9900), errors=[(0.02, 0.0)])
     assert row.cut
     assert (row.prevalence_unflagged, row.recall) == (0.0, 1.0)

@@ -37,7 +37,7 @@ def final(*labels: AuditLabel) -> dict[str, int]:
     return {comment_id: label for (_, comment_id), label in final_labels(DRAWN, labels).items()}
 
 
-def test_nobody_said_anything() -> None:
+def test_no_one_answered() -> None:
     assert final() == {}
 
 
@@ -47,7 +47,7 @@ def test_what_all_say_counts(label: int) -> None:
     assert final(audit_label("a", "ann", label), audit_label("a", "bob", label)) == {"a": label}
 
 
-def test_comments_are_told_apart() -> None:
+def test_comments_are_distinguished() -> None:
     assert final(audit_label("a", "ann", 1), audit_label("b", "ann", 0)) == {"a": 1, "b": 0}
 
 

@@ -116,7 +116,7 @@ def test_every_plan_is_read_as_it_was_written(plan: AuditPlan) -> None:
     json.loads(text, parse_constant=pytest.fail)  # no NaN
 
 
-def test_days_and_sides_are_told() -> None:
+def test_days_and_sides_are_reported() -> None:
     plan = a_plan(population=(a_day(0, comments=0, flagged=0, model_version=""), a_day(3)))
     assert (plan.first, plan.last) == (FIRST, FIRST + datetime.timedelta(days=3))
     assert (plan.model_version, plan.threshold, plan.stages) == ("7", 0.5, 1)

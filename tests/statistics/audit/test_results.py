@@ -308,7 +308,7 @@ def test_two_stages_have_the_weights_of_the_plan() -> None:
 
 
 @pytest.mark.simulation
-def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_told_by_it(
+def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_known_from_it(
     comments: Comments,
 ) -> None:
     """Nothing is left of it to draw: the second stage says nothing, and neighbours are others."""
@@ -385,7 +385,7 @@ def test_a_side_without_any_label_is_insufficient_and_says_so() -> None:
         assert result["sensitivity"] == []
 
 
-def test_nobody_labelled_anything() -> None:
+def test_no_one_labelled_anything() -> None:
     comments = small(120, [("de",)])
     plan = plan_of(comments.parts, EDGES, 10, rule=QUICK)
     result = computed(carried_out(comments, plan, lambda drawn: []))
@@ -521,7 +521,7 @@ def test_a_random_sample_as_good_would_have_taken_more_labels(comments: Comments
     assert missed["labels"] < needed < size
 
 
-def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_told(
+def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_reported(
     comments: Comments,
 ) -> None:
     plan = make_plan(comments, 300, rule=QUICK, confirmations=ALL_CONFIRMED)

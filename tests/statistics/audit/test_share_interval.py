@@ -31,7 +31,7 @@ def sampled(population, labels, positives):
     ).weighted()
 
 
-def told_by_svy(population, labels, positives, ci_method):
+def svy_estimate(population, labels, positives, ci_method):
     """Return what svy tells of the positives, given one row a label."""
     rows = [
         (number, N, N / n, int(place < k))
@@ -68,7 +68,7 @@ class TestAgainstSvy:
 
     @pytest.mark.parametrize("survey", SURVEYS)
     def test_estimate_error_and_degrees_of_freedom(self, survey):
-        ours, theirs = sampled(*SURVEYS[survey]), told_by_svy(*SURVEYS[survey], "logit")
+        ours, theirs = sampled(*SURVEYS[survey]), svy_estimate(*SURVEYS[survey], "logit")
         assert float(ours.rate) == pytest.approx(theirs.est, rel=1e-12)
         assert float(ours.variance) == pytest.approx(theirs.se**2, rel=1e-9)
         assert ours.degrees_of_freedom == theirs.df
@@ -76,14 +76,14 @@ class TestAgainstSvy:
     @pytest.mark.parametrize("survey", SURVEYS)
     @pytest.mark.parametrize(("ours", "theirs"), [(korn_graubard, "beta"), (logit, "logit")])
     def test_ends(self, survey, ours, theirs):
-        expected = told_by_svy(*SURVEYS[survey], theirs)
+        expected = svy_estimate(*SURVEYS[survey], theirs)
         found = ours(sampled(*SURVEYS[survey]))
         assert [float(end) for end in found] == pytest.approx([expected.lci, expected.uci])
 
     def test_all_or_none_found_is_as_if_drawn_at_random(self):
         """svy's `beta` has no interval there; its `korn-graubard` takes n* = n, as ours does."""
         every = [900, 300], [100, 50], [100, 50]
-        expected = told_by_svy(*every, "korn-graubard")
+        expected = svy_estimate(*every, "korn-graubard")
         ends = [float(end) for end in korn_graubard(sampled(*every))]
         assert ends == pytest.approx([expected.lci, expected.uci])
         low, high = korn_graubard(sampled(*every[:2], [0, 0]))
@@ -91,7 +91,7 @@ class TestAgainstSvy:
 
     def test_where_no_stratum_varies_svy_tells_no_error_and_we_do(self):
         survey = ([900, 100], [30, 20], [0, 20])
-        expected = told_by_svy(*survey, "korn-graubard")
+        expected = svy_estimate(*survey, "korn-graubard")
         assert expected.lci == pytest.approx(expected.uci)
         for method in (korn_graubard, logit):
             low, high = method(sampled(*survey))

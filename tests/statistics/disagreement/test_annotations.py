@@ -61,7 +61,7 @@ def test_ids_may_be_text_and_classes_words() -> None:
     assert annotations.of_annotators(np.array([True, False])).counts().tolist() == [[0, 1], [0, 0]]
 
 
-def test_ties_go_to_the_last_class_and_are_told() -> None:
+def test_ties_go_to_the_last_class_and_are_reported() -> None:
     label, tied = majority(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [3.0, 2.0, 0.0]]))
     assert label.tolist() == [2, 2, 0]
     assert tied.tolist() == [True, True, False]

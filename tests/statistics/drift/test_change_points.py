@@ -136,7 +136,7 @@ def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
     assert halfway.change[0] == pytest.approx(-0.1)
 
 
-def test_what_is_said_of_a_day_depends_on_it_and_earlier_days_alone() -> None:
+def test_what_is_stated_of_a_day_depends_on_it_and_earlier_days_alone() -> None:
     columns = series((0.95, 12), (0.7, 12), (0.95, 12))
     whole = follow_falls(*columns)
     for stop in range(1, 37):
@@ -155,7 +155,7 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak, reported=3) == active(weak)
 
 
-def test_a_report_changes_nothing_that_was_said_of_earlier_days() -> None:
+def test_a_report_changes_nothing_that_was_stated_of_earlier_days() -> None:
     rng = np.random.default_rng(8)
     columns = draw(rng, np.r_[np.full(20, 0.9), np.full(20, 0.86)])
     plain = follow_falls(*columns)

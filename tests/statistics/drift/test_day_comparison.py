@@ -126,7 +126,7 @@ def test_scores_of_two_models_are_not_compared_and_comments_are() -> None:
     assert found["jensen_shannon language"].status == "ok"
 
 
-def test_days_of_another_model_are_left_out_and_said() -> None:
+def test_days_of_another_model_are_left_out_and_stated() -> None:
     other = day_of(1_000, mean=0.4, version="2")
     found = compared(day_of(1_000), [*WEEK, other])
     psi, same = found["psi prob"], compared(day_of(1_000))["psi prob"]

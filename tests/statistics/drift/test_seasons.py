@@ -45,7 +45,7 @@ def test_the_same_date_or_weekday_a_year_before_explains_what_is_near(day, ratio
     assert bool(season(CHRISTMAS, volume(ratio), {day: volume(then)})) is explained
 
 
-def test_days_beside_those_explain_nothing() -> None:
+def test_days_next_to_those_explain_nothing() -> None:
     near = {
         CHRISTMAS - timedelta(days=days): volume(0.25)
         for days in range(1, 800)

@@ -83,7 +83,7 @@ def test_weights_make_up_for_a_design() -> None:
     assert abs(np.mean(plain) - 0.9) > 0.03
 
 
-def test_a_group_that_nobody_labelled_gets_both_labels() -> None:
+def test_a_group_that_no_one_labelled_gets_both_labels() -> None:
     found = conformal_prediction(
         [0, 1], [0.1, 0.9], [0.0, 0.0], groups=["a", "a"], new_groups=["a", "b"]
     )

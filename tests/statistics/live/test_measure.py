@@ -289,7 +289,7 @@ def test_rounding_carries_no_estimate_past_its_ends(review, toxic):
         assert (np.diff(ends, axis=1) >= 0).all()
 
 
-def test_an_area_that_may_lie_anywhere_is_not_told(make_community, review):
+def test_an_area_that_may_lie_anywhere_is_not_reported(make_community, review):
     rng = np.random.default_rng(14)
     day = review(rng, *make_community(rng, 1500, 0.05))
     row = cell(measure_days([day]), "auroc")
@@ -317,7 +317,7 @@ def test_decisions_are_taken_as_they_are_and_curves_by_the_scores():
     assert cell(by_threshold, "accuracy")["value"] == pytest.approx(4 / 6)
 
 
-def test_equal_scores_with_different_decisions_are_told_apart():
+def test_equal_scores_with_different_decisions_are_distinguished():
     prob, flagged = np.full(40, 0.4), np.arange(40) % 4 == 0
     label = flagged.astype(int)
     table = measure_days([fully_labelled(label, prob, flagged=flagged)], review_fractions=[0.1])

@@ -125,7 +125,7 @@ def test_a_sample_finds_the_better_model_though_people_err(truth, wrong):
     assert rows.loc["auroc", "high"] - rows.loc["auroc", "low"] < widths
 
 
-def test_a_model_beside_itself_differs_in_nothing(truth):
+def test_a_model_next_to_itself_differs_in_nothing(truth):
     rng = np.random.default_rng(6)
     days = ModelDays(
         days=[sampled(fully_labelled(y, old), 0.3, rng) for y, old, _ in truth], threshold=0.5
@@ -141,7 +141,7 @@ def test_a_model_beside_itself_differs_in_nothing(truth):
     assert rows.loc["flagged_by_champion_only", "status"] == "insufficient"
 
 
-def test_where_nothing_is_labelled_nothing_is_said(truth):
+def test_where_nothing_is_labelled_nothing_is_stated(truth):
     day = fully_labelled(*truth[0][:2])
     blank = replace(
         day,

@@ -53,7 +53,7 @@ def test_labels_that_are_the_truth_have_no_table():
     assert tuple(table.columns) == COLUMNS
 
 
-def test_the_share_of_shared_errors_is_stated_or_told_by_gold():
+def test_the_share_of_shared_errors_is_stated_or_known_from_gold():
     ones = np.ones(3000, np.int64)
     rng = np.random.default_rng(0)
     truth = rng.random(3000) < 0.3

@@ -141,7 +141,7 @@ def double_sample(parameters, confirmed):
     return first.astype(np.int64), truth.astype(np.int64), chosen
 
 
-def told_by_first_labels(first, truth, chosen):
+def labels_of_first_phase(first, truth, chosen):
     """Return the true labels: those confirmed are known, others are like them by first label."""
     generator = np.random.default_rng(0)
     draws = []
@@ -160,7 +160,7 @@ def told_by_first_labels(first, truth, chosen):
     )
 
 
-def told_by_svy(first, truth, chosen):
+def svy_estimate(first, truth, chosen):
     """Return the share of toxic comments and its error, of both phases (Särndal et al., 9.3).
 
     svy knows one phase: the second one is a stratified sample of the first, whose own error, had
@@ -201,10 +201,10 @@ def double_sampling_error(parameters, confirmed):
     first, truth, chosen = double_sample(parameters, confirmed)
     further = np.flatnonzero(chosen)
     sample = Sample([slice_of(first, (further, truth[further]))])
-    labels = told_by_first_labels(first, truth, chosen)
+    labels = labels_of_first_phase(first, truth, chosen)
     estimates = Estimator(sample, threshold=0.5, seed=0, labels=labels).of_the_model()
     ours = next(estimate for estimate in estimates if estimate.metric == "prevalence")
-    value, error = told_by_svy(first, truth, chosen)
+    value, error = svy_estimate(first, truth, chosen)
     assert error == pytest.approx(by_cochran(first, truth, chosen), rel=0.01)
     assert ours.value == pytest.approx(value, abs=0.15 * error)
     return (ours.high - ours.low) / WIDTH / error

@@ -269,13 +269,13 @@ def _changed(item_id: int) -> LeaseConflictError:
 
 def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
     """Restore the item to its state before the decision, and block confirmations that it opened."""
-    twin = review_item.alias("twin")
+    sibling = review_item.alias("sibling")
     # Whoever reads another item of this comment now must not be served this one.
-    readers = select(func.array_agg(twin.c.leased_by)).where(
-        twin.c.dt == item["dt"],
-        twin.c.comment_id == item["comment_id"],
-        twin.c.id != item["id"],
-        twin.c.leased_until > func.now(),
+    readers = select(func.array_agg(sibling.c.leased_by)).where(
+        sibling.c.dt == item["dt"],
+        sibling.c.comment_id == item["comment_id"],
+        sibling.c.id != item["id"],
+        sibling.c.leased_until > func.now(),
     )
     without_me = func.array_remove(review_item.c.excluded, before["moderator_id"])
     connection.execute(

@@ -200,14 +200,14 @@ _VALUES = {
 #: Whether the recorded label opens another item of the comment, which is a confirmation; null: it
 #: changes nothing.
 _OPENS = f"""CASE
-        WHEN twin.kind <> 'confirmation' OR recorded.outcome <> 'decided'
-            OR twin.text <> held.text OR twin.parent_text IS DISTINCT FROM held.parent_text
+        WHEN sibling.kind <> 'confirmation' OR recorded.outcome <> 'decided'
+            OR sibling.text <> held.text OR sibling.parent_text IS DISTINCT FROM held.parent_text
             THEN NULL
-        WHEN recorded.kind = 'review' AND twin.round = 2
-            THEN recorded.label = ANY (twin.confirms)
-        WHEN recorded.kind = 'review' THEN {second_label_sql("twin")} <> recorded.label
-        WHEN held.round = 2 AND twin.round = 3 AND recorded.action = 'label'
-            THEN {first_label_sql("twin")} <> recorded.label
+        WHEN recorded.kind = 'review' AND sibling.round = 2
+            THEN recorded.label = ANY (sibling.confirms)
+        WHEN recorded.kind = 'review' THEN {second_label_sql("sibling")} <> recorded.label
+        WHEN held.round = 2 AND sibling.round = 3 AND recorded.action = 'label'
+            THEN {first_label_sql("sibling")} <> recorded.label
     END"""
 
 _COLUMNS = (*COVERED, "note", "note_salt", "previous_hash")
@@ -262,10 +262,10 @@ WITH request AS MATERIALIZED (
             ELSE array_append(excluded, recorded.moderator_id) END
     FROM recorded CROSS JOIN wanted WHERE review_item.id = recorded.item_id
 ), others AS (
-    SELECT twin.id AS other_id, {_OPENS} AS opens, recorded.label, recorded.moderator_id
-    FROM recorded CROSS JOIN held JOIN review_item AS twin
-        ON twin.dt = recorded.dt AND twin.comment_id = recorded.comment_id
-        AND twin.id <> recorded.item_id AND twin.reserved_for IS NULL
+    SELECT sibling.id AS other_id, {_OPENS} AS opens, recorded.label, recorded.moderator_id
+    FROM recorded CROSS JOIN held JOIN review_item AS sibling
+        ON sibling.dt = recorded.dt AND sibling.comment_id = recorded.comment_id
+        AND sibling.id <> recorded.item_id AND sibling.reserved_for IS NULL
 ), confirmations AS (
     UPDATE review_item SET
         excluded = array_append(excluded, others.moderator_id),

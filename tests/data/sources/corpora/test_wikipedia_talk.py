@@ -5,7 +5,7 @@ from modwatch.data.sources.corpora import load, training_corpus
 from modwatch.data.sources.corpora.wikipedia_talk import normalise
 
 
-def test_the_three_forms_are_told_apart_by_their_columns(tmp_path):
+def test_the_three_forms_are_distinguished_by_their_columns(tmp_path):
     (tmp_path / "context_gc.csv").write_text("id,text,parent,label,api\n1.1,a,,1,0.25\n")
     (tmp_path / "toxicity_testset.csv").write_text("rev_id,comment,toxic\n7,b,True\n")
     (tmp_path / "balanced_test.csv").write_text('c,1\n"d\ne",0\n')

@@ -40,7 +40,7 @@ def test_words_fit_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if not rule.watches_changes])
-def test_a_value_is_told_in_plain_words(rule: AlertRule) -> None:
+def test_a_value_is_given_in_plain_words(rule: AlertRule) -> None:
     value = MetricValue(day=DAY, metric=rule.metric, feature=rule.feature, value=1.0, n=1129)
     text = describe_value(rule, value)
     assert "_" not in text

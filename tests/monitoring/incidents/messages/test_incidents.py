@@ -84,7 +84,7 @@ CHANGE = LevelChange(
 )
 
 
-def test_a_fall_is_told_with_levels_size_and_day() -> None:
+def test_a_fall_is_reported_with_levels_size_and_day() -> None:
     rule = RULES["accuracy_fell_far"]
     news = Transition(kind="opened", since=CHANGE.day, day=CHANGE.day_high)
     fallen = {"value": -0.25, "low": -0.3, "high": -0.195, "change": CHANGE}

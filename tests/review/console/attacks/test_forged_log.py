@@ -260,7 +260,7 @@ def test_chains_that_are_written_anew_disagree_with_the_witness(
     assert not verify_log(engine, witness).intact
 
 
-def test_work_goes_on_and_everything_it_does_is_told(
+def test_work_goes_on_and_everything_it_does_is_reported(
     engine: Engine, witness: str, ann: Moderator, new_item: Callable[..., NewItem]
 ) -> None:
     """No false alarm: items that are undone, routed again with another text, or escalated."""

@@ -55,7 +55,7 @@ def attempts(tab: Tab, item: int, known: dict[str, Any]) -> list[dict[str, Any]]
     ]
 
 
-def test_nobody_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
+def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
     [known] = tab.hold(1)
     for item in set(ITEMS) - {known["item_id"]}:
         for forged in attempts(tab, item, known):
@@ -65,7 +65,7 @@ def test_nobody_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
         assert leased.all() == [known["item_id"]]
 
 
-def test_nobody_goes_on_with_the_lease_of_another(
+def test_no_one_goes_on_with_the_lease_of_another(
     tab: Tab, engine: Engine, queued: None, ben: Moderator
 ) -> None:
     theirs = queue.lease(engine, ben.id)
@@ -87,7 +87,7 @@ def test_an_item_that_was_given_back_and_had_by_another_is_gone(
     assert tab.hold(0, [known]) == []
 
 
-def test_a_comment_that_somebody_decided_is_not_had_again_by_an_old_lease(
+def test_a_comment_that_someone_decided_is_not_had_again_by_an_old_lease(
     tab: Tab, engine: Engine, queued: None, ann: Moderator
 ) -> None:
     [known] = tab.hold(1)

@@ -64,7 +64,7 @@ def test_every_table_has_its_privileges() -> None:
     assert set(PRIVILEGES) == set(metadata.tables)
 
 
-def test_it_is_told_who_may_alter_the_log(engine: Engine) -> None:
+def test_it_states_who_may_alter_the_log(engine: Engine) -> None:
     assert not may_alter_log(engine)
     owner = connect(owner_url(str(engine.url)), pool_size=1)
     assert may_alter_log(owner)

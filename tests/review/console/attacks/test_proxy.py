@@ -49,7 +49,7 @@ def guesses(engine: Engine, *trusted_proxies: str) -> Iterator[Guess]:
             thread.join(timeout=30)
 
 
-def test_nobody_chooses_their_own_address(engine: Engine) -> None:
+def test_no_one_chooses_their_own_address(engine: Engine) -> None:
     with guesses(engine) as guess:
         answers = [guess(f"192.0.2.{number}") for number in range(FAILURES_PER_ADDRESS + 5)]
     assert answers == [401] * FAILURES_PER_ADDRESS + [429] * 5

@@ -103,7 +103,7 @@ def _refused(password: str, name: str) -> bool:
     return True
 
 
-def test_nobody_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
+def test_no_one_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
     admin = people.create_moderator(engine, "the admin", "admin")
     kit = people.create_moderator(engine, "kit-of-the-north", "moderator")
     bearer = {"Authorization": f"Bearer {people.issue_token(engine, admin.id)}"}
@@ -123,5 +123,5 @@ def test_nobody_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
     )
 
 
-def test_each_weakness_is_told_on_the_page() -> None:
+def test_each_weakness_is_reported_on_the_page() -> None:
     assert set(WEAKNESSES) <= set(NOTICES["preferences"])

@@ -103,7 +103,7 @@ class TestWhyItWasSent:
     def options(self) -> ConsoleOptions:
         return ConsoleOptions(show_reasons=True)
 
-    def test_is_told_where_nothing_is_compared(
+    def test_is_reported_where_nothing_is_compared(
         self, desk_of: Seat, queued: Queued, ann: Moderator
     ) -> None:
         queued("comment 0", prob=0.4, uncertainty=0.24)

@@ -184,7 +184,7 @@ def test_a_double_click_decides_one_comment(
     assert [row[:3] for row in actions(engine)] == [("c0", "label", 1), ("c1", "label", 0)]
 
 
-def test_a_lost_lease_is_told_kindly(
+def test_a_lost_lease_is_reported_kindly(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine, day: date
 ) -> None:
     queued("comment 0", "comment 1")

@@ -90,7 +90,7 @@ def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
         (429, "1 of your decisions"),
     ],
 )
-def test_what_is_put_off_is_kept_and_told(
+def test_what_is_put_off_is_kept_and_reported(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine, status: int, words: str
 ) -> None:
     queued("comment 0", "comment 1")
@@ -105,7 +105,7 @@ def test_what_is_put_off_is_kept_and_told(
     desk.press("u").wait_for("comment 0")
 
 
-def test_nothing_is_decided_in_the_name_of_somebody_else(
+def test_nothing_is_decided_in_the_name_of_someone_else(
     desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
 ) -> None:
     queued("comment 0", "comment 1")

@@ -71,7 +71,7 @@ def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> No
     assert "errors of the people who labelled them are not included" in interval_text(rate)
 
 
-def test_comments_without_a_label_are_told_first() -> None:
+def test_comments_without_a_label_are_reported_first() -> None:
     def people(drawn: object, truth: object) -> list[object]:
         given = label_all(drawn, truth)  # type: ignore[arg-type]
         some = [label for number, label in enumerate(given) if number % 30][:-20]
@@ -97,7 +97,7 @@ def test_comments_without_a_label_are_told_first() -> None:
 
 
 @pytest.mark.parametrize("metric", ["Specificity", "False positive rate", "Negative predictive"])
-def test_the_errors_that_the_annex_names_are_told(metric: str) -> None:
+def test_the_errors_that_the_annex_names_are_reported(metric: str) -> None:
     auditor, result, words = reported(0.05, 400, lambda plan: plan, label_all)
     assert metric in words
     assert metric in qualitative(auditor.plan, result, {}, service="Forum").accuracy
