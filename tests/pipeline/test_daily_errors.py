@@ -10,7 +10,7 @@ import pytest
 from mlflow import MlflowClient
 
 from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
-from modwatch.common.html import metric_title
+from modwatch.common.text import metric_title
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values

@@ -25,9 +25,9 @@ PROB = np.clip(_ITEMS + np.random.default_rng(1).normal(0, 0.15, 500), 0.01, 0.9
 
 
 def crowd(
-    seed: int, *, people: int = 100, row: int = 30, bias: float = 0.0, groups: int = 3
+    seed: int, *, people: int = 100, per_person: int = 30, bias: float = 0.0, groups: int = 3
 ) -> Crowd:
-    """Return `people` of each group with `each` labels; the last group contradicts the model.
+    """Return `people` of each group with `per_person` labels; the last group contradicts the model.
 
     People differ in strictness and in the number of their labels. A further share `bias` of the
     last group's labels that agree with the model are turned round.
@@ -35,7 +35,7 @@ def crowd(
     rng = np.random.default_rng(seed)
     size = people * groups
     group = np.arange(size) % groups
-    labels = rng.integers(row // 2, row * 3 // 2 + 1, size)
+    labels = rng.integers(per_person // 2, per_person * 3 // 2 + 1, size)
     person = np.repeat(np.arange(size), labels)
     item = rng.integers(0, _ITEMS.size, person.size)
     strict = rng.normal(0.5, 0.1, size)[person]

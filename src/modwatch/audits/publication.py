@@ -2,10 +2,12 @@
 
 `publication.json` is sealed with the report: the version that wrote it, the service, the results of
 earlier audits in the trend, and the measures of the period in the files for transparency reports.
+
+`Level` is what verification found at one level; the first level is the files alone.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +23,8 @@ from modwatch.audits.files import (
 )
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.report import render_report
+from modwatch.audits.seeds import PUBLIC_VALUE
+from modwatch.audits.verify import remarks, verify
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.common.installed import version
 from modwatch.statistics.audit.plan import AuditPlan
@@ -127,3 +131,44 @@ def publication_remarks(folder: AuditFolder) -> list[str]:
         f"were not compared with the result. Verify them with that version, or take the numbers "
         f"from {RESULT}"
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """What one level of verification shows of an audit."""
+
+    #: files | signatures | timestamps | lake | decision log | register | witness
+    name: str
+    #: What it shows when there is no problem.
+    shows: str
+    #: One sentence each; empty if there is none.
+    problems: Sequence[str] = ()
+    #: What it does not show, or what a person has to judge.
+    remarks: Sequence[str] = ()
+
+
+def level_of_files(folder: Mapping[str, bytes]) -> Level:
+    """Return what the files of an audit show by themselves; see `verify.verify`."""
+    folder = AuditFolder(folder)
+    problems = verify(folder) or publication_problems(folder)
+    found: list[str] = []
+    if not problems:
+        found = [*remarks(folder), *publication_remarks(folder), *_public_value(folder)]
+    return Level(
+        name="files",
+        shows="the files are as they were sealed, or were all written anew; the draw follows from "
+        "the plan, the result from the labels, and the published files from the result",
+        problems=problems,
+        remarks=found,
+    )
+
+
+def _public_value(folder: AuditFolder) -> Iterator[str]:
+    """Yield what a person has to compare of the public value in the seed."""
+    plan, chain = folder.plan, folder.chain
+    drawn, approved = first_of(chain, "drawn"), first_of(chain, "approved")
+    if plan.public_value and drawn and approved:
+        yield (
+            f"compare {drawn.facts[PUBLIC_VALUE]!r} with the published {plan.public_value!r}, "
+            f"which must be later than the approval at {approved.at}"
+        )

@@ -10,10 +10,10 @@ from modwatch.audits.consistency import plan_problems
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.publication import Publication
+from modwatch.audits.publication import Level, Publication, level_of_files
 from modwatch.audits.seeds import seed_of
 from modwatch.audits.store import AuditStore
-from modwatch.audits.verify import Level, level_of_files, planned_sizes
+from modwatch.audits.verify import planned_sizes
 from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake

@@ -1,10 +1,9 @@
-"""Verifies an audit, finished or not, from its files alone: the first of its levels."""
+"""Verifies an audit, finished or not, from its files alone."""
 
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +20,6 @@ from modwatch.audits.evidence import (
     Event,
     all_of,
     file_problems,
-    first_of,
     sealed_files,
     stopped,
     written_notes,
@@ -45,8 +43,7 @@ from modwatch.audits.files import (
     witnessed_steps,
 )
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.publication import publication_problems, publication_remarks
-from modwatch.audits.seeds import PUBLIC_VALUE, seed_of
+from modwatch.audits.seeds import seed_of
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.labels import (
@@ -370,44 +367,3 @@ def _close(sealed: Any, follows: Any, tolerance: float) -> bool:
     if isinstance(sealed, float):
         return math.isclose(sealed, follows, rel_tol=tolerance, abs_tol=tolerance**2)
     return bool(sealed == follows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """What one level of verification shows of an audit."""
-
-    #: files | signatures | timestamps | lake | decision log | register | witness
-    name: str
-    #: What it shows when there is no problem.
-    shows: str
-    #: One sentence each; empty if there is none.
-    problems: Sequence[str] = ()
-    #: What it does not show, or what a person has to judge.
-    remarks: Sequence[str] = ()
-
-
-def level_of_files(folder: Mapping[str, bytes]) -> Level:
-    """Return what the files of an audit show by themselves; see `verify.verify`."""
-    folder = AuditFolder(folder)
-    problems = verify(folder) or publication_problems(folder)
-    found: list[str] = []
-    if not problems:
-        found = [*remarks(folder), *publication_remarks(folder), *_public_value(folder)]
-    return Level(
-        name="files",
-        shows="the files are as they were sealed, or were all written anew; the draw follows from "
-        "the plan, the result from the labels, and the published files from the result",
-        problems=problems,
-        remarks=found,
-    )
-
-
-def _public_value(folder: AuditFolder) -> Iterator[str]:
-    """Yield what a person has to compare of the public value in the seed."""
-    plan, chain = folder.plan, folder.chain
-    drawn, approved = first_of(chain, "drawn"), first_of(chain, "approved")
-    if plan.public_value and drawn and approved:
-        yield (
-            f"compare {drawn.facts[PUBLIC_VALUE]!r} with the published {plan.public_value!r}, "
-            f"which must be later than the approval at {approved.at}"
-        )

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment, written
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.verify import Level
+from modwatch.audits.publication import Level
 from modwatch.common.errors import AuditError, TimestampError
 from modwatch.common.ledger import timestamps
 from modwatch.common.ledger.signatures import Signers, signed_by

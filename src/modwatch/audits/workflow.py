@@ -23,7 +23,7 @@ from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.identities import MACHINE, conflict
-from modwatch.audits.publication import Publication, published_files
+from modwatch.audits.publication import Level, Publication, published_files
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import (
     AuditProgress,
@@ -36,7 +36,7 @@ from modwatch.audits.review_items import (
 )
 from modwatch.audits.seeds import PUBLIC_VALUE, made_seed, seed_of
 from modwatch.audits.store import AuditStore
-from modwatch.audits.verify import Level, planned_sizes, read_evidence, recomputed, verify
+from modwatch.audits.verify import planned_sizes, read_evidence, recomputed, verify
 from modwatch.audits.witnesses import WITNESSED, Witnesses
 from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
 from modwatch.common.installed import version

@@ -24,7 +24,7 @@ from modwatch.common.errors import AuditError
 
 if TYPE_CHECKING:
     from modwatch.audits.folder import AuditFolder
-    from modwatch.audits.verify import Level
+    from modwatch.audits.publication import Level
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
@@ -311,7 +311,7 @@ def verify(
 
 
 def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> list["Level"]:
-    from modwatch.audits.verify import level_of_files
+    from modwatch.audits.publication import level_of_files
 
     folder = _folder(path)
     first = level_of_files(folder)
@@ -346,7 +346,7 @@ def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
 
 def _log_level(audit: "Audit", path: Path) -> "Level":
     """Return what the whole decision log shows against a witness of it."""
-    from modwatch.audits.verify import Level
+    from modwatch.audits.publication import Level
     from modwatch.review.log.verification import verify_log
 
     try:

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
 from modwatch.audits.workflow import open_audit
-from modwatch.common.html import markdown_table
+from modwatch.common.text import markdown_table
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.demo.datasets import AUDIT, DemoData
 from modwatch.installation.resources import Resources, open_resources

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
-from modwatch.common.html import markdown_table
+from modwatch.common.text import markdown_table
 from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
 
 _TITLES = {

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
-from modwatch.audits.verify import level_of_files
+from modwatch.audits.publication import level_of_files
 from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources

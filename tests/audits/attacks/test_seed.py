@@ -14,8 +14,8 @@ from sqlalchemy import text
 from installation import MONDAY, TUESDAY
 from modwatch.audits import files, register, sources
 from modwatch.audits.evidence import Event, first_of, following, written
+from modwatch.audits.publication import level_of_files
 from modwatch.audits.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
-from modwatch.audits.verify import level_of_files
 from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError

@@ -16,7 +16,7 @@ from authority import Authority, serving, usual
 from installation import Installation
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
-from modwatch.audits.verify import Level
+from modwatch.audits.publication import Level
 from modwatch.audits.witnesses import Witnesses
 from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main

@@ -22,7 +22,7 @@ def test_flip_rates_are_within_a_hundredth_with_two_thousand_retests_a_stratum()
     for seed in range(8):
         people = annotators(_PEOPLE, seed)
         toxicity = np.random.default_rng([seed, 5]).beta(0.7, 1.5, _ITEMS)
-        made = community_labels(people, toxicity, each=500, again=250, seed=seed)
+        made = community_labels(people, toxicity, per_person=500, again=250, seed=seed)
         table = retest_flip_rates(made, by=toxicity[made.items], strata=5).table
         assert table["retests"].between(1_900, 2_100).all()
         planted = np.mean([person.flip_rate for person in people])
@@ -38,7 +38,7 @@ def test_the_auroc_of_opinions_is_recovered_where_raw_and_majority_miss_it() -> 
         rng = np.random.default_rng([seed, 5])
         people = annotators(_PEOPLE, seed)
         toxicity = rng.beta(0.7, 1.5, _ITEMS)
-        made = community_labels(people, toxicity, each=500, again=250, seed=seed)
+        made = community_labels(people, toxicity, per_person=500, again=250, seed=seed)
         prob = np.clip(0.8 * toxicity + 0.05 + rng.normal(0, 0.15, _ITEMS), 0, 1)[made.items]
         threshold = np.array([person.threshold for person in people])[made.annotators]
         opinion = toxicity[made.items[made.item]] > threshold[made.annotator]

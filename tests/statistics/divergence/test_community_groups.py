@@ -17,7 +17,7 @@ PROB = np.clip(_ITEMS + np.random.default_rng(1).normal(0, 0.05, 500), 0, 1)
 
 def found(one: Sequence[Person], other: Sequence[Person], seed: int) -> tuple[float, float]:
     """Return by how much less the model agrees with some people than with others, and its p."""
-    made = community_labels([*one, *other], _ITEMS, each=30, seed=seed)
+    made = community_labels([*one, *other], _ITEMS, per_person=30, seed=seed)
     names = {number: "one" if number < len(one) else "other" for number in made.annotators}
     groups = Groups.from_annotations(made, names)
     table = group_report(made, PROB[made.items], groups, threshold=0.55, draws=200, seed=seed)

@@ -29,7 +29,7 @@ def test_each_delta_is_in_its_bin() -> None:
 
 
 def test_annotators_with_few_labels_are_left_out_and_counted() -> None:
-    made = crowd(0, people=20, each=30)
+    made = crowd(0, people=20, per_person=30)
     conformity = conformity_delta(made.annotations, made.prob)
     found = annotator_profiles(conformity, minimum=20)
     sizes = np.bincount(conformity.annotator)

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from modwatch.common import charts as style
 from modwatch.common.charts import svg_uri
-from modwatch.common.html import metric_title, render_html
-from modwatch.common.text import neutral_csv
+from modwatch.common.html import render_html
+from modwatch.common.text import metric_title, neutral_csv
 from modwatch.monitoring.annotation_report.contents import (
     AnnotationReport,
     GroupingReport,

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modwatch.common import charts
-from modwatch.common.html import metric_title
+from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import known
 from modwatch.statistics.estimate import SIGNIFICANT

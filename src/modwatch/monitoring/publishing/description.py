@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from modwatch.common.html import markdown_text, metric_title
+from modwatch.common.text import markdown_text, metric_title
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.changes import (
     COMPARED,

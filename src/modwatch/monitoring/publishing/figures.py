@@ -19,8 +19,8 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.common import charts
-from modwatch.common.html import metric_title
 from modwatch.common.mlflow_client import Rows
+from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.changes import drift_effects
 from modwatch.monitoring.publishing.comparisons import (
     collaboration,

@@ -14,7 +14,8 @@ import numpy as np
 
 from modwatch.common import charts
 from modwatch.common.charts import Scale
-from modwatch.common.html import metric_title, render_html
+from modwatch.common.html import render_html
+from modwatch.common.text import metric_title
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
