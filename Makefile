@@ -39,8 +39,9 @@ TEST_WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 
 
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
-# PyTorch takes six seconds in each worker, and a model is trained.
-unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline
+# Folders whose tests run whole days, train a model, start programs, or import PyTorch.
+unit-tests: WHOLE_PATHS := $(addprefix tests/,acceptance audits/attacks dags demo distribution docker \
+    installation models monitoring pipeline review/console/attacks review/console/browser)
 unit-tests: export HYPOTHESIS_PROFILE := quick
 
 # Tests and demo start hundreds of Python processes; without bytecode each compiles all it imports.
@@ -74,7 +75,7 @@ soak: install
 
 unit-tests:
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -q \
-	    -m "not services and not simulation and not soak" $(addprefix --ignore=,$(SLOW_TO_IMPORT))
+	    -m "not services and not simulation and not soak" $(addprefix --ignore=,$(WHOLE_PATHS))
 
 docs: install
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -68,6 +68,7 @@ def planned(plan):
     return plan[plan["width"] == 0.07].set_index("metric").loc["accuracy"]
 
 
+@pytest.mark.simulation
 def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, labelled, planned):
     assert planned["total"] == planned["labels"] + planned["confirmations"]
     assert planned["confirmations_now"] > 0
@@ -82,6 +83,7 @@ def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, 
     assert np.mean(found) == pytest.approx(0.07, rel=0.25)
 
 
+@pytest.mark.simulation
 def test_people_who_err_take_more_labels(labelled, planned):
     alike = plan_labels(labelled, POLICY, widths=[0.07], error_rates=(0.0, 0.0))
     assert alike.set_index("metric").loc["accuracy", "total"] < 0.9 * planned["total"]

@@ -274,6 +274,7 @@ def test_impossible_weights_are_refused(weight):
         observed_agreement([0, 1], [0, 1], sample_weight=weight, minimum=1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("error", [0.02, 0.15])
 def test_agreement_of_an_uneven_sample_is_that_of_all(error):
     """Labels 1 and those of a small part are compared far more often than others."""

@@ -189,6 +189,7 @@ def test_a_toxic_label_more_makes_toxic_likelier():
     assert ((found.mean >= 0) & (found.mean <= 1)).all()
 
 
+@pytest.mark.simulation
 @examples(20)
 @given(st.permutations(range(40)))
 def test_the_order_of_the_comments_does_not_matter(order):
@@ -197,6 +198,7 @@ def test_the_order_of_the_comments_does_not_matter(order):
     assert true_labels(moved).mean.tolist() == true_labels(labels).mean[list(order)].tolist()
 
 
+@pytest.mark.simulation
 @examples(5)
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_changes_no_estimate(seed):
@@ -216,6 +218,7 @@ def test_the_order_of_the_rows_changes_no_estimate(seed):
         )
 
 
+@pytest.mark.simulation
 @examples(5)
 @given(
     seed=st.integers(0, 1000),

@@ -61,6 +61,7 @@ def test_the_interval_before_missed_a_single_error_near_a_census() -> None:
     assert coverage((100,), (76,), (0.5,), "inversion").min() < 0.77
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("population", "labels", "score"),
     [
@@ -92,6 +93,7 @@ METRICS = {
 }
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(("flagged", "unflagged"), [((20, 12), (40, 20)), ((30, 30), (60, 20))])
 def test_what_is_reported_covers(metric: str, flagged: Sizes, unflagged: Sizes) -> None:

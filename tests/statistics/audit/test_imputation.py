@@ -83,6 +83,7 @@ def holds(item: Mapping[str, Any], truth: float) -> bool:
     return bool(low <= truth <= high)
 
 
+@pytest.mark.simulation
 def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> None:
     comments = make_comments(60_000, prevalence=0.02, seed=3)
     plan = plan_of(comments, 1000)
@@ -160,6 +161,7 @@ def test_without_confirmations_labels_count_as_true() -> None:
     assert "label_errors" not in result
 
 
+@pytest.mark.simulation
 def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> None:
     comments = make_comments(30_000, prevalence=0.05)
     plan, wider, covered = plan_of(comments, 800), [], 0
@@ -213,6 +215,7 @@ def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason
     assert result["shared_errors"] == []
 
 
+@pytest.mark.simulation
 def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
     comments = make_comments(30_000, prevalence=0.05)
     plan = plan_of(comments, 800, share=0.5)

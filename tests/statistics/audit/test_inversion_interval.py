@@ -187,6 +187,7 @@ def test_ends_of_smaller_tails_lie_outside(made):
     assert (one[0][0], one[1][1]) == pytest.approx(ends[2])
 
 
+@pytest.mark.simulation
 @examples(30)
 @given(counts(most=10))
 def test_repetitions_at_once_are_those_one_by_one(made):

@@ -170,6 +170,7 @@ def test_no_labels_make_it_much_worse_than_a_random_sample(rows, times, labels, 
     assert within <= 1.1 * np.var(label, ddof=1) * (1 / drawn - 1 / whole) * (1 + 1e-9)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("known", [False, True])
 def test_hostile_populations_cost_at_most_a_tenth_more(name, known):

@@ -196,6 +196,7 @@ def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
     assert found[1] < found[0]
 
 
+@pytest.mark.simulation
 def test_thousands_of_people_in_groups_of_three_kinds_take_seconds() -> None:
     given = annotations_of(3_000)
     rng = np.random.default_rng(0)

@@ -232,6 +232,7 @@ def test_equal_labels() -> None:
     assert "undefined" in table.loc[("x", "f1"), "reason"]
 
 
+@pytest.mark.simulation
 def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
     """A twentieth of all people decide otherwise than the model; most groups of ten have none."""
     held, alike = 0, 0

@@ -86,6 +86,7 @@ def test_day_and_reference_exchanged_turn_every_sign() -> None:
     ]
 
 
+@pytest.mark.simulation
 def test_intervals_hold_the_effect() -> None:
     rng = np.random.default_rng(4)
     share, rate = np.array([0.2, 0.8]), np.array([0.3, 0.1])
@@ -170,6 +171,7 @@ def scored(rng: np.random.Generator, size: int, means: dict[str, float]) -> pd.D
     ).set_index("platform")
 
 
+@pytest.mark.simulation
 def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
     rng = np.random.default_rng(6)
     held, named = [], []
@@ -196,6 +198,7 @@ def test_a_sum_that_no_scores_have_is_refused() -> None:
             explain_shift(table.assign(prob=wrong), ["platform"], measure="prob")
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("rates", ["alike", "beta", "few hot ones"])
 @pytest.mark.parametrize("days", [1, 14])
 def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> None:
@@ -261,6 +264,7 @@ def test_labels_are_segments_alone_and_a_comment_may_have_several() -> None:
     assert not any("identity" in name and "platform" in name for name in found)
 
 
+@pytest.mark.simulation
 def test_labels_without_a_change_of_their_own_are_not_named() -> None:
     rng, named = np.random.default_rng(0), 0
     for _ in range(200):

@@ -202,6 +202,7 @@ def test_half_a_toxic_comment_counts_half_for_either_label():
     assert score == pytest.approx(twice.review_score)
 
 
+@pytest.mark.simulation
 @given(seed=st.integers(0, 20), weights=st.sampled_from([1.0, 30.0, 300.0]))
 def test_with_one_group_weights_by_design_change_no_order(seed, weights):
     """Why the what-if table has no row without groups: new comments all have the same weight."""

@@ -325,6 +325,7 @@ def test_equal_scores_with_different_decisions_are_distinguished():
         assert cell(table, metric)["value"] == 1
 
 
+@pytest.mark.simulation
 def test_an_estimate_of_contradicting_decisions_covers_the_truth(make_community, review):
     """From a slice of a day on which a tenth of the decisions are those of a rule engine."""
     rng = np.random.default_rng(11)

@@ -99,6 +99,7 @@ def top(prob):
     return np.argsort(-prob * (1 - prob), kind="stable")[:200]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("wrong", [0.0, 0.04])
 def test_a_sample_finds_the_better_model_though_people_err(truth, wrong):
     rng = np.random.default_rng(5)

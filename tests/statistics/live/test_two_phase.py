@@ -272,6 +272,7 @@ def expected_day(parameters, confirmed):
     return slice_of(np.array(first), (np.array(rows, np.int64), np.array(labels, np.int64)))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("errors", ERRORS)
 @pytest.mark.parametrize("confirmed", AS_ROUTED)
 def test_the_estimate_from_both_phases_is_efficient(errors, confirmed):
