@@ -3,7 +3,6 @@
 import datetime
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from lake_days import put_comments, put_profile, put_scores
 
@@ -215,24 +214,6 @@ def test_a_thread_is_named_by_its_id_and_never_by_a_text(
         assert thread not in stored
 
 
-def test_days_counted_before_threads_and_scores_were(lake: Lake, checks: CheckStore) -> None:
-    for day in DAYS[:-1]:
-        put(lake, day)
-        explain(lake, checks, day)
-    for day in DAYS[:-1]:
-        rows = lake.table("segment_counts", day)
-        later = ["thread", "identity", "prob", "prob_square"]
-        for name in later:
-            at = rows.schema.get_field_index(name)
-            rows = rows.set_column(at, name, pa.nulls(rows.num_rows))
-        lake.replace("segment_counts", day, rows.to_batches())
-    put(lake, TODAY, drifted=True)
-    (first, *_) = explain(lake, checks, TODAY)
-    assert first["name"] == "platform=forum, language=de"
-    assert first["reference_n"] == 4 * SIZE // 6
-    assert explain(lake, checks, TODAY, "prob") == []
-
-
 def test_a_day_delivered_again_replaces_its_counts(lake: Lake, checks: CheckStore) -> None:
     for day in DAYS[:-1]:
         put(lake, day)
@@ -292,19 +273,6 @@ def test_the_most_frequent_identities_are_kept(lake: Lake) -> None:
     assert len(named) == KEPT_IDENTITIES
     assert all(name.endswith(", <b>?") for name in named)
     assert cells["comments"].sum() == SIZE
-
-
-def test_days_without_identities_are_no_reference_for_them(lake: Lake, checks: CheckStore) -> None:
-    groups = [["women"] if n % 2 else None for n in range(SIZE)]
-    for day in DAYS[:-1]:
-        put(lake, day, groups=groups)
-        explain(lake, checks, day)
-    old = lake.table("segment_counts", DAYS[0])
-    empty = pa.nulls(old.num_rows, pa.string())
-    at = old.schema.get_field_index("identity")
-    lake.replace("segment_counts", DAYS[0], old.set_column(at, "identity", empty).to_batches())
-    put(lake, TODAY, groups=groups, hot=np.arange(SIZE) % 2 == 1)
-    assert not any("identity" in str(row["name"]) for row in explain(lake, checks, TODAY))
 
 
 def test_identities_that_are_printed_alike_are_one(lake: Lake) -> None:

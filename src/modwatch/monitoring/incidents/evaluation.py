@@ -141,7 +141,7 @@ def evaluate_annotators(
 def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
     """Return one day's rows of the table `alerts` as alerts, the most severe first."""
     renamed = rows.drop_columns(["dt"]).rename_columns({"words": "description"})
-    # Days of earlier versions have no headlines.
+    # What an alert does not have is null.
     known = ({name: value for name, value in row.items() if value} for row in renamed.to_pylist())
     empty = {"subject": "", "description": ""}
     return most_severe_first(ActiveAlert(**(empty | row)) for row in known)

@@ -101,10 +101,8 @@ def explain_day(
 
 def _explained(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> list[Segment]:
     """Return the segments of a day, compared with its reference."""
-    # Days before 0.5 have no identities: there is nothing to compare with until they are past.
-    labels = [IDENTITY] if before[IDENTITY].notna().all() else []
-    joined = _joined(cells, before.fillna({IDENTITY: NONE}), measure)
-    return explain_shift(joined, FACTORS, measure=measure, transient=[THREAD], labels=labels)
+    joined = _joined(cells, before, measure)
+    return explain_shift(joined, FACTORS, measure=measure, transient=[THREAD], labels=[IDENTITY])
 
 
 def _rows(day: datetime.date, found: Sequence[Segment]) -> list[dict[str, object]]:
@@ -285,8 +283,7 @@ def _joined(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> pd.D
     """Return the cells of a day and of its reference; a cell that one lacks counts 0."""
     counts = COUNTS[measure]
     summed = [name for name in _SUMMED if name in counts]
-    known = before[before[summed].notna().all(axis=1)]  # days before 0.5 have no scores
-    past = known.rename(columns={name: f"reference_{name}" for name in summed})
+    past = before.rename(columns={name: f"reference_{name}" for name in summed})
     both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*_CELL, *counts])
     whole = both.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, np.float64))
     return _largest(whole, MOST_VALUES)

@@ -49,7 +49,7 @@ class ActiveAlert:
     since: datetime.date
     #: The day's value and the threshold; empty on a day without a value.
     description: str
-    #: What happened, as the alert says it; empty on days that earlier versions evaluated.
+    #: What happened, as the alert says it; empty: the name of the rule stands for it.
     headline: str = ""
     #: Where most of a change of the scores is, as a sentence; empty: nowhere, or no such change.
     segment: str = ""
