@@ -17,7 +17,8 @@ from modwatch.data.sources.landing import OwnScores
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import open_channels, open_resources, open_source
-from modwatch.monitoring.incidents.channels import AppriseChannel, MailChannel, WebhookChannel
+from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
+from modwatch.monitoring.incidents.channels import MailChannel, WebhookChannel
 from modwatch.settings import EMBEDDED, Settings, current_settings_table
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

@@ -40,7 +40,8 @@ def queue() -> None:
 )
 def verify_log(export: Path | None, partial: bool, witness: Path | None) -> int:
     """Verify the hash chains of the decision log; exit status 1 if there is a problem."""
-    from modwatch.review.log.verification import latest, verify_export, verify_log
+    from modwatch.review.log.verification import verify_export, verify_log
+    from modwatch.review.log.witnesses import latest
 
     if witness and not witness.parent.is_dir():
         raise QueueError(f"the folder of --witness, {witness.parent}, does not exist; create it")

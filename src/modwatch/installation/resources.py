@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from modwatch.models.scoring.scorer import Scorer
     from modwatch.monitoring.measurements.references import ReferencePlan
     from modwatch.review.embedded import EmbeddedServer
-    from modwatch.review.log.verification import Authority
+    from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
     from modwatch.statistics.divergence.mentions import Terms
     from modwatch.statistics.drift.profile import Profile
@@ -120,7 +120,7 @@ class Resources:
     def authority(self) -> "Authority | None":
         """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
         from modwatch.common.ledger.timestamps import read_roots
-        from modwatch.review.log.verification import Authority
+        from modwatch.review.log.witnesses import Authority
 
         url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
         if url is None or roots is None:
@@ -437,7 +437,7 @@ def open_channels(settings: Settings) -> tuple[Channel, ...]:
         channels.append(mail)
     if urls := [url.get_secret_value() for url in settings.alert_channels]:
         try:
-            from modwatch.monitoring.incidents.channels import AppriseChannel
+            from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
         except ModuleNotFoundError:
             raise SettingsError(
                 "MODWATCH_ALERT_CHANNELS requires Apprise; pip install 'modwatch[alerts]'"

@@ -353,7 +353,7 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
     An intact log gets a new witness, if MODWATCH_WITNESS_FOLDER names a place. The problems are
     what `modwatch queue verify-log` prints; here they are counted, for the alert.
     """
-    from modwatch.monitoring.measurements.log_verification import verify_decision_log
+    from modwatch.review.log.witnesses import verify_decision_log
 
     return verify_decision_log(
         resources.lake, resources.database, day, resources.witness_folder, resources.authority

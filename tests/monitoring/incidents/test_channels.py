@@ -9,7 +9,8 @@ from apprise.plugins.slack import NotifySlack
 from receivers import Webhook, closed_port, webhook
 
 from modwatch.common.errors import AlertError, AlertRefusedError, SettingsError
-from modwatch.monitoring.incidents.channels import AppriseChannel, Retry
+from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
+from modwatch.monitoring.incidents.channels import Retry
 from modwatch.monitoring.incidents.messages.alert import Alert
 
 

@@ -12,7 +12,8 @@ from sqlalchemy import Engine, text
 from modwatch.common.errors import TimestampError
 from modwatch.common.ledger.timestamps import read_roots
 from modwatch.data.lake.files import Folder
-from modwatch.review.log.verification import Authority, latest, verify_and_witness, verify_log
+from modwatch.review.log.verification import verify_log
+from modwatch.review.log.witnesses import Authority, latest, verify_and_witness
 from modwatch.review.people import Moderator
 from review.labelling import decide_all, label_next
 

@@ -3,25 +3,18 @@
 A changed, deleted or reordered entry breaks a chain; a truncated chain disagrees with its recorded
 end; an item, account, gold comment or policy that was changed without an entry disagrees with the
 log. Someone who can rewrite the whole database can forge all of that: store `LogReport.witness`
-out of their reach, and pass it to the next verification. `verify_and_witness` does so every day,
-with a file that is never overwritten. The place should be out of reach of those who can write to
-the database: a bucket of another account, with object lock, or a folder of another machine. With a
-time-stamping authority (RFC 3161), each witness has a timestamp next to it: then those who can
-write to the place as well cannot write a witness of an earlier day.
+out of their reach, and pass it to the next verification; `witnesses` does so every day.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any
 
-from cryptography import x509
 from sqlalchemy import Connection, Engine, RowMapping, select, text, tuple_
 
-from modwatch.common.errors import LakeError, LedgerError, TimestampError
-from modwatch.common.ledger import timestamps
 from modwatch.common.ledger.chain import (
     Entry,
     Head,
@@ -32,8 +25,6 @@ from modwatch.common.ledger.chain import (
     whole,
     witness_of,
 )
-from modwatch.data.lake.files import Folder
-from modwatch.review.database import now
 from modwatch.review.events import EVENT_CONTENT
 from modwatch.review.log.decision_log import COVERED, commitment_sql, content_sql, row_hash
 from modwatch.review.log.recorded_state import RecordedState, state_problems
@@ -215,98 +206,3 @@ def _exported_row(line: str | bytes) -> dict[str, Any]:
     for name in ("id", "moderator_id", "position"):
         row[name] = whole(row[name])
     return row | {"chain": row["moderator_id"]}
-
-
-_WITNESS, _TIMESTAMP = ".witness.json", ".witness.json.tsr"
-
-#: The names of witnesses, in the order of time.
-_NAME = "%Y%m%dT%H%M%S.%fZ"
-
-#: How far the authority's clock may be from that of the database.
-_CLOCKS = timedelta(hours=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Authority:
-    """A time-stamping authority."""
-
-    url: str = field(repr=False)
-    roots: Sequence[x509.Certificate]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Witnessed:
-    """The result of `verify_and_witness`."""
-
-    #: The verification against the last witness; an invalid witness is one of its problems.
-    report: LogReport
-    #: Time of the last witness, the new one if it was written; None: there is none.
-    last: datetime | None
-    #: The database's time of the verification.
-    verified_at: datetime
-    #: Why the place or the authority could not be used; empty: they could.
-    failure: str = ""
-
-
-def verify_and_witness(
-    engine: Engine, place: Folder, authority: Authority | None = None
-) -> Witnessed:
-    """Verify the log against the last witness in `place` and, if it is intact, write a new one.
-
-    An unusable place or authority is reported as `failure`: the log is verified all the same.
-    Raises `DatabaseError`.
-    """
-    moment, last, witness = now(engine), None, None
-    failure, invalid = "", ""
-    try:
-        last, witness = latest(place, authority)
-        heads_of(witness)
-    except LakeError as exc:
-        failure = str(exc)
-    except (TimestampError, LedgerError) as exc:
-        invalid, witness = f"the last witness is not valid: {exc}", None
-    report = verify_log(engine, witness)
-    if invalid:
-        report = replace(report, problems=(invalid, *report.problems))
-    if not failure and report.intact:
-        try:
-            _write(place, moment, report.witness.encode(), authority)
-            last = moment
-        except (LakeError, TimestampError) as exc:
-            failure = str(exc)
-    return Witnessed(report=report, last=last, verified_at=moment, failure=failure)
-
-
-def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None, str | None]:
-    """Return time and text of the last witness in `place`, or None for both if there is none.
-
-    Raises:
-        LakeError: the place cannot be read.
-        TimestampError: the timestamp of the last witness is missing, or is not valid, or is of
-            another time than its name.
-    """
-    names = [name for name in place.names() if name.endswith(_WITNESS)]
-    if not names:
-        return None, None
-    name = max(names)
-    moment = datetime.strptime(name.removesuffix(_WITNESS), _NAME).replace(tzinfo=UTC)
-    content = place.read(name) or b""
-    if authority is not None:
-        answer = place.read(name.removesuffix(_WITNESS) + _TIMESTAMP)
-        if answer is None:
-            raise TimestampError(f"the witness {name} has no timestamp; it may be forged")
-        stamped = timestamps.verify(answer, content, authority.roots)
-        if abs(stamped - moment) > _CLOCKS:
-            raise TimestampError(
-                f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
-                "time in its name"
-            )
-    return moment, content.decode(errors="replace")
-
-
-def _write(place: Folder, moment: datetime, content: bytes, authority: Authority | None) -> None:
-    name = moment.astimezone(UTC).strftime(_NAME)
-    if authority is not None:  # first: a witness without its timestamp looks forged
-        answer = timestamps.stamp(authority.url, content, authority.roots)
-        place.write(name + _TIMESTAMP, answer)
-    place.write(name + _WITNESS, content)

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from modwatch.review.console.middleware import BODY_LIMIT
+from modwatch.review.console.app import BODY_LIMIT
 
 
 @pytest.mark.parametrize(
