@@ -300,6 +300,21 @@ def scored_monday(
     return home
 
 
+@pytest.fixture(scope="session")
+def two_scored_days(
+    make_installation: Callable[..., "Installation"],
+    scored_monday: "Installation",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "Installation":
+    """The same, with Tuesday."""
+    from installation import TO_THE_QUEUE, TUESDAY
+
+    home = make_installation(tmp_path_factory.mktemp("scored"))
+    shutil.copytree(scored_monday.home, home.home)
+    home.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index("route")], day=TUESDAY)
+    return home
+
+
 @pytest.fixture
 def install_scored(
     scored_monday: "Installation", queue_url: str, tmp_path: Path

@@ -3,7 +3,7 @@
 import datetime
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from databases import unguarded
 from small_audits import plan_audit
 from sqlalchemy import select, text
 
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, copy_home, known_labels
+from installation import MONDAY, TUESDAY, Installation, copy_home, known_labels
 from modwatch.audits import files
 from modwatch.audits import workflow as audit_module
 from modwatch.audits.descriptions import describe_plan
@@ -38,27 +38,16 @@ from review.labelling import label_all, label_next
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-SCORED = TO_THE_QUEUE[: TO_THE_QUEUE.index("route")]
 REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120)
-
-
-@pytest.fixture(scope="module")
-def scored(
-    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
-) -> Installation:
-    """Two days of scored comments; no test changes them."""
-    home = make_installation(tmp_path_factory.mktemp("scored"))
-    for day in (MONDAY, TUESDAY):
-        home.run(*SCORED, day=day)
-    return home
 
 
 @pytest.fixture
 def opened(
-    scored: Installation, queue_url: str, tmp_path: Path, same_draws: None
+    two_scored_days: Installation, queue_url: str, tmp_path: Path, same_draws: None
 ) -> Iterator[Resources]:
     """A copy of the two days, with a queue in which nothing waits."""
-    home = scored.but(home=copy_home(scored.home, tmp_path / "home"), database_url=queue_url)
+    copied = copy_home(two_scored_days.home, tmp_path / "home")
+    home = two_scored_days.but(home=copied, database_url=queue_url)
     with open_resources(home.settings) as resources:
         yield resources
 

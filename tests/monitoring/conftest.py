@@ -1,4 +1,4 @@
-"""An empty lake, the place of its validation results, and a day that is scored once a session."""
+"""An empty lake, the place of its validation results, and days that wait in the queue."""
 
 import shutil
 from collections.abc import Callable
@@ -22,29 +22,6 @@ def checks(tmp_path: Path) -> CheckStore:
     return CheckStore(root=str(tmp_path / "checks"))
 
 
-@pytest.fixture(scope="session")
-def scored_home(
-    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
-) -> Installation:
-    """An installation whose Monday is scored; no test changes it."""
-    home = make_installation(tmp_path_factory.mktemp("scored"))
-    home.run(*TO_THE_QUEUE[:4])
-    return home
-
-
-@pytest.fixture(scope="session")
-def two_scored_days(
-    make_installation: Callable[..., Installation],
-    scored_home: Installation,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Installation:
-    """The same, with Tuesday."""
-    home = make_installation(tmp_path_factory.mktemp("scored"))
-    shutil.copytree(scored_home.home, home.home)
-    home.run(*TO_THE_QUEUE[:4], day=TUESDAY)
-    return home
-
-
 @pytest.fixture
 def install_routed(
     request: pytest.FixtureRequest, install: Callable[..., Installation]
@@ -56,7 +33,7 @@ def install_routed(
 
     def make(*, days: int = 1, **changes: Any) -> Installation:
         home = install(**changes)
-        scored = request.getfixturevalue("scored_home" if days == 1 else "two_scored_days")
+        scored = request.getfixturevalue("scored_monday" if days == 1 else "two_scored_days")
         shutil.copytree(scored.home, home.home)
         for day in (MONDAY, TUESDAY)[:days]:
             home.run(*TO_THE_QUEUE[4:], day=day)
