@@ -50,6 +50,44 @@ def is_invisible(character: str) -> bool:
     )
 
 
+#: Besides spaces, controls and formats, what the validation rule `blank_text` takes for blank.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0]")
+#: Longest comment and longest id that Modwatch takes by default, in characters.
+LONGEST_TEXT, LONGEST_ID = 50_000, 256
+
+
+def text_problem(text: str | None) -> str | None:
+    """Return why a text cannot be a comment, by the name of its validation rule; None: it can.
+
+    >>> [text_problem(text) for text in ("fine", " \\u200b", "a\\0", "\\ud83d")]
+    [None, 'blank_text', 'nul_byte', 'undecodable_text']
+    """
+    if text is None or all(map(_is_blank, text)):
+        return "blank_text"
+    if len(text) > LONGEST_TEXT:
+        return "long_text"
+    if "\0" in text:
+        return "nul_byte"
+    return "undecodable_text" if re.search(f"[{SURROGATES}]", text) else None
+
+
+def id_problem(comment_id: str | None) -> str | None:
+    """Return why a text cannot be an id, by the name of its validation rule; None: it can.
+
+    >>> id_problem("c1"), id_problem(" "), id_problem("c" * 257)
+    (None, 'missing_id', 'long_id')
+    """
+    if comment_id is not None and len(comment_id) > LONGEST_ID:
+        return "long_id"
+    problem = text_problem(comment_id)
+    return "missing_id" if problem == "blank_text" else problem
+
+
+def _is_blank(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] == "Z" or category in ("Cc", "Cf") or bool(_BLANK.match(character))
+
+
 def folded(name: str) -> str:
     """Return a name as it is compared: without case, width or surrounding space.
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from modwatch.common.days import require_possible
 from modwatch.common.errors import SettingsError
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import (
     TimeFormat,
     describe,
@@ -153,7 +154,7 @@ def write_settings(options: InitOptions) -> datetime.date:
 def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | TableData:
     url = database_url(given)
     if url is None:
-        return FileData.find(given, encoding=options.encoding)
+        return FileData.find(given, form=TextFormat(encoding=options.encoding))
     tables = table_names(url)
     proposed = options.table or (tables[0] if len(tables) == 1 else None)
     return TableData(
@@ -287,7 +288,7 @@ def _source_settings(
     wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
     values: dict[str, str | None] = {}
     if isinstance(data, FileData):
-        encoding = None if data.encoding == "utf-8" else data.encoding
+        encoding = None if data.form.encoding == "utf-8" else data.form.encoding
         values = {"KIND": "files", "PATH": data.path, "ENCODING": encoding}
     else:
         time = next(row[reading.time_column] for row in sample.rows if row[reading.time_column])

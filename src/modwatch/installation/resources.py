@@ -20,6 +20,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community, Drift
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.landing import OwnScores, Source
 from modwatch.data.sources.replay import ReplaySource
@@ -68,6 +69,7 @@ _log = logging.getLogger(__name__)
 
 #: Settings of a source that are not fields of it.
 _OWN = ("own_scores", "own_threshold", "own_model_version")
+_FORM = {"encoding", "delimiter", "quoting", "escape"}
 
 #: Value of the setting `scorer` by which tasks score themselves.
 _LOCAL = "local"
@@ -380,8 +382,9 @@ def open_source(settings: Settings) -> Source:
     """Return the source that the settings name."""
     match settings.source:
         case FileSourceSettings() as files:
-            given = files.model_dump(exclude={"kind", *_OWN})
-            return FileSource(**given, own_scores=_own_scores(files))
+            given = files.model_dump(exclude={"kind", *_OWN, *_FORM})
+            form = TextFormat(**files.model_dump(include=_FORM))
+            return FileSource(**given, form=form, own_scores=_own_scores(files))
         case SqlSourceSettings() as sql:
             from modwatch.data.sources.sql import SqlSource
 

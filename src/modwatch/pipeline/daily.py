@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from modwatch.common import days
+from modwatch.common.account import Account
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,12 @@ def ingest(resources: "Resources", day: datetime.date) -> int:
         SettingsError: the day has not begun, or is before the first day; no table was changed.
     """
     days.require_possible(day, resources.settings.first_day)
-    return resources.lake.replace("landed", day, resources.source.read(day))
+    account, source = Account(), resources.source
+    landed = resources.lake.replace("landed", day, source.read(day, account))
+    account.count("landed", landed)
+    account.close(source.name)
+    resources.checks.save_account(day, account)
+    return landed
 
 
 def check_comments(resources: "Resources", day: datetime.date) -> int:

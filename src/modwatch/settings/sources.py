@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 
 class _SourceSettings(BaseModel):
@@ -37,6 +37,9 @@ _OwnModelVersion = Annotated[
 ]
 
 
+_Delimiter = Annotated[str, AfterValidator(lambda given: "\t" if given == "tab" else given)]
+
+
 class FileSourceSettings(_SourceSettings):
     """Comments in files."""
 
@@ -52,7 +55,22 @@ class FileSourceSettings(_SourceSettings):
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
     )
-    encoding: str = Field("utf-8", description="Text encoding of CSV and JSONL files")
+    encoding: str = Field("utf-8", description="Text encoding of CSV and JSON files")
+    delimiter: _Delimiter | None = Field(
+        None,
+        description="Character between the fields of a CSV file, or `tab`; default: as its first "
+        "lines show, and a tab in `*.tsv`",
+    )
+    quoting: Literal["minimal", "none"] | None = Field(
+        None,
+        description="`minimal`: fields may be in quotation marks; `none`: a quotation mark is a "
+        "character like others; default: as the first lines show",
+    )
+    escape: str | None = Field(
+        None,
+        description="Character that makes a quotation mark or delimiter part of a field, such as "
+        "`\\`; empty: none; default: as the first lines show",
+    )
     platform: str | None = Field(None, description="Platform name for rows without one")
     columns: dict[str, str] = Field(
         default_factory=dict,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import FileSource
 
 DAY = dt.date(2024, 3, 1)
@@ -111,7 +112,7 @@ def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_stated(tmp_path
     (result,) = caplog.records
     assert (result.event, result.undecodable_text) == ("rows_with_problems", 1)
     assert "caf" not in caplog.text
-    assert [row["text"] for row in landed(FileSource(path=path, encoding="cp1252"))] == [
+    assert [row["text"] for row in landed(FileSource(path=path, form=TextFormat(encoding="cp1252")))] == [
         "café",
         "tea",
     ]
@@ -184,7 +185,6 @@ def test_folders_globs_and_day_folders(tmp_path, caplog):
     [
         ({"columns": {"txet": "body"}}, "maps txet, which Modwatch does not have"),
         ({"assume_timezone": "Nowhere"}, "Time zone 'Nowhere' does not exist"),
-        ({"encoding": "utf-9"}, "Encoding 'utf-9' does not exist"),
     ],
 )
 def test_impossible_settings_are_refused_at_once(options, message):

@@ -70,7 +70,7 @@ def test_languages_are_kept(tmp_path: Path) -> None:
 
 
 def test_rows_without_text_or_label_are_counted(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", 'text,label\nx,1\n ,1\ny,\nonly one\n"open,1\n')
+    path = written(tmp_path / "a.csv", 'text,label\n"x",1\n ,1\ny,\nonly one\n"open,1\n')
     found = read_labelled([path])
     assert found.texts == ("x",)
     assert found.left_out == {"no_text": 1, "no_label": 1, "malformed_record": 2}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from published import real_data
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.readers import DELIMITERS, column_names, file_format, read_records
+from modwatch.data.sources.delimited import DELIMITERS, TextFormat
+from modwatch.data.sources.readers import column_names, file_format, read_records
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -24,7 +25,7 @@ def values(path: Path, **options) -> list[dict]:
     return [dict(record.values) for record in read_records(path, **options)]
 
 
-@pytest.mark.parametrize("name", ["day.txt", "day", "day.parquet.gz", "day.gz"])
+@pytest.mark.parametrize("name", ["day.doc", "day", "day.parquet.gz", "day.gz"])
 def test_an_unknown_suffix_is_refused_with_the_known_ones(name):
     with pytest.raises(SourceError, match=r"format of .* is unknown; name the file \*\.csv"):
         file_format(Path(name))
@@ -59,7 +60,7 @@ def test_of_several_delimiters_in_the_header_the_next_lines_decide(tmp_path):
 
 
 def test_a_broken_record_is_marked_and_reading_goes_on(tmp_path):
-    path = written(tmp_path, "a.csv", b'id,text\n1,a\n2,b,c\n3\n4,"d"e\n5,f\n')
+    path = written(tmp_path, "a.csv", b'id,text\n1,"a,"\n2,b,c\n3\n4,"d"e\n5,f\n')
     records = list(read_records(path))
     assert [record.problem for record in records] == [None, *["malformed_record"] * 3, None]
     assert [record.raw for record in records[1:4]] == ["2,b,c\n", "3\n", '4,"d"e\n']
@@ -67,10 +68,13 @@ def test_a_broken_record_is_marked_and_reading_goes_on(tmp_path):
 
 
 def test_an_open_quotation_at_the_end_loses_nothing_before_it(tmp_path):
-    path = written(tmp_path, "a.csv", b'id,text\n1,a\n2,"b\nc')
-    *good, last = read_records(path)
-    assert [dict(record.values) for record in good] == [{"id": "1", "text": "a"}]
-    assert (last.line, last.problem, last.raw) == (3, "malformed_record", '2,"b\nc')
+    path = written(tmp_path, "a.csv", b'id,text\n1,"a,b"\n2,"b\nc')
+    good, *bad = read_records(path)
+    assert good.values == {"id": "1", "text": "a,b"}
+    assert [(record.line, record.problem, record.raw) for record in bad] == [
+        (3, "unclosed_quote", '2,"b\n'),
+        (4, "malformed_record", "c"),
+    ]
 
 
 def test_the_published_truncated_file(tmp_path):
@@ -117,7 +121,7 @@ def test_json_lines(tmp_path):
 
 
 def test_json_nested_too_deeply_is_a_broken_record(tmp_path):
-    path = written(tmp_path, "a.jsonl", b"[" * 100_000 + b"\n")
+    path = written(tmp_path, "a.jsonl", b'{"a":' + b"[" * 100_000 + b"\n")
     assert [record.problem for record in read_records(path)] == ["malformed_record"]
 
 
@@ -140,7 +144,7 @@ def test_parquet_with_broken_utf8_dictionaries_and_nanoseconds(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("a.csv.gz", b"no gzip"), ("a.parquet", b"no parquet"), ("a.jsonl.gz", b"\x1f\x8b\x08")],
+    [("a.csv.gz", b"\x1f\x8bno"), ("a.parquet", b"no parquet"), ("a.jsonl.gz", b"\x1f\x8b\x08")],
 )
 def test_a_file_that_is_not_what_its_suffix_says(tmp_path, name, content):
     path = tmp_path / name
@@ -160,7 +164,7 @@ def test_a_truncated_archive_is_an_error_not_an_end(tmp_path):
 
 def test_utf16_needs_its_encoding_named(tmp_path):
     path = written(tmp_path, "a.csv", "id,text\n1,é\n".encode("utf-16"))
-    assert values(path, encoding="utf-16") == [{"id": "1", "text": "é"}]
+    assert values(path, form=TextFormat(encoding="utf-16")) == [{"id": "1", "text": "é"}]
 
 
 def test_a_file_that_is_gone(tmp_path):

@@ -1,27 +1,28 @@
 """Comments from files: CSV, TSV, JSON lines and Parquet."""
 
-import codecs
 import datetime as dt
 import glob
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import (
     SCORE_COLUMNS,
     LandedRow,
     MappedSource,
     batches,
-    decodable,
 )
-from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
+from modwatch.data.sources.readers import Record, column_names, file_format, is_data, read_records
 from modwatch.data.sources.timestamps import Moment
+from modwatch.data.sources.values import decodable
 
 _log = logging.getLogger(__name__)
 
@@ -49,36 +50,29 @@ class FileSource(MappedSource):
 
     #: A file, a folder (read with its subfolders) or a glob; may contain `{dt}`.
     path: str | Path
-    #: Python name of the encoding of CSV and JSON files.
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        try:
-            codecs.lookup(self.encoding)
-        except LookupError as exc:
-            raise SourceError(
-                f"Encoding {self.encoding!r} does not exist; use one such as 'utf-8' or 'cp1252'."
-            ) from exc
+    #: How text files are written.
+    form: TextFormat = field(default_factory=TextFormat)
 
     @property
     def name(self) -> str:
         """The path, for messages and provenance."""
         return f"file:{self.path}"
 
-    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in file and line order.
 
         Raises SourceError when no file exists, a file cannot be read, or a column is missing.
         """
-        return batches(day, self._rows(day))
+        return batches(day, self._rows(day, Account() if account is None else account))
 
-    def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+    def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         columns: dict[Path, frozenset[str]] = {}
         for path in self._files(day):
             problems: Counter[str] = Counter()
-            for row in self._file_rows(path, day, columns):
-                problems.update([row.problem] if row.problem else [])
+            for row in self._file_rows(path, day, columns, account):
+                if row.problem:
+                    problems[row.problem] += 1
+                    account.first.setdefault(row.problem, row.origin)
                 yield row
             if problems:
                 _log.warning(
@@ -87,7 +81,7 @@ class FileSource(MappedSource):
                 )
 
     def _file_rows(
-        self, path: Path, day: dt.date, columns: dict[Path, frozenset[str]]
+        self, path: Path, day: dt.date, columns: dict[Path, frozenset[str]], account: Account
     ) -> Iterator[LandedRow]:
         """Yield the rows of the day in a file; `columns` gets its columns of scores, if it has any.
 
@@ -98,13 +92,15 @@ class FileSource(MappedSource):
             return
         dated = _DAY in str(self.path)
         current = None if dated else self._first_day(path)
-        for record, moment in self._records(path):
+        for record, moment in self._records(path, account):
             current = moment.day or current
-            if dated or current == day:
-                if path not in columns:
-                    columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)
-                    _raise_on_mixed_columns(day, columns)
-                yield self._row(path, record, moment, names)
+            if not dated and current != day:
+                account.count("other_day")
+                continue
+            if path not in columns:
+                columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)
+                _raise_on_mixed_columns(day, columns)
+            yield self._row(path, record, moment, names)
 
     def _files(self, day: dt.date) -> list[Path]:
         pattern = str(self.path).replace(_DAY, day.isoformat())
@@ -127,14 +123,14 @@ class FileSource(MappedSource):
     def _names(self, path: Path) -> dict[str, str] | None:
         """Return the file's column of each Modwatch column it has; None for an empty file."""
         available = self._available(path)
-        if not available and next(read_records(path, encoding=self.encoding), None) is None:
+        if not available and next(read_records(path, form=self.form), None) is None:
             return None
         # JSON omits null values, so only the other formats must have every mapped column.
         omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
         return self._source_columns(
             available,
-            optional=omitted if file_format(path) == "jsonl" else (),
-            missing=lambda column: _missing_column(path, column, available, self.encoding),
+            optional=omitted if file_format(path) == "json" else (),
+            missing=lambda column: _missing_column(path, column, available, self.form.encoding),
         )
 
     def _available(self, path: Path) -> tuple[str, ...]:
@@ -143,18 +139,20 @@ class FileSource(MappedSource):
         Records of JSON lines may leave out what is null: a column of scores that the first do not
         have is looked for in all of them.
         """
-        available = column_names(path, encoding=self.encoding)
-        if self.own_scores is None or file_format(path) != "jsonl":
+        available = column_names(path, form=self.form)
+        if self.own_scores is None or file_format(path) != "json":
             return available
         wanted = {self.columns.get(name, name) for name in SCORE_COLUMNS} - set(available)
         found: set[str] = set()
         if wanted:
-            for record in read_records(path, encoding=self.encoding):
+            for record in read_records(path, form=self.form):
                 found |= wanted & record.values.keys()
         return (*available, *sorted(found))
 
-    def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
-        for record in read_records(path, encoding=self.encoding):
+    def _records(
+        self, path: Path, account: Account | None = None
+    ) -> Iterator[tuple[Record, Moment]]:
+        for record in read_records(path, form=self.form, account=account):
             yield record, self._moment(record.values)
 
     def _first_day(self, path: Path) -> dt.date | None:
@@ -186,7 +184,7 @@ def _is_data(path: Path) -> bool:
     """Return whether a file of a folder is data; log a warning for other files."""
     if path.name.startswith((".", "_")):
         return False
-    known = Path(path.name.removesuffix(".gz")).suffix in FORMATS
+    known = is_data(path)
     if not known:
         _log.warning(
             "A file in the source folder has an unknown format and is skipped.",

@@ -7,15 +7,16 @@ Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
+from modwatch.data.sources.values import names_of, number_of, text_of, vote_of
 
 #: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
@@ -38,8 +39,6 @@ FILLABLE = (
 #: The columns of `landed` that a source of scores may map, too. `prob` is required.
 SCORE_COLUMNS = ("prob", "model_version", "flagged")
 
-_LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
-
 
 class Source(Protocol):
     """Provides the comments of a day."""
@@ -49,8 +48,10 @@ class Source(Protocol):
         """The source, for messages and provenance; no secrets."""
         ...
 
-    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the comments of the UTC day `day` with the schema `LANDED` of the lake.
+
+        `account` gets what was read, and all of it that is no row of the day.
 
         Batches have at most 10,000 rows; `row` counts from 0 within the day; the same day gives the
         same rows in the same order. Rows that cannot be read have `problem` set; none is dropped.
@@ -85,6 +86,14 @@ def batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]
             first, characters, pending = first + len(pending), 0, []
     if pending:
         yield _batch(day, first, pending)
+
+
+def counted(batches: Iterable[pa.RecordBatch], account: Account | None) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a source that has rows of the day only, and count them as read."""
+    for batch in batches:
+        if account is not None:
+            account.read += batch.num_rows
+        yield batch
 
 
 def column_batch(
@@ -232,6 +241,15 @@ def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatc
     return column_batch(day, first, columns)
 
 
+#: How the columns of `landed` that are no text are read.
+_CONVERTERS = {"label": vote_of, "groups": names_of, "prob": number_of, "flagged": vote_of}
+#: Their problems that name a column.
+_PROBLEMS = {
+    ("prob", "unreadable_number"): "unreadable_probability",
+    ("flagged", "unreadable_label"): "unreadable_decision",
+}
+
+
 def convert(name: str, value: object) -> tuple[Any, str | None]:
     """Return `value` converted for column `name` of `landed`, and its problem or None.
 
@@ -239,80 +257,16 @@ def convert(name: str, value: object) -> tuple[Any, str | None]:
     ((1, None), (None, 'unreadable_label'))
     >>> convert("comment_id", 17), convert("comment_id", "")
     (('17', None), (None, None))
-    >>> convert("groups", "bakers|shepherds")
-    (['bakers', 'shepherds'], None)
     >>> convert("prob", "0.25"), convert("prob", "0,25"), convert("flagged", "true")
     ((0.25, None), (None, 'unreadable_probability'), (True, None))
     """
     if value is None:
         return None, None
-    if name == "label":
-        return _label(value)
-    if name == "groups":
-        return _groups(value)
-    if name == "prob":
-        return _probability(value)
-    if name == "flagged":
-        return _decision(value)
-    if value == "" and name != "text":  # the only null of a CSV file
-        return None, None
-    return _string(value)
-
-
-def _string(value: object) -> tuple[str | None, str | None]:
-    if isinstance(value, bool | list | dict):
-        return str(value), "malformed_record"
-    return decodable(str(value))
-
-
-def decodable(text: str) -> tuple[str, str | None]:
-    """Return `text` as valid UTF-8, and `undecodable_text` if characters were replaced.
-
-    >>> decodable("fine"), decodable(b"caf\\xe9".decode("utf-8", "surrogateescape"))
-    (('fine', None), ('caf\ufffd', 'undecodable_text'))
-    """
-    if text.isascii():
-        return text, None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # errors="replace" would write "?", an ordinary character.
-        replaced = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-        return replaced, "undecodable_text"
-    return text, None
-
-
-def _label(value: object) -> tuple[int | None, str | None]:
-    written = str(value).strip().lower()
-    if not written:
-        return None, None
-    if written not in _LABELS:
-        return None, "unreadable_label"
-    return _LABELS[written], None
-
-
-def _probability(value: object) -> tuple[float | None, str | None]:
-    if isinstance(value, str) and not value.strip():
-        return None, None
-    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
-        try:
-            return float(value), None
-        except (ValueError, OverflowError):
-            pass
-    return None, "unreadable_probability"
-
-
-def _decision(value: object) -> tuple[bool | None, str | None]:
-    label, problem = _label(value)
-    return None if label is None else label == 1, problem and "unreadable_decision"
-
-
-def _groups(value: object) -> tuple[list[str] | None, str | None]:
-    if isinstance(value, str):
-        names: list[object] = [name for name in value.split("|") if name]
-    elif isinstance(value, list | tuple):
-        names = [name for name in value if name is not None]
-    else:
-        return None, "malformed_record"
-    pairs = [_string(name) for name in names]
-    return [text for text, _ in pairs if text], next((p for _, p in pairs if p), None)
+    if name not in _CONVERTERS:
+        text, problem = text_of(value)
+        # A blank text is named by validation; of any other column it is the null of a CSV file.
+        return (text if text or name == "text" else None), problem
+    converted, problem = _CONVERTERS[name](value)
+    if name == "flagged" and converted is not None:
+        converted = converted == 1
+    return converted, problem and _PROBLEMS.get((name, problem), problem)

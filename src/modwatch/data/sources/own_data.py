@@ -14,8 +14,9 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import TimeFormat, require_header
-from modwatch.data.sources.readers import FORMATS, column_names, file_format, read_records
+from modwatch.data.sources.readers import FORMATS, column_names, file_format, is_data, read_records
 from modwatch.data.sources.sql import SqlSource
 from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
 
@@ -45,10 +46,10 @@ class FileData:
     #: The same without `{dt}`.
     whole: str
     files: Sequence[Path]
-    encoding: str
+    form: TextFormat
 
     @classmethod
-    def find(cls, given: str, *, encoding: str = "utf-8") -> "FileData":
+    def find(cls, given: str, *, form: TextFormat) -> "FileData":
         """Return the data in a file or folder; SourceError when there is none."""
         path = Path(given).expanduser().absolute()
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_data(p))
@@ -58,16 +59,16 @@ class FileData:
                 "also .gz); correct the path"
             )
         by_day = _by_day(files)
-        return cls(path=by_day or str(path), whole=str(path), files=files, encoding=encoding)
+        return cls(path=by_day or str(path), whole=str(path), files=files, form=form)
 
     def sample(self) -> Sample:
         """Return the first rows, of several files if there are."""
-        names = column_names(self.files[0], encoding=self.encoding)
+        names = column_names(self.files[0], form=self.form)
         if file_format(self.files[0]) in ("csv", "tsv"):
             require_header(names, str(self.files[0]))
         most = _ROWS if len(self.files) == 1 else _FILE_ROWS
         records = chain.from_iterable(
-            islice(read_records(path, encoding=self.encoding), most) for path in self.files
+            islice(read_records(path, form=self.form), most) for path in self.files
         )
         rows = [dict(r.values) for r in islice(records, _ROWS) if r.problem is None]
         return Sample(where=self.path, names=names, rows=rows)
@@ -81,7 +82,7 @@ class FileData:
             return self
         local = zone(assume)
         for path in self.files:
-            for record in islice(read_records(path, encoding=self.encoding), _FILE_ROWS):
+            for record in islice(read_records(path, form=self.form), _FILE_ROWS):
                 moment = read_moment(record.values.get(column), local, form.written)
                 if moment.day is not None and moment.day.isoformat() not in path.name:
                     return replace(self, path=self.whole)
@@ -92,9 +93,7 @@ class FileData:
         if "{dt}" in self.path:
             found = (_DATE.search(path.name) for path in self.files)
             return Counter(dt.date.fromisoformat(day[0]) for day in found if day)
-        records = chain.from_iterable(
-            read_records(path, encoding=self.encoding) for path in self.files
-        )
+        records = chain.from_iterable(read_records(path, form=self.form) for path in self.files)
         local = zone(assume)
         moments = (
             read_moment(record.values.get(column), local, form.written)
@@ -215,8 +214,7 @@ def _by_day(files: Sequence[Path]) -> str | None:
 
 
 def _is_data(path: Path) -> bool:
-    known = Path(path.name.removesuffix(".gz")).suffix in FORMATS
-    return path.is_file() and known and not path.name.startswith((".", "_"))
+    return path.is_file() and is_data(path) and not path.name.startswith((".", "_"))
 
 
 @contextmanager

@@ -1,261 +1,317 @@
-"""Reads records from CSV, TSV, JSON lines and Parquet files; malformed records are marked.
+"""Reads records from CSV, TSV, JSON, Parquet and Excel files; damaged records are marked.
 
 The readers yield `Record`s in file order, and open the file when the first one is requested.
 """
 
-import csv
-import gzip
-import io
 import json
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice, repeat
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, TextIO, cast
+from zipfile import BadZipFile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.delimited import MAX_FIELD, Rows, TextFormat
+from modwatch.data.sources.opening import open_text
+from modwatch.data.sources.values import text_of
 
-#: Maximum length of a CSV field; a longer one is an unclosed quotation mark.
-MAX_FIELD = 10_000_000
-
-#: Formats by suffix; `.gz` may follow the first five.
+#: Formats by suffix; `.gz` or `.zst` may follow those of text.
 FORMATS = {
     ".csv": "csv",
     ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
 }
-
-#: What may separate the fields of a `.csv` file: Excel writes `;` where the comma is decimal.
-DELIMITERS = (",", ";", "\t", "|")
-#: Lines of a file that its delimiter is found by.
-_HEAD = 20
-
-#: Records, and characters, that are read ahead.
-_CHUNK = 500
-_CHUNK_CHARACTERS = 4_000_000
-_FIELD_LIMIT_LOCK = threading.Lock()
+_COMPRESSED = (".gz", ".zst")
+#: A file of its own may have this suffix; in folders it is mostly something to read.
+_TEXT = ".txt"
+#: Records that are read ahead, and characters of a JSON list.
+_CHUNK, _CHUNK_CHARACTERS = 500, 1_000_000
+_PLAIN = TextFormat()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """One record of a file."""
 
-    #: First line of the record, from 1; in Parquet files the ordinal from 1.
+    #: First line of the record, from 1; in Parquet files and JSON lists the ordinal from 1.
     line: int
-    #: Values by the file's column names; empty for a malformed record.
+    #: Values by the file's column names; empty for a damaged record.
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    #: `malformed_record`, or None.
+    #: `malformed_record`, `unclosed_quote` or None.
     problem: str | None = None
-    #: The raw text of a malformed record.
+    #: The raw text of a damaged record.
     raw: str | None = field(default=None, repr=False)
 
 
 def file_format(path: Path) -> str:
-    """Return `csv`, `tsv`, `jsonl` or `parquet`; SourceError for any other suffix.
+    """Return `csv`, `tsv`, `json`, `parquet` or `xlsx`; SourceError for any other suffix.
 
     >>> file_format(Path("day.csv.gz"))
     'csv'
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix
-    if suffix not in FORMATS or (suffix == ".parquet" and path.name.endswith(".gz")):
+    name = _uncompressed_name(path)
+    known = FORMATS | {_TEXT: "csv"}
+    suffix = Path(name).suffix.lower()
+    if suffix not in known or (known[suffix] in ("parquet", "xlsx") and name != path.name):
         raise SourceError(
-            f"The format of {path} is unknown; name the file *{', *'.join(FORMATS)} "
-            "(text formats also .gz)."
+            f"The format of {path} is unknown; name the file *{', *'.join(known)} "
+            f"(text formats also {' or '.join(_COMPRESSED)})."
         )
-    return FORMATS[suffix]
+    return known[suffix]
 
 
-def read_records(path: Path, *, encoding: str = "utf-8") -> Iterator[Record]:
+def is_data(path: Path) -> bool:
+    """Return whether a file of a folder has the suffix of a format.
+
+    >>> is_data(Path("day.jsonl.zst")), is_data(Path("README.txt"))
+    (True, False)
+    """
+    return Path(_uncompressed_name(path)).suffix.lower() in FORMATS
+
+
+def _uncompressed_name(path: Path) -> str:
+    return path.stem if path.suffix in _COMPRESSED else path.name
+
+
+def read_records(
+    path: Path, *, form: TextFormat = _PLAIN, account: Account | None = None
+) -> Iterator[Record]:
     """Yield the records of `path`, whatever its format.
 
-    The delimiter of a `.csv` file is one of DELIMITERS: the one that its header has. If it has
-    several, the next lines decide.
+    What `form` leaves open is found by the first lines (`delimited.find_dialect`). `account` gets
+    the number of lines or records, and those that are no records; the caller counts the records.
 
     Raises SourceError naming the file when it cannot be opened or does not match its suffix.
     """
-    kind = file_format(path)
-    with _mapped(path, encoding):
+    kind, account = file_format(path), Account() if account is None else account
+    with _mapped(path, form.encoding):
         if kind == "parquet":
-            yield from _parquet(path)
-        elif kind == "jsonl":
-            yield from _jsonl(path, encoding)
+            yield from _parquet(path, account)
+        elif kind == "xlsx":
+            yield from _xlsx(path, account)
+        elif kind == "json":
+            yield from _json(path, form, account)
         else:
-            yield from read_delimited(
-                path, delimiter="\t" if kind == "tsv" else None, encoding=encoding
-            )
+            yield from read_delimited(path, form=_of_suffix(kind, form), account=account)
+
+
+def _of_suffix(kind: str, form: TextFormat) -> TextFormat:
+    return replace(form, delimiter=form.delimiter or "\t") if kind == "tsv" else form
 
 
 def read_delimited(
     path: Path,
     *,
-    delimiter: str | None = ",",
+    form: TextFormat = _PLAIN,
     header: Sequence[str] | None = None,
-    encoding: str = "utf-8",
+    account: Account | None = None,
 ) -> Iterator[Record]:
-    """Yield the records of a CSV file, gzipped or not; `header` names the columns if it has none.
+    """Yield the records of a delimited file; `header` names the columns if it has none.
 
-    The delimiter None is found as of `read_records`. A record with a wrong number of fields or an
-    unclosed quotation mark is a `malformed_record`; reading resumes on the next line. Empty lines
-    are skipped.
+    A record with a wrong number of fields or damaged quotation marks is a `malformed_record`, one
+    with a quotation mark that swallows others an `unclosed_quote`; reading resumes on the next
+    line. Blank lines and repetitions of the header are left out.
     """
-    names = list(header) if header else None
-    with _mapped(path, encoding), _open_text(path, encoding) as text:
-        for line, fields, raw in _csv_rows(text, delimiter):
-            if fields is not None and names is None:
-                names = fields
-            elif fields is None or len(fields) != len(names or ()):
-                yield Record(line=line, problem="malformed_record", raw=raw)
+    account = Account() if account is None else account
+    names = unique_names(header) if header else []
+    last: str | None = None
+    with _mapped(path, form.encoding), open_text(path, form.encoding) as text:
+        rows = Rows(text, form, header)
+        for line, size, fields, raw, problem in rows:
+            account.read += size
+            if size > 1:
+                account.count("continued", size - 1)
+            if fields and not names:
+                names, last = unique_names(fields), fields[-1]
+                account.count("header")
+            elif fields and len(fields) == len(names):
+                if (
+                    fields[-1] == last
+                    and unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
+                ):
+                    account.count("header")
+                else:
+                    yield Record(line=line, values=dict(zip(names, fields, strict=True)))
+            elif not raw.strip():
+                account.count("blank_line")
             else:
-                yield Record(line=line, values=dict(zip(names or (), fields, strict=True)))
+                yield Record(line=line, problem=problem or "malformed_record", raw=raw)
 
 
-def column_names(path: Path, *, encoding: str = "utf-8") -> tuple[str, ...]:
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return the names of columns, with a number for those that are blank or not the first.
+
+    >>> unique_names(["id", "text", "text", ""])
+    ['id', 'text', 'text (2)', 'column 4']
+    """
+    found: dict[str, None] = {}
+    for position, given in enumerate(names, start=1):
+        name = given if given.strip() else f"column {position}"
+        copies = (f"{name} ({number})" for number in count(2))
+        found[next(copy for copy in chain([name], copies) if copy not in found)] = None
+    return list(found)
+
+
+def column_names(path: Path, *, form: TextFormat = _PLAIN) -> tuple[str, ...]:
     """Return the columns of `path`: its header, its schema, or the keys of its first records."""
     kind = file_format(path)
-    with _mapped(path, encoding):
+    with _mapped(path, form.encoding):
         if kind == "parquet":
             return tuple(pq.read_schema(path).names)
-        if kind == "jsonl":
-            first = islice(_jsonl(path, encoding), 1000)
-            return tuple(dict.fromkeys(key for record in first for key in record.values))
-        with _open_text(path, encoding) as text:
-            rows = _csv_rows(text, "\t" if kind == "tsv" else None)
-            _, header, _ = next(rows, (0, None, ""))
-            return tuple(header or ())
+        if kind in ("json", "xlsx"):
+            records = islice(read_records(path, form=form), 1000 if kind == "json" else 1)
+            return tuple(dict.fromkeys(key for record in records for key in record.values))
+        with open_text(path, form.encoding) as text:
+            rows = Rows(text, _of_suffix(kind, form), None)
+            header = next((fields for _, _, fields, _, _ in rows if fields != []), None)
+            return tuple(unique_names(header or []))
 
 
-class _Lines:
-    """The lines of a file, with those of the current record."""
-
-    def __init__(self, text: Iterable[str]) -> None:
-        self._text = text
-        self._used: list[str] = []
-        self._begin = 1
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._text:
-            self._used.append(line)
-            yield line
-
-    def take(self) -> tuple[int, str]:
-        """Return the first line and the raw text of the current record, and start the next."""
-        begin, raw = self._begin, "".join(self._used)
-        self._begin += len(self._used)
-        self._used = []
-        return begin, raw
+#: NaN and infinities, which JSON does not have, are missing values.
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+#: What separates the items of a JSON list.
+_BETWEEN = ", \t\r\n"
 
 
-def _csv_rows(
-    text: Iterable[str], delimiter: str | None
-) -> Iterator[tuple[int, list[str] | None, str]]:
-    """Yield first line, fields (None when malformed) and raw text of each record."""
-    if delimiter is None:
-        rest = iter(text)
-        head = list(islice(rest, _HEAD))
-        text, delimiter = chain(head, rest), _delimiter(head)
-    lines = _Lines(text)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    more: bool = True
-    while more:
-        chunk: list[tuple[int, list[str] | None, str]] = []
-        characters = 0
-        with _field_limit():
-            while more and len(chunk) < _CHUNK and characters < _CHUNK_CHARACTERS:
-                try:
-                    fields = next(reader, None)
-                    more = fields is not None
-                except csv.Error:
-                    fields = None
-                line, raw = lines.take()
-                characters += len(raw)
-                if fields or (more and fields is None):
-                    chunk.append((line, fields, raw))
-        yield from chunk
-
-
-def _delimiter(head: Sequence[str]) -> str:
-    """Return the delimiter of the file with these first lines; the comma by default.
-
-    >>> _delimiter(["id;text"]), _delimiter(["a;b,c", "1,2"]), _delimiter(["text", "a;b"])
-    (';', ',', ',')
-    """
-    return max(DELIMITERS, key=lambda delimiter: _fit(head, delimiter))
-
-
-def _fit(head: Sequence[str], delimiter: str) -> tuple[float, int]:
-    """Return the share of records with as many fields as the header, and how many it has."""
-    header, *others = [len(fields or ()) for _, fields, _ in _csv_rows(head, delimiter)] or [0]
-    if header < 2:
-        return 0.0, 0
-    return sum(size == header for size in others) / max(len(others), 1), header
-
-
-@contextmanager
-def _field_limit() -> Iterator[None]:
-    """Raise the field limit of the csv module, which is global, and restore it afterwards."""
-    with _FIELD_LIMIT_LOCK:
-        before = csv.field_size_limit(MAX_FIELD)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
-
-
-def _jsonl(path: Path, encoding: str) -> Iterator[Record]:
-    with _open_text(path, encoding) as text:
-        for number, line in enumerate(text, start=1):
-            if not line.strip():
-                continue
-            try:
-                values = json.loads(line)
-            except (ValueError, RecursionError):
-                values = None
+def _json(path: Path, form: TextFormat, account: Account) -> Iterator[Record]:
+    """Yield the records of JSON lines, or of one JSON list."""
+    with open_text(path, form.encoding) as text:
+        is_list = text.read(_CHUNK).lstrip().startswith("[")
+    with open_text(path, form.encoding) as text:
+        lines = _json_list(text, path) if is_list else _json_lines(text)
+        for number, (raw, values) in enumerate(lines, start=1):
+            account.read += 1
             if isinstance(values, dict):
                 yield Record(line=number, values=values)
+            elif values is None and not raw.strip():
+                account.count("blank_line")
             else:
-                yield Record(line=number, problem="malformed_record", raw=line)
+                yield Record(line=number, problem="malformed_record", raw=raw)
 
 
-def _parquet(path: Path) -> Iterator[Record]:
+def _json_lines(text: TextIO) -> Iterator[tuple[str, object]]:
+    for line in text:
+        try:
+            values = _DECODER.decode(line)
+        except (ValueError, RecursionError):
+            values = None
+        yield line, values
+
+
+def _json_list(text: TextIO, path: Path) -> Iterator[tuple[str, object]]:
+    """Yield the items of a JSON list; only part of the file is in memory."""
+    buffer = text.read(_CHUNK_CHARACTERS).lstrip().removeprefix("[")
+    for number in count(1):
+        while True:
+            start = len(buffer) - len(buffer.lstrip(_BETWEEN))
+            item, end = _item(buffer, start)
+            if buffer[start : start + 1] == "]":
+                if (buffer[start + 1 :] + text.read(_CHUNK)).strip():
+                    raise SourceError(f"{path} has text after its list; write one list a file.")
+                return
+            # The end of what was read may be in the middle of an item.
+            if end is not None and end < len(buffer):
+                break
+            part = text.read(_CHUNK_CHARACTERS) if len(buffer) < 4 * MAX_FIELD else ""
+            if not part:
+                raise SourceError(
+                    f"Record {number:,} of {path} is not valid JSON, so that the others cannot be "
+                    "found; correct it, or write one record a line (*.jsonl)."
+                )
+            buffer += part
+        yield buffer[start:end], item
+        buffer = buffer[end:]
+
+
+def _item(buffer: str, start: int) -> tuple[object, int | None]:
+    """Return the JSON item at `start` and its end; None if it is not complete."""
+    try:
+        return _DECODER.raw_decode(buffer, start)
+    except (ValueError, RecursionError):
+        return None, None
+
+
+def _xlsx(path: Path, account: Account) -> Iterator[Record]:
+    """Yield the rows of the only sheet that has any; its first row names the columns."""
+    # Few need it, and it takes 0.2 s.
+    from openpyxl import load_workbook  # noqa: PLC0415
+
+    with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+        sheets = [sheet.iter_rows(values_only=True) for sheet in book.worksheets]
+        filled = [chain([first], rows) for rows in sheets for first in islice(filter(any, rows), 1)]
+        if len(filled) > 1:
+            raise SourceError(
+                f"{len(filled)} sheets of {path} have rows; save the one with the data as a file."
+            )
+        yield from _sheet(filled[0] if filled else (), account)
+
+
+def _sheet(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]:
+    names: list[str] = []
+    for number, cells in enumerate(rows, start=1):
+        account.read += 1
+        size = max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
+        if not size:
+            account.count("blank_line")
+        elif not names:
+            names = unique_names([text_of(cell)[0] or "" for cell in cells[:size]])
+            account.count("header")
+        elif size > len(names):
+            yield Record(line=number, problem="malformed_record", raw="")
+        else:
+            padded = chain(cells, repeat(None))
+            yield Record(line=number, values=dict(zip(names, padded, strict=False)))
+
+
+def _parquet(path: Path, account: Account) -> Iterator[Record]:
     number = 0
     with pq.ParquetFile(path) as file:
+        account.read += file.metadata.num_rows
+        names = unique_names(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=_CHUNK):
             columns = [_values(column) for column in batch.columns]
             for values in zip(*columns, strict=True):
                 number += 1
-                yield Record(line=number, values=dict(zip(batch.schema.names, values, strict=True)))
+                yield Record(line=number, values=dict(zip(names, values, strict=True)))
 
 
 def _values(column: pa.Array) -> list[Any]:
-    if pa.types.is_dictionary(column.type):
+    kind = column.type
+    if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        # Parquet does not guarantee valid UTF-8, and pyarrow would fail on the whole column.
+        kind = column.type
+    if any(is_kind(kind) for is_kind in _TEXTS):
+        # Text is often stored as bytes, and Parquet does not guarantee valid UTF-8: pyarrow would
+        # fail on the whole column.
         raw = column.cast(pa.large_binary()).to_pylist()
         return [None if v is None else v.decode("utf-8", "surrogateescape") for v in raw]
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        column = column.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_nan(column), None, column)
     return cast(list[Any], column.to_pylist())
 
 
-@contextmanager
-def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
-    """Open a text file; invalid bytes become lone surrogates."""
-    bom = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
-    with (
-        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary,
-        io.TextIOWrapper(
-            cast(BinaryIO, binary), encoding=bom, errors="surrogateescape", newline=""
-        ) as text,
-    ):
-        yield text
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
 
 
 @contextmanager
@@ -264,12 +320,10 @@ def _mapped(path: Path, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as exc:
-        raise SourceError(
-            f"{path} is not {encoding} text; set `encoding` to the encoding of the file."
-        ) from exc
+        raise SourceError(f"{path} is not {encoding} text; set the encoding of the file.") from exc
     except FileNotFoundError as exc:
         raise SourceError(f"{path} does not exist; check the path.") from exc
-    except (OSError, EOFError, pa.ArrowException, ValueError) as exc:
+    except (OSError, EOFError, BadZipFile, KeyError, pa.ArrowException, ValueError) as exc:
         raise SourceError(
             f"{path} cannot be read ({type(exc).__name__}); check that it is complete, matches its "
             "suffix, and is readable by this user."

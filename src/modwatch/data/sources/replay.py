@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora.corpus import Corpus
-from modwatch.data.sources.landing import BATCH_ROWS, column_batch
+from modwatch.data.sources.landing import BATCH_ROWS, column_batch, counted
 
 _DAY_MICROSECONDS = 24 * 3600 * 1_000_000
 
@@ -46,8 +47,11 @@ class ReplaySource:
         """The corpus, for messages and provenance."""
         return f"replay:{self.corpus.name}"
 
-    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the items of `day` as batches with the schema LANDED, in order of time."""
+        return counted(self._batches(day), account)
+
+    def _batches(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         number = (day - self.first_day).days
         if not 0 <= number < len(self._starts) - 1:
             return

@@ -20,8 +20,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.landing import LandedRow, MappedSource, batches
+from modwatch.data.sources.readers import unique_names
 
 #: Rows fetched from the server at a time.
 _FETCH = 1000
@@ -68,14 +70,14 @@ class SqlSource(MappedSource):
         """Driver, host and database, without user, password or options."""
         return f"sql:{public_name(parse_url(self.url))}"
 
-    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
 
         Raises SourceError when the query fails or lacks a column.
         """
-        return batches(day, self._rows(day))
+        return batches(day, self._rows(day, Account() if account is None else account))
 
-    def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+    def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         with connected(parse_url(self.url), self.name) as connection:
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
@@ -83,8 +85,10 @@ class SqlSource(MappedSource):
             names = self._source_columns(
                 available, missing=lambda column: self._missing_column(column, available)
             )
-            for number, row in enumerate(result.mappings(), start=1):
-                record = {str(key): value for key, value in row.items()}
+            columns = unique_names(available)
+            for number, row in enumerate(result, start=1):
+                account.read += 1
+                record = dict(zip(columns, row, strict=True))
                 yield self._landed_row(f"{self.name}:{number}", record, names, self._moment(record))
 
     def _statement(self) -> TextClause:

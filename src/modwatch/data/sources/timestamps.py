@@ -4,13 +4,17 @@ import datetime as dt
 import math
 import zoneinfo
 from dataclasses import dataclass
+from decimal import Decimal
 
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.values import plain
 
 #: Numbers from here on are milliseconds since 1970 …
 _MILLISECONDS = 1e11
 #: … and from here on microseconds. Seconds reach 1e11 in the year 5138.
 _MICROSECONDS = 1e14
+#: … and from here on nanoseconds.
+_NANOSECONDS = 1e17
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -72,9 +76,9 @@ def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = N
 
     With `written`, a format of strptime, text is read by it alone.
 
-    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds. A time without zone is in
-    the zone `assume`; of an hour that occurs twice, it is in the first. Without `assume` it is a
-    problem, and its day is that of the wall clock.
+    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds, from 1e17 on nanoseconds. A
+    time without zone is in the zone `assume`; of an hour that occurs twice, it is in the first.
+    Without `assume` it is a problem, and its day is that of the wall clock.
 
     >>> read_moment("2024-03-01T23:30:00-02:00", None).created_at.isoformat()
     '2024-03-02T01:30:00+00:00'
@@ -105,6 +109,8 @@ def epoch_scale(number: float) -> int:
     (1, 1000)
     """
     size = abs(number)
+    if size >= _NANOSECONDS:
+        return 1_000_000_000
     return 1_000_000 if size >= _MICROSECONDS else 1_000 if size >= _MILLISECONDS else 1
 
 
@@ -113,9 +119,10 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
         return value
     if isinstance(value, dt.date):
         return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 – no zone
+    value = plain(value)
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Decimal):
         return _from_epoch(float(value))
     written = str(value).strip()
     if form is not None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from modwatch.common.account import Account
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.files import Folder
 
@@ -246,6 +247,15 @@ class CheckStore:
         """Return the result of a suite on `day`, or None when it has not run."""
         content = self._folder.read(f"{day}/{suite}.json")
         return None if content is None else ValidationResult.from_json(content.decode())
+
+    def save_account(self, day: datetime.date, account: Account) -> None:
+        """Keep the account of what the source of a day had."""
+        self._folder.write(f"{day}/source.json", account.to_json().encode())
+
+    def load_account(self, day: datetime.date) -> Account | None:
+        """Return the account of a day, or None when it has not been ingested."""
+        content = self._folder.read(f"{day}/source.json")
+        return None if content is None else Account.from_json(content.decode())
 
     def history(self, suite: Suite, days: Iterable[datetime.date]) -> list[ValidationResult]:
         """Return the results of the `days` that have one, in the order of `days`."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.community import annotators, grammar
 from modwatch.data.sources.community.annotators import Person
@@ -23,7 +24,7 @@ from modwatch.data.sources.community.ground_truth import (
 )
 from modwatch.data.sources.community.lexicon import GROUPS
 from modwatch.data.sources.corpora.corpus import LabelledTexts
-from modwatch.data.sources.landing import BATCH_ROWS, column_batch
+from modwatch.data.sources.landing import BATCH_ROWS, column_batch, counted
 
 #: Volume from Monday to Sunday relative to the mean day; the mean is 1.
 WEEKLY = (1.02, 0.98, 0.97, 0.99, 1.01, 1.06, 0.97)
@@ -113,8 +114,11 @@ class Community:
         """Moderators, who agree more and have low flip rates."""
         return annotators.moderators(self.moderator_count, self.seed)
 
-    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the comments of `day` by time, with the schema LANDED, then its defective rows."""
+        return counted(self._batches(day), account)
+
+    def _batches(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         size = self._size(day)
         for block in range(_blocks(size)):
             yield self._batch(day, block, size)

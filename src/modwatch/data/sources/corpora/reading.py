@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.landing import convert, decodable
+from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.landing import convert
 from modwatch.data.sources.readers import read_delimited, read_records
+from modwatch.data.sources.values import decodable
 
 
 def rows(
@@ -28,7 +30,9 @@ def rows(
     records = (
         read_records(path)
         if path.suffix == ".parquet"
-        else read_delimited(path, delimiter=delimiter, header=header)
+        else read_delimited(
+            path, form=TextFormat(delimiter=delimiter, quoting="minimal"), header=header
+        )
     )
     for record in records:
         values = {name.strip(): _written(value) for name, value in record.values.items()}

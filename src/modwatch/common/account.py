@@ -1,0 +1,90 @@
+"""The account of what a source holds: each of its lines and records ends in exactly one place."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from modwatch.common.errors import SourceError
+
+#: Places that are no fault, in the order in which they are shown; `used` comes last.
+_NAMES = {
+    "header": "Header lines",
+    "blank_line": "Blank lines",
+    "continued": "Further lines of a record",
+    "other_day": "Records of other days",
+    "merged": "Records merged with another",
+    "landed": "Landed records",
+    "used": "Used records",
+}
+
+
+@dataclass(kw_only=True)
+class Account:
+    """How many lines and records a source has, and where they ended.
+
+    >>> account = Account(read=3)
+    >>> account.count("header")
+    >>> account.count("no_label", where="labels.csv, line 2")
+    >>> account.count("used")
+    >>> account.close("labels.csv")
+    >>> account.rows()[1]
+    ('no_label', 1, 'labels.csv, line 2')
+    """
+
+    #: Lines of text files, records of other sources.
+    read: int = 0
+    #: Number by place; a reason why records were left out is one.
+    places: Counter[str] = field(default_factory=Counter)
+    #: Where the first one of a place is, for those that were left out.
+    first: dict[str, str] = field(default_factory=dict)
+
+    def count(self, place: str, number: int = 1, *, where: str | None = None) -> None:
+        """Count records of one place; `where` is their file and line, without any value."""
+        self.places[place] += number
+        if where is not None:
+            self.first.setdefault(place, where)
+
+    def move(self, place: str, parts: Mapping[str, int]) -> None:
+        """Replace a place by its parts; `close` finds out whether they are as many."""
+        self.places[place] = 0
+        self.places.update(parts)
+
+    def close(self, source: str) -> None:
+        """Raise SourceError unless all that was read ended in a place."""
+        ended = self.places.total()
+        if ended != self.read:
+            raise SourceError(
+                f"{source} has {self.read:,} lines and records, but {ended:,} are accounted for; "
+                "it changed while it was read, or this is a fault of Modwatch: run again, and "
+                "report it if it comes back."
+            )
+
+    def rows(self) -> list[tuple[str, int, str]]:
+        """Return name, number and first occurrence of each place that is not empty."""
+        order = [*list(_NAMES)[:-2], *sorted(self.places.keys() - _NAMES), "landed", "used"]
+        return [
+            (_NAMES.get(place, place), self.places[place], self.first.get(place, ""))
+            for place in order
+            if self.places[place]
+        ]
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The records that were not used, by reason."""
+        return {name: n for name, n in self.places.items() if n and name not in _NAMES}
+
+    def to_json(self) -> str:
+        """Return the account as JSON text."""
+        return json.dumps({"read": self.read, "places": self.places, "first": self.first})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Account":
+        """Return the account that `to_json` wrote.
+
+        >>> Account.from_json(Account(read=2).to_json()).read
+        2
+        """
+        plain: dict[str, Any] = json.loads(text)
+        return cls(**plain | {"places": Counter(plain["places"])})

@@ -1,0 +1,334 @@
+"""Records of delimited text: its dialect, and lines that an unclosed quotation mark swallows.
+
+A dialect is found by the first lines of a file, unless its settings name it. A quotation mark that
+nobody closed makes a field of all lines up to the next one. So a record of several lines is read
+again, from the line after its first, if it is damaged or if its lines are records by themselves.
+"""
+
+import codecs
+import csv
+import re
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import Literal
+
+from modwatch.common.errors import SourceError
+
+#: Maximum length of a CSV field; a longer one is an unclosed quotation mark.
+MAX_FIELD = 10_000_000
+
+#: What may separate the fields of a `.csv` file: Excel writes `;` where the comma is decimal.
+DELIMITERS = (",", ";", "\t", "|")
+
+Quoting = Literal["minimal", "none"]
+
+#: Lines, and characters, of a file that its dialect is found by.
+_HEAD, _HEAD_CHARACTERS = 1_000, 1_000_000
+#: Records, and characters, that are read ahead.
+_CHUNK, _CHUNK_CHARACTERS = 500, 4_000_000
+#: Patterns of a column that its values have, and the share of values that have them.
+_PATTERNS, _REGULAR = 4, 0.9
+_FIELD_LIMIT_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """How a text file is written; None: as its first lines show.
+
+    Raises:
+        SourceError: `delimiter` or `escape` is not one character, or there is no such encoding.
+    """
+
+    #: Python name of the encoding. The mark of UTF-16 at the beginning of a file overrides it.
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    #: `none`: a quotation mark is a character like others.
+    quoting: Quoting | None = None
+    #: The character that makes the next one part of a field; an empty string: there is none.
+    escape: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("DELIMITER", self.delimiter or ","), ("ESCAPE", self.escape or "x")):
+            if len(value) != 1 or value in '"\r\n':
+                raise SourceError(
+                    f"MODWATCH_SOURCE__{name} must be one character, no quotation mark and no line "
+                    "break."
+                )
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as exc:
+            raise SourceError(
+                f"Encoding {self.encoding!r} does not exist; use one such as 'utf-8' or 'cp1252'."
+            ) from exc
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How the fields of a line are separated."""
+
+    delimiter: str = ","
+    quoted: bool = True
+    escape: str | None = None
+    #: A blank follows the delimiter, and is no part of the field.
+    blank: bool = False
+    #: Lines end with a delimiter that the header does not have.
+    trailing: bool = False
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Yield the fields of each record; raise csv.Error for one that is damaged."""
+        return csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
+            escapechar=self.escape,
+            skipinitialspace=self.blank,
+            strict=True,
+        )
+
+    def fields(self, line: str) -> list[str]:
+        """Return the fields of a line by itself, split at delimiters if its quotes are damaged."""
+        try:
+            return next(self.rows([line]), [])
+        except csv.Error:
+            return line.rstrip("\r\n").split(self.delimiter)
+
+
+#: A record: its first line, from 1; its lines; its fields, none of a blank line and None of a
+#: damaged record; its raw text; `malformed_record`, `unclosed_quote` or None.
+Row = tuple[int, int, list[str] | None, str, str | None]
+
+
+class Rows:
+    """The rows of a text with its blank lines; the first that is not blank may be the header."""
+
+    def __init__(self, text: Iterable[str], form: TextFormat, header: Sequence[str] | None) -> None:
+        """Find the dialect; `header` names the columns of a text without a first line of names."""
+        rest = iter(text)
+        head = list(_head(rest))
+        # Excel writes the delimiter of the rest in a first line.
+        named = re.fullmatch(r"sep=(.)\s*", head[0]) if head else None
+        self._named = head.pop(0) if named else None
+        if named and form.delimiter is None:
+            form = replace(form, delimiter=named[1])
+        self.dialect = find_dialect(head, form, header)
+        self._text, self._shape = chain(head, rest), _Shape(head, self.dialect, header)
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows in order."""
+        if self._named is not None:
+            yield 1, 1, [], self._named, None
+        lines = _Lines(self._text, 1 if self._named is None else 2)
+        yield from _rows(lines, self.dialect, self._shape)
+
+
+def _head(lines: Iterator[str]) -> Iterator[str]:
+    characters = 0
+    for line in islice(lines, _HEAD):
+        yield line
+        characters += len(line)
+        if characters > _HEAD_CHARACTERS:
+            return
+
+
+def find_dialect(
+    head: Sequence[str], form: TextFormat, header: Sequence[str] | None = None
+) -> Dialect:
+    """Return the dialect in which most of the first lines of a file are records.
+
+    Of several, it is the first: a comma, quotation marks, no escapes.
+
+    >>> find_dialect(["id;text", "1;a, b"], TextFormat()).delimiter
+    ';'
+    >>> find_dialect(["id;text", '1;"oh', "2;no"], TextFormat()).quoted
+    False
+    """
+    quoted, escape = form.quoting != "none", form.escape or None
+    known = [form.delimiter] if form.delimiter else DELIMITERS
+    options = [Dialect(delimiter=sign, quoted=quoted, escape=escape) for sign in known]
+    best, fit = _best(options, head, header)
+    if fit[0] < 1 and fit[1] > 1:
+        best, _ = _best([best, *_variants(best, form, head)], head, header)
+    return best
+
+
+def _best(
+    options: Sequence[Dialect], head: Sequence[str], header: Sequence[str] | None
+) -> tuple[Dialect, tuple[float, int]]:
+    fits = {option: _fit(head, option, header) for option in options}
+    best = max(options, key=fits.__getitem__)
+    return best, fits[best]
+
+
+def _variants(best: Dialect, form: TextFormat, head: Sequence[str]) -> Iterator[Dialect]:
+    """Yield dialects that differ from the one with the best delimiter in other respects."""
+    yield replace(best, trailing=True)
+    yield replace(best, blank=True)
+    wrapped, odd = _quotes(head, best)
+    free = form.quoting is None and wrapped < odd
+    for quoted in (True, False) if free else (best.quoted,):
+        yield replace(best, quoted=quoted)
+        if form.escape is None:
+            yield replace(best, quoted=quoted, escape="\\")
+
+
+def _quotes(head: Sequence[str], dialect: Dialect) -> tuple[int, int]:
+    """Return how many fields are in quotation marks, and how many lines have an odd number."""
+    lines = [line.split(dialect.delimiter) for line in head[1:]]
+    wrapped = sum(
+        re.fullmatch(r'\s*".*"\s*', field) is not None for line in lines for field in line
+    )
+    return wrapped, sum(line.count('"') % 2 for line in head[1:])
+
+
+def _fit(head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> tuple[float, int]:
+    """Return the share of records with as many fields as the header, and how many it has."""
+    rows = [
+        row[2]
+        for row in _rows(_Lines(head, 1), dialect, _Shape(head, dialect, header))
+        if row[2] != []
+    ]
+    size = len(header or (rows.pop(0) if rows else None) or ())
+    if size < 2:
+        return 0.0, 0
+    good = sum(row is not None and len(row) == size for row in rows)
+    return good / max(len(rows), 1), size
+
+
+class _Lines:
+    """The lines of a file, with those of the current record, which can be read again."""
+
+    def __init__(self, text: Iterable[str], first: int) -> None:
+        self._text = iter(text)
+        self._again: deque[str] = deque()
+        self._begin = first
+        self.used: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        while self._again:
+            self.used.append(self._again.popleft())
+            yield self.used[-1]
+        for line in self._text:
+            self.used.append(line)
+            yield line
+
+    def put_back(self) -> None:
+        """End the current record after its first line; the others come in the next iteration."""
+        self._again.extendleft(reversed(self.used[1:]))
+        del self.used[1:]
+
+    def take(self) -> tuple[int, int, str]:
+        """Return first line, number of lines and text of the current record; start the next."""
+        begin, used = self._begin, self.used
+        size = len(used)
+        self._begin = begin + size
+        self.used = []
+        return begin, size, used[0] if size == 1 else "".join(used)
+
+
+class _Shape:
+    """What the records of a file have in common: their number of fields, and patterns of these."""
+
+    def __init__(self, head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> None:
+        self._head, self._dialect, self._header = head, dialect, header
+
+    def has_swallowed(self, fields: Sequence[str] | None, lines: Sequence[str]) -> bool:
+        """Return whether a record of several lines is rather several records.
+
+        It is if it is damaged, or if its first line, its last one and half of the others would be
+        records by themselves. Two lines need more than one column that shows it. Where all fields
+        of a column are in quotation marks, a record that swallows others is damaged.
+        """
+        if fields is None or len(fields) != self._size:
+            return True
+        if len(self._patterns) < (1 if len(lines) > 2 else 2) or self._is_quoted:
+            return False
+        if not (self._fits(lines[0]) and self._fits(lines[-1])):
+            return False
+        return 2 * sum(map(self._fits, lines)) >= len(lines) + 2
+
+    def fitted(self, fields: list[str]) -> list[str]:
+        """Return the fields of a record without the empty one after a trailing delimiter."""
+        extra = len(fields) == self._size + 1 and not fields[-1]
+        return fields[:-1] if extra else fields
+
+    @cached_property
+    def _is_quoted(self) -> bool:
+        return 2 * _quotes(self._head, self._dialect)[0] > len(self._head)
+
+    @cached_property
+    def _size(self) -> int:
+        if self._header is not None:
+            return len(self._header)
+        try:
+            return len(next(filter(None, self._dialect.rows(self._head)), ()))
+        except csv.Error:
+            return 0
+
+    @cached_property
+    def _patterns(self) -> Mapping[int, frozenset[str]]:
+        """Return the patterns of the columns that have few; the longest column is the text."""
+        # A line with an odd number of quotation marks is only part of a record.
+        whole = (line for line in self._head[1:] if line.count('"') % 2 == 0)
+        rows = [self._dialect.fields(line) for line in whole]
+        columns = list(zip(*(row for row in rows if len(row) == self._size), strict=True))
+        longest = max(range(len(columns)), key=lambda n: sum(map(len, columns[n])), default=0)
+        patterns = {}
+        for number, column in enumerate(columns):
+            common = Counter(map(_pattern, column)).most_common(_PATTERNS)
+            if number != longest and sum(n for _, n in common) >= _REGULAR * len(column):
+                patterns[number] = frozenset(pattern for pattern, _ in common)
+        return patterns
+
+    def _fits(self, line: str) -> bool:
+        fields = self._dialect.fields(line)
+        return len(fields) == self._size > 1 and all(
+            _pattern(fields[number]) in known for number, known in self._patterns.items()
+        )
+
+
+def _pattern(field: str) -> str:
+    """Return a field with `a` for its words and `9` for its numbers."""
+    return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", field[:80].strip(' "')))
+
+
+def _rows(lines: _Lines, dialect: Dialect, shape: _Shape) -> Iterator[Row]:
+    reader = dialect.rows(lines)
+    more, trailing = True, dialect.trailing
+    while more:
+        chunk: list[Row] = []
+        characters = 0
+        with _field_limit():
+            while more and len(chunk) < _CHUNK and characters < _CHUNK_CHARACTERS:
+                fields, problem = None, None
+                try:
+                    fields = next(reader, None)
+                    more = fields is not None
+                except csv.Error:
+                    problem = "malformed_record"
+                if len(lines.used) > 1 and shape.has_swallowed(fields, lines.used):
+                    lines.put_back()
+                    reader, more = dialect.rows(lines), True
+                    fields, problem = None, "unclosed_quote"
+                elif trailing and fields:
+                    fields = shape.fitted(fields)
+                line, size, raw = lines.take()
+                characters += len(raw)
+                if size:
+                    chunk.append((line, size, fields, raw, problem))
+        yield from chunk
+
+
+@contextmanager
+def _field_limit() -> Iterator[None]:
+    """Raise the field limit of the csv module, which is global, and restore it afterwards."""
+    with _FIELD_LIMIT_LOCK:
+        before = csv.field_size_limit(MAX_FIELD)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)

@@ -1,0 +1,69 @@
+"""Opens text files: compressed or not, in UTF-8 or UTF-16; names what is no text."""
+
+import codecs
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from modwatch.common.errors import SourceError
+
+#: Bytes by which a file is recognised.
+_HEAD = 512
+#: Beginnings of files that are no delimited text, and what they are.
+_OTHERS = {
+    b"PAR1": "a Parquet file; name it *.parquet",
+    b"PK\x03\x04": "a spreadsheet or an archive; name a spreadsheet *.xlsx, unpack an archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel file; save it as *.xlsx or as CSV",
+    b"%PDF": "a PDF; export the data as CSV",
+    b"<!doctype": "an HTML page, such as one to log in; download the data again",
+    b"<html": "an HTML page, such as one to log in; download the data again",
+    b"<?xml": "an XML document; export the data as CSV or JSON lines",
+}
+
+
+@contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
+    """Open a text file; invalid bytes become lone surrogates.
+
+    Compression by gzip or Zstandard is recognised, and UTF-16 where UTF-8 was expected.
+    Raises SourceError when the file is no text, such as a spreadsheet or an HTML page.
+    """
+    with path.open("rb") as raw, _uncompressed(raw) as binary:
+        head = binary.peek(_HEAD)[:_HEAD]
+        begin = head.removeprefix(codecs.BOM_UTF8).lstrip().lower()
+        for start, kind in _OTHERS.items():
+            if begin.startswith(start.lower()):
+                raise SourceError(f"{path} is {kind}.")
+        with io.TextIOWrapper(
+            cast(BinaryIO, binary),
+            encoding=_encoding(head, encoding),
+            errors="surrogateescape",
+            newline="",
+        ) as text:
+            yield text
+
+
+def _uncompressed(raw: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile:
+    start = raw.peek(4)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if start.startswith(b"\x28\xb5\x2f\xfd"):
+        return io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(raw, "zstd")))
+    return raw
+
+
+def _encoding(head: bytes, encoding: str) -> str:
+    """Return the encoding of a file with these first bytes, that was expected in `encoding`."""
+    if codecs.lookup(encoding).name != "utf-8":
+        return encoding
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
+        if zeros.count(0) * 2 > len(zeros):
+            return name
+    return "utf-8-sig"

@@ -1,0 +1,166 @@
+"""Typed values of files, databases and spreadsheets, as the text, vote or number that they hold.
+
+Every kind of data is converted here, so that what one accepts no other rejects. A function returns
+the value and its problem: one of the two is None, and both are where a value is missing.
+"""
+
+import datetime as dt
+import json
+import math
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+#: Words for a vote, in lower case.
+_VOTES = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "ja", "wahr"), 1),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "nein", "falsch"), 0),
+}
+#: Floats from here on do not hold every whole number: ids would be rounded to others.
+_INEXACT = 2.0**53
+#: A missing value in a dump of MySQL or PostgreSQL.
+_NULL = r"\N"
+
+
+def plain(value: object) -> object:
+    """Return a value without the types of NumPy and pandas; None where it is missing.
+
+    NaN, NaT and the NULL of dumps (`\\N`) are missing. Bytes are text, with lone surrogates for
+    those that are not UTF-8.
+
+    >>> plain(float("nan")), plain(np.int64(3)), plain(b"caf\\xc3\\xa9")
+    (None, 3, 'café')
+    """
+    if isinstance(value, str):
+        return None if value == _NULL else value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "surrogateescape")
+    if isinstance(value, np.ndarray):
+        return list(value)
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else value
+    # Only NaN and NaT differ from themselves; whether pandas.NA does is unknown.
+    return value if (value == value) is True else None
+
+
+def text_of(value: object) -> tuple[str | None, str | None]:
+    """Return a value as text: whole floats and decimals without a point, times in ISO 8601.
+
+    The problem of truth values, lists and infinite numbers is `malformed_record`, and that of
+    whole floats that are not exact. An empty text is kept.
+
+    >>> text_of(17.0), text_of(Decimal("17.50")), text_of(b"\\xe9"), text_of(True)
+    (('17', None), ('17.50', None), ('\ufffd', 'undecodable_text'), ('True', 'malformed_record'))
+    >>> text_of(1774096245123456780.0)
+    ('1774096245123456768', 'malformed_record')
+    """
+    value = plain(value)
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        return decodable(value)
+    if isinstance(value, bool):
+        return str(value), "malformed_record"
+    if isinstance(value, float | Decimal):
+        return _number(value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat(), None
+    known = isinstance(value, int | uuid.UUID)
+    return decodable(str(value))[0], None if known else "malformed_record"
+
+
+def _number(value: float | Decimal) -> tuple[str, str | None]:
+    if not math.isfinite(value):
+        return str(value), "malformed_record"
+    if value != int(value):
+        return (f"{value:f}" if isinstance(value, Decimal) else repr(value)), None
+    inexact = isinstance(value, float) and abs(value) >= _INEXACT
+    return str(int(value)), "malformed_record" if inexact else None
+
+
+def decodable(text: str) -> tuple[str, str | None]:
+    """Return `text` as valid UTF-8, and `undecodable_text` if characters were replaced.
+
+    >>> decodable("fine"), decodable(b"caf\\xe9".decode("utf-8", "surrogateescape"))
+    (('fine', None), ('caf\ufffd', 'undecodable_text'))
+    """
+    if text.isascii():
+        return text, None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # errors="replace" would write "?", an ordinary character.
+        replaced = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+        return replaced, "undecodable_text"
+    return text, None
+
+
+def vote_of(value: object) -> tuple[int | None, str | None]:
+    """Return a vote, 1 or 0, from a number, a truth value or a word; blank is missing.
+
+    >>> vote_of("Yes"), vote_of(0.0), vote_of(b"\\x01"), vote_of(" "), vote_of(0.7)
+    ((1, None), (0, None), (1, None), (None, None), (None, 'unreadable_label'))
+    """
+    if isinstance(value, bytes) and value in (b"\x00", b"\x01"):  # a BIT of MySQL
+        return value[0], None
+    value = plain(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None, None
+    vote = _VOTES.get(str(value).strip().lower())
+    if vote is None:
+        number, _ = number_of(value)
+        vote = int(number) if number in (0, 1) else None
+    return vote, "unreadable_label" if vote is None else None
+
+
+def number_of(value: object) -> tuple[float | None, str | None]:
+    """Return a number; blank is missing, and the text `nan` is a number that is none.
+
+    >>> number_of("0.25"), number_of("0,25"), number_of(Decimal("0.5")), number_of(float("nan"))
+    ((0.25, None), (None, 'unreadable_number'), (0.5, None), (None, None))
+    """
+    value = plain(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None, None
+    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
+        try:
+            return float(value), None
+        except (ValueError, OverflowError):
+            pass
+    return None, "unreadable_number"
+
+
+def names_of(value: object) -> tuple[list[str] | None, str | None]:
+    """Return names from a list, its JSON text, or text with `|` between them, without missing ones.
+
+    >>> names_of("bakers|shepherds"), names_of('["bakers"]'), names_of(["a", 3, None])
+    ((['bakers', 'shepherds'], None), (['bakers'], None), (['a', '3'], None))
+    """
+    value = plain(value)
+    if value is None:
+        return None, None
+    names = listed(value)
+    if names is None and isinstance(value, str):
+        names = [*value.split("|")]
+    if names is None:
+        return None, "malformed_record"
+    pairs = [text_of(name) for name in names]
+    return [text for text, _ in pairs if text], next((p for _, p in pairs if p), None)
+
+
+def listed(value: object) -> list[Any] | None:
+    """Return a list, or that of a JSON text; None for any other value.
+
+    >>> listed('[1, 0]'), listed("[laughs]"), listed("1")
+    ([1, 0], None, None)
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return list(value) if isinstance(value, list | tuple) else None
