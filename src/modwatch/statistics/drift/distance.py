@@ -1,14 +1,19 @@
 """How far two populations lie apart, as effect sizes that do not depend on how much was seen.
 
-Two samples of one population differ by chance, the more the smaller they are. So each estimate is
-freed of the part that chance adds on average, and comes with a 95 % interval of the noise that
-remains. Comments are taken to be drawn independently; threads and storms make real days vary more.
+Two samples of one population differ by chance, the more the smaller they are and the more bins
+there are. So each estimate is freed of the part that chance adds on average, and comes with a 95 %
+interval of the noise that remains. Comments are taken to be drawn independently; threads and storms
+make real days vary more.
+
+Intervals are those of samples to which a few rows are added (`_ADDED`): where few rows are all
+alike, others have not been seen yet.
 
 Counts are of n rows of the day and m rows of the reference over the same bins. Neither is empty:
 whoever has nothing to compare asks for no distance.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +29,13 @@ from modwatch.statistics.intervals import difference_interval, wilson
 #: Part of either population that PSI spreads evenly over the bins. A fixed part, not a fixed count:
 #: with half a count in each empty bin, PSI of populations that do not overlap grows with ln n.
 SMOOTHING = 0.01
+
+#: Rows that intervals add to each side, half of them by the shares of both sides together, half
+#: evenly, so that no bin is empty. For two bins these are those of Agresti & Caffo (2000).
+_ADDED = 2.0
+
+#: Standard deviations to either side of its mean in which a count is summed over, and the steps.
+_REACH, _STEPS = 8.0, 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,66 +53,69 @@ def population_stability_index(counts: ArrayLike, reference: ArrayLike) -> Effec
     """Return PSI ≥ 0 of two histograms (B,): 0 is alike, above 0.2 is commonly called a shift.
 
     Σ (p − q)·ln(p/q), in nats, the symmetrised divergence of Jeffreys (1946), after `SMOOTHING` of
-    each side is spread evenly. Chance adds (B−1)(1/n + 1/m) to samples of one population (Yurdakul
-    & Naranjo 2020); its estimate, by the second derivatives, is taken off. Raises MetricInputError
-    unless both are counts of the same bins with something in them.
+    each side is spread evenly. What chance adds to samples of one population (see `_divergence`),
+    about (B−1)(1/n + 1/m) where no bin has few rows (Yurdakul & Naranjo 2020), is taken off. Raises
+    MetricInputError unless both are counts of the same bins with something in them.
 
     >>> population_stability_index([500, 500], [50, 50]).value
     0.0
     >>> round(population_stability_index([9000, 1000], [5000, 5000]).value, 2)
     0.85
     """
-    p, q, n, m = _shares(counts, reference)
-    kept = 1 - SMOOTHING
-    a, b = (kept * share + SMOOTHING / share.size for share in (p, q))
-    log = np.log(a / b)
-    return _divergence(
-        float(np.dot(a - b, log)),
-        slopes=(kept * (log + 1 - b / a), kept * (1 - a / b - log)),
-        noise=(kept**2 * (1 / a + b / a**2) * p, kept**2 * (1 / b + a / b**2) * q),
-        shares=(p, q),
-        sizes=(n, m),
-    )
+    pair = _Pair.from_counts(counts, reference)
+
+    def smooth(share: Floats) -> Floats:
+        return (1 - SMOOTHING) * share + SMOOTHING / pair.day.size
+
+    def term(p: Floats, q: Floats) -> Floats:
+        return (smooth(p) - smooth(q)) * np.log(smooth(p) / smooth(q))
+
+    def slope(p: Floats, q: Floats) -> Floats:
+        ratio = smooth(p) / smooth(q)
+        return (1 - SMOOTHING) * (np.log(ratio) + 1 - 1 / ratio)
+
+    return _divergence(pair, term, slope, one=1.0, most=math.inf)
 
 
 def jensen_shannon(counts: ArrayLike, reference: ArrayLike) -> Effect:
     """Return the Jensen–Shannon divergence (not its root) in bits of two histograms (B,).
 
-    In [0, 1]: 0 is alike, 1 is nothing in common (Lin 1991). What chance adds, about
-    (B−1)(1/n + 1/m)/(8 ln 2), is taken off. Raises as `population_stability_index`.
+    In [0, 1]: 0 is alike, 1 is nothing in common (Lin 1991). What chance adds (see `_divergence`),
+    about (B−1)(1/n + 1/m)/(8 ln 2) where no bin has few rows, is taken off. Raises as
+    `population_stability_index`.
 
-    >>> jensen_shannon([10, 0], [0, 10])
-    Effect(value=1.0, low=1.0, high=1.0, direction=None)
+    >>> apart = jensen_shannon([10, 0], [0, 10])
+    >>> [round(end, 2) for end in (apart.low, apart.value, apart.high)]
+    [0.15, 1.0, 1.0]
     """
-    p, q, n, m = _shares(counts, reference)
-    middle = p + q
-    a, b = (special.xlogy(share > 0, _over(2 * share, middle)) / math.log(2) for share in (p, q))
-    # The second derivative by p is q/(p(p+q)) / (2 ln 2); times p it is finite in an empty bin.
-    bend = (p > 0) * (q > 0) / (2 * math.log(2))
-    effect = _divergence(
-        float(np.dot(p, a) + np.dot(q, b)) / 2,
-        slopes=(a / 2, b / 2),
-        noise=(bend * _over(q, middle), bend * _over(p, middle)),
-        shares=(p, q),
-        sizes=(n, m),
-    )
-    return Effect(value=min(effect.value, 1.0), low=effect.low, high=min(effect.high, 1.0))
+
+    def term(p: Floats, q: Floats) -> Floats:
+        return (special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)) / math.log(4)
+
+    def slope(p: Floats, q: Floats) -> Floats:
+        return np.log2(2 * p / (p + q)) / 2
+
+    pair = _Pair.from_counts(counts, reference)
+    return _divergence(pair, term, slope, one=1 / (8 * math.log(2)), most=1.0)
 
 
 def mean_shift(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effect:
     """Return by how much the day's mean lies above the reference's; below 0: scores fell.
 
     Bins (B,) are equal, `width` wide, and count at their middle: the shift is off by at most
-    `width`, and by far less where scores spread smoothly over a bin. Welch's interval.
+    `width`, and by far less where scores spread smoothly over a bin. Welch's interval, after
+    `_ADDED` rows are added.
 
-    >>> mean_shift([0, 4], [4, 0], width=0.5)
-    Effect(value=0.5, low=0.5, high=0.5, direction='higher')
+    >>> shift = mean_shift([0, 4], [4, 0], width=0.5)
+    >>> [round(end, 2) for end in (shift.low, shift.value, shift.high)], shift.direction
+    ([0.08, 0.5, 0.59], 'higher')
     """
-    p, q, n, m = _shares(counts, reference)
+    pair = _Pair.from_counts(counts, reference)
+    (p, q), (near_p, near_q) = pair.shares(), pair.shares(_ADDED)
     middle = np.linspace(width / 2, (p.size - 0.5) * width, p.size)
-    value = float(np.dot(p - q, middle))
-    error = math.sqrt(_variance(middle, p, n) + _variance(middle, q, m))
-    return _signed(value, value - _Z * error, value + _Z * error)
+    value, nearer = float(np.dot(p - q, middle)), float(np.dot(near_p - near_q, middle))
+    margin = _Z * pair.error((middle, middle), _ADDED)
+    return _signed(value, min(value, nearer - margin), max(value, nearer + margin))
 
 
 def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effect:
@@ -115,17 +130,15 @@ def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Eff
     >>> round(moved.value, 9), moved.direction
     (0.2, 'higher')
     """
-    p, q, n, m = _shares(counts, reference)
-    below, below_reference = np.cumsum(p)[:-1], np.cumsum(q)[:-1]
-    rise = width * (below_reference - below)  # its sum is the shift of the mean
-    variance = below * (1 - below) / n + below_reference * (1 - below_reference) / m
-    chance = width * float(np.sqrt(2 / math.pi * np.maximum(variance, 0)).sum())
+    pair = _Pair.from_counts(counts, reference)
+    p, q = pair.shares()
+    # Where F lies below G, scores rise; the sum is the shift of the mean.
+    rise = width * np.cumsum(q - p)[:-1]
     up, down = float(rise[rise > 0].sum()), float(-rise[rise < 0].sum())
-    value = math.sqrt(max((up + down) ** 2 - chance**2, 0.0))
+    value = math.sqrt(max((up + down) ** 2 - (width * pair.between(0.0)) ** 2, 0.0))
     # By duality the distance is the difference of the means of this function of the score.
     potential = width * np.append(0.0, np.cumsum(np.sign(rise)))
-    error = math.sqrt(_variance(potential, p, n) + _variance(potential, q, m))
-    margin = _Z * max(error, chance)
+    margin = _Z * max(pair.error((potential, potential), _ADDED), width * pair.between(_ADDED))
     low, way = max(value - margin, 0.0), "both"
     if abs(up - down) > (up + down) / 2:
         way = "higher" if up > down else "lower"
@@ -156,47 +169,118 @@ def _signed(value: float, low: float, high: float) -> Effect:
     return Effect(value=value, low=low, high=high, direction=way)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Pair:
+    """Two histograms over the same bins."""
+
+    #: (B,) rows of the day, and of both sides together.
+    day: Floats
+    total: Floats
+    #: Rows of either side, n and m.
+    sizes: tuple[float, float]
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, reference: ArrayLike) -> "_Pair":
+        """Return the pair; MetricInputError unless both are counts with something in them."""
+        given = {"counts": counts, "reference": reference}
+        day, before = (arguments.whole_numbers(*side).astype(np.float64) for side in given.items())
+        arguments.same_length(counts=day, reference=before)
+        for name, side in (("counts", day), ("reference", before)):
+            if side.ndim != 1 or not side.any():
+                raise MetricInputError(
+                    f"{name} must be counts of bins, some above 0; leave empty days out"
+                )
+        return cls(day=day, total=day + before, sizes=(float(day.sum()), float(before.sum())))
+
+    def shares(self, rows: float = 0.0) -> tuple[Floats, Floats]:
+        """Return the shares (B,) of either side with `rows` added."""
+        return self.divided(self.day, self.total, rows)
+
+    def divided(self, day: Floats, total: Floats, rows: float) -> tuple[Floats, Floats]:
+        """Return the shares (…) of bins with `total` rows of which the day has these."""
+        n, m = self.sizes
+        added = rows / 2 * (total / (n + m) + 1 / self.day.size)
+        return (day + added) / (n + rows), (total - day + added) / (m + rows)
+
+    def error(self, scores: tuple[Floats, Floats], rows: float) -> float:
+        """Return the standard error of the sum of the means of a score (B,) of either side."""
+        means = zip(self.shares(rows), scores, self.sizes, strict=True)
+        return math.sqrt(sum(np.dot(p, (s - np.dot(p, s)) ** 2) / n for p, s, n in means))
+
+    def between(self, rows: float) -> float:
+        """Return how many bins samples of one population lie apart by chance, on average."""
+        below = np.cumsum(self.shares(rows), axis=1)[:, :-1]
+        variance = (np.maximum(below * (1 - below), 0).T / self.sizes).sum(axis=1)
+        return float(np.sqrt(2 / math.pi * variance).sum())
+
+
 def _divergence(
-    value: float,
+    pair: _Pair,
+    term: Callable[[Floats, Floats], Floats],
+    slope: Callable[[Floats, Floats], Floats],
     *,
-    slopes: tuple[Floats, Floats],
-    noise: tuple[Floats, Floats],
-    shares: tuple[Floats, Floats],
-    sizes: tuple[float, float],
+    one: float,
+    most: float,
 ) -> Effect:
-    """Return a divergence freed of what chance adds, by its Taylor series around the shares.
+    """Return a divergence Σ term(p, q) ≤ `most` of shares, freed of what chance adds.
 
-    `slopes` are its first derivatives by the shares; `noise` its second, times the share. Chance
-    then adds ½Σ noise·(1−p)/n on average. That part is spread like a χ² of B−1 degrees of freedom,
-    whose variance is 2/(B−1) times its squared mean.
+    That is its mean where the rows of both sides are dealt out to them at random, as of one
+    population; in shares of `most`, like the adjusted mutual information of Vinh, Epps & Bailey
+    (2010), so that nothing in common stays so. It is exact, also where most bins have few rows. It
+    is a little too much where the share of such bins rose, too little where it fell.
+
+    `slope` is the derivative of the term by p; by q it is slope(q, p), since terms are symmetric.
+    The noise is that of dealing out, with its skewness (Cornish & Fisher 1938), or that of the
+    slopes where it is larger. Slopes of bins with few rows are mostly noise: one row a bin is
+    added. Above, both noises add up, and what they may hide: a divergence grows with the square of
+    z standard errors, and (z + 1.96)² has 1.96² more. In one category chance adds
+    `one`·(1/n + 1/m).
     """
-    chance, variance = 0.0, 0.0
-    for slope, bend, side, size in zip(slopes, noise, shares, sizes, strict=True):
-        chance += float(np.dot(bend, 1 - side)) / size / 2
-        variance += _variance(slope, side, size)
-    freedom = max(int((shares[0] + shares[1] > 0).sum()) - 1, 1)
-    margin = _Z * math.sqrt(variance + chance**2 * 2 / freedom)
-    low, value = max(value - chance - margin, 0.0), max(value - chance, 0.0)
-    return Effect(value=value, low=low, high=value + margin)
+    n, m = pair.sizes
+    one *= 1 / n + 1 / m
+    (found, chance, *_), (nearer, chance_near, variance, third) = (
+        (float(term(*pair.shares(rows)).sum()), *_dealt_out(pair, term, rows))
+        for rows in (0.0, _ADDED)
+    )
+    rows = max(pair.day.size, _ADDED)
+    p, q = pair.shares(rows)
+    error = pair.error((slope(p, q), slope(q, p)), rows)
+    noise = max(math.sqrt(variance), math.sqrt(2) * one)
+    value = max(found - chance, 0.0)
+    skewness = min(max(third / noise**3, 0.0), 3.0)
+    below = max(noise * (_Z + (_Z**2 - 1) / 6 * skewness), _Z * error)
+    low = min(value, nearer - chance_near - below)
+    high = value + _Z * math.hypot(noise, error) + _Z**2 * one
+    # Where no category has two rows, chance is all there is.
+    scale = 1 / max(1 - chance / most, 1e-9)
+    low, value, high = (min(max(end * scale, 0.0), most) for end in (low, value, high))
+    return Effect(value=value, low=low, high=high)
 
 
-def _variance(score: Floats, shares: Floats, size: float) -> float:
-    """Return the variance of the mean of a score (B,) over `size` rows in these shares."""
-    mean = float(np.dot(shares, score))
-    return float(np.dot(shares, (score - mean) ** 2)) / size
+def _dealt_out(
+    pair: _Pair, term: Callable[[Floats, Floats], Floats], rows: float
+) -> tuple[float, float, float]:
+    """Return mean, and 2nd and 3rd central moment, of Σ term(p, q) of rows dealt out at random.
 
-
-def _shares(counts: ArrayLike, reference: ArrayLike) -> tuple[Floats, Floats, float, float]:
-    """Return both histograms as shares (B,), and their sizes."""
-    day, before = arguments.column("counts", counts), arguments.column("reference", reference)
-    arguments.same_length(counts=day, reference=before)
-    for name, column in (("counts", day), ("reference", before)):
-        if not column.size or column.min() < 0 or column.sum() <= 0:
-            raise MetricInputError(f"{name} must be counts ≥ 0, some above 0; leave empty days out")
-    n, m = float(day.sum()), float(before.sum())
-    return day / n, before / m, n, m
-
-
-def _over(part: Floats, whole: Floats) -> Floats:
-    """Return part/whole, 1 where the whole is 0."""
-    return np.divide(part, whole, out=np.ones_like(whole), where=whole > 0)
+    Of the t rows of a bin, a come to the day with the hypergeometric distribution; then `rows` are
+    added to each side. The mean is exact. So are the moments, but for the dependence of bins, which
+    is small where they are many; where a spreads widely, every k-th is summed over.
+    """
+    n, m = pair.sizes
+    total, times = np.unique(pair.total, return_counts=True)
+    mean = total * n / (n + m)
+    reach = _REACH * np.sqrt(mean * m / (n + m)) + 1
+    first = np.floor(np.maximum(mean - reach, np.maximum(total - m, 0)))
+    last = np.ceil(np.minimum(mean + reach, np.minimum(total, n)))
+    step = np.maximum(np.ceil((last - first) / _STEPS), 1)
+    day = first + step * np.arange(((last - first) // step).max() + 1)[:, None]  # (K, T)
+    inside = day <= last
+    day = np.where(inside, day, first)
+    parts = day, total - day, n - day, m - total + day
+    log = np.where(inside, -sum(special.gammaln(part + 1) for part in parts), -np.inf)
+    weight = np.exp(log - log.max(axis=0))
+    weight *= times / weight.sum(axis=0)
+    terms = term(*pair.divided(day, total, rows))
+    means = (weight * terms).sum(axis=0) / times
+    second, third = (float((weight * (terms - means) ** power).sum()) for power in (2, 3))
+    return float(np.dot(times, means)), second, third
