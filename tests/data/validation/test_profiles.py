@@ -111,8 +111,8 @@ def test_other_layouts_of_strings_are_counted_alike(landed) -> None:
 
 
 def test_the_rarest_categories_are_counted_together(landed) -> None:
-    names = ["forum"] * 10 + [f"platform {number:03}" for number in range(150)]
-    made = profile_comments([landed(160, platform=names)], invalid([0] * 160))
+    names = ["forum"] * 10 + [f"platform {number:03}" for number in range(1_050)]
+    made = profile_comments([landed(1_060, platform=names)], invalid([0] * 1_060))
     kept = made.categories["platform"]
     assert len(kept) == MOST_CATEGORIES + 1
     assert (kept["forum"], kept["platform 000"], kept["(other)"]) == (10, 1, 51)

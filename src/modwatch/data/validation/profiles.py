@@ -25,6 +25,7 @@ from modwatch.statistics.drift.day_comparison import Finding, Reference, compare
 from modwatch.statistics.drift.profile import (
     BINS,
     LENGTH_BANDS,
+    OTHERS,
     RANGES,
     Counts,
     Profile,
@@ -47,9 +48,7 @@ _CATEGORIES = {"language": "und", "platform": "(none)"}
 _MIXES = (*_CATEGORIES, "length")
 
 #: Categories kept of a column; the rarest beyond are counted together.
-MOST_CATEGORIES = 100
-
-_OTHERS = "(other)"
+MOST_CATEGORIES = 1000
 
 
 def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Profile:
@@ -230,7 +229,7 @@ def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the most frequent categories, by name among equals, and the others as one."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     kept = Counter(dict(ordered[:MOST_CATEGORIES]))
-    kept[_OTHERS] += sum(count for _, count in ordered[MOST_CATEGORIES:])
+    kept[OTHERS] += sum(count for _, count in ordered[MOST_CATEGORIES:])
     return dict(+kept)
 
 
@@ -246,13 +245,18 @@ def skipped(reason: str) -> Measure:
 def measure_of(finding: Finding, observed: Callable[[float], str]) -> Measure:
     """Return the measure of a finding; `observed` describes its value.
 
-    >>> finding = Finding(metric="psi", feature="prob", value=0.25, n=900)
+    A difference whose interval includes 0 may be chance, and is judged as 0.
+
+    >>> finding = Finding(metric="psi", feature="prob", value=0.25, low=0.1, high=0.4, n=900)
     >>> measure_of(finding, lambda value: f"PSI {value:.3f}")
     Measure(value=0.25, observed='PSI 0.250')
     """
     if finding.value is None:
         return skipped(finding.reason)
-    return Measure(value=finding.value, observed=observed(finding.value))
+    low, high, text = finding.low, finding.high, observed(finding.value)
+    if low is not None and high is not None and low <= 0 <= high:
+        return Measure(value=0.0, observed=f"{text}; within sampling noise")
+    return Measure(value=finding.value, observed=text)
 
 
 def trailing_findings(

@@ -28,11 +28,10 @@ from modwatch.monitoring.measurements.comment_groups import (
 )
 from modwatch.monitoring.measurements.references import ReferencePlan, trailing_days
 from modwatch.statistics.divergence.mentions import Terms
-from modwatch.statistics.drift.profile import LENGTH_BANDS, length_bands
+from modwatch.statistics.drift.profile import LENGTH_BANDS, OTHERS, length_bands
 from modwatch.statistics.drift.shift_segments import (
     COUNTS,
     NONE,
-    OTHERS,
     SEPARATOR,
     Measure,
     Segment,

@@ -7,6 +7,7 @@ Two references: `fixed`, held-out comments of the model or the first days, shows
 same model version scored: a new model moves all scores, which does not concern the comments.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
@@ -24,7 +25,7 @@ from modwatch.statistics.drift.distance import (
     share_change,
     wasserstein,
 )
-from modwatch.statistics.drift.profile import BINS, RANGES, Counts, Profile, pooled
+from modwatch.statistics.drift.profile import BINS, OTHERS, RANGES, Counts, Profile, pooled
 
 #: Comments that a day and a reference must have each. At 200 against 200, PSI of two samples of
 #: one population stays under 0.1, where a change is commonly first noted, on 96 % of days.
@@ -171,16 +172,40 @@ def _scores(today: Profile, reference: Reference) -> Iterator[Finding]:
 
 def _mixes(today: Profile, reference: Reference) -> Iterator[Finding]:
     """Yield the distances of the mixes of categories."""
-    known = pooled(reference.comments or ()).categories
     for feature, counts in today.categories.items():
         if reference.comments is None and feature not in reference.mixes:
             continue
-        expected = reference.mixes.get(feature) or known.get(feature, {})
-        pair = _Pair(reference=reference.name, n=today.comments, reference_n=sum(expected.values()))
-        names = sorted(counts.keys() | expected.keys())
-        sides = [[side.get(name, 0) for name in names] for side in (counts, expected)]
+        days = [day.categories.get(feature, {}) for day in reference.comments or ()]
+        mixes = [reference.mixes[feature]] if reference.mixes.get(feature) else days
+        day, *before = _with_same_others([counts, *mixes])
+        expected = sum(before, Counter[str]())
+        pair = _Pair(reference=reference.name, n=today.comments, reference_n=expected.total())
+        names = sorted(day.keys() | expected.keys())
+        sides = [[side[name] for name in names] for side in (day, expected)]
         effect = None if pair.lacks else jensen_shannon(*sides)
         yield pair.finding("jensen_shannon", feature, effect)
+
+
+def _with_same_others(mixes: Sequence[Mapping[str, int]]) -> list[Counter[str]]:
+    """Return mixes with what one of them may have counted among `OTHERS` counted there in all.
+
+    The smallest count that a mix with others names is f. A category keeps its own count where, by
+    its share of all mixes, more than f + 3·√f are expected in each of these.
+
+    >>> _with_same_others([{"de": 5, "en": 2}, {"de": 9, "fr": 1, OTHERS: 2}])
+    [Counter({'de': 5, '(other)': 2}), Counter({'de': 9, '(other)': 3})]
+    """
+    total = sum(map(Counter, mixes), Counter[str]())
+    least = 0.0
+    for mix in mixes:
+        if OTHERS in mix:
+            fewest = min((n for name, n in mix.items() if name != OTHERS), default=0)
+            least = max(least, (fewest + 3 * fewest**0.5) / sum(mix.values()))
+    few = {name for name, count in total.items() if count <= least * total.total()} - {OTHERS}
+    same = [Counter({name: n for name, n in mix.items() if name not in few}) for mix in mixes]
+    for counts, mix in zip(same, mixes, strict=True):
+        counts[OTHERS] += sum(mix.get(name, 0) for name in few)
+    return [+counts for counts in same]
 
 
 def _comments(today: Profile, reference: str, before: Profile) -> Iterator[Finding]:

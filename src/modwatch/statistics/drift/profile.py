@@ -20,6 +20,9 @@ BINS = 1000
 _LENGTHS = (50, 200, 1000)
 LENGTH_BANDS = ("0-49", "50-199", "200-999", "1000+")
 
+#: Category of all that have no count of their own.
+OTHERS = "(other)"
+
 #: Scores that days are compared by, each with the upper end of its range from 0.
 RANGES = {"prob": 1.0, "uncertainty": 0.25}
 

@@ -18,7 +18,9 @@ import pandas as pd
 from scipy import special
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.drift.profile import OTHERS
 from modwatch.statistics.estimate import SIGNIFICANT, holm
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
@@ -41,8 +43,8 @@ COUNTS: Mapping[Measure, tuple[str, ...]] = {
     ),
 }
 
-#: A value of a transient factor that is none: all others, and comments without one.
-OTHERS, NONE = "(other)", "(none)"
+#: A value of a transient factor that is none, as `OTHERS` is: comments without one.
+NONE = "(none)"
 
 #: Between the labels of a comment.
 SEPARATOR = "; "
@@ -150,8 +152,11 @@ def explain_shift(
         is empty.
 
     Raises:
-        MetricInputError: a count is negative, or a sum is larger than the number of comments.
+        MetricInputError: a count is negative, a sum is larger than the number of comments, or a
+            name of a segment is missing.
     """
+    for column in (*factors, *transient, *labels):
+        arguments.names(column, cells[column])
     sums = _sums(cells, measure)
     total = sums.to_numpy(np.float64).sum(axis=0)
     if not total[0] or not total[3] or not total[1] + total[4]:
