@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
@@ -48,7 +49,8 @@ class AuditEstimate(Estimate):
     metric: str
     #: Positives among the labels.
     positives: int
-    #: Standard error of the value, to first order; None without a value.
+    #: Standard error of the value, to first order; None without a value, and where it is less than
+    #: half of what the interval implies: labels that are few, or all alike, do not show it.
     error: float | None = None
     #: lower | upper: it is at least `low`, or at most `high`; None with a value, or without either.
     bound: str | None = None
@@ -109,7 +111,8 @@ class AuditEstimator:
         estimate = self.counted(metric)
         if estimate.reason:
             return self._bounded(estimate) if estimate.labels_needed else estimate
-        value, low, high, error = _floats(self.interval_estimate(metric))
+        value, low, high, _ = _floats(self.interval_estimate(metric))
+        error = shown_error(_floats(self.plain_interval(metric)), self.options)
         if self.extremes.keys() & {*SIDES_OF[metric]}:
             _, low_if, high_if, _ = _floats(self.plain_interval(metric))
             estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
@@ -243,6 +246,21 @@ def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
     """Return value, low, high and error of a single audit."""
     value, low, high, error = estimate.value, estimate.low, estimate.high, estimate.error
     return float(value), float(low), float(high), float(error)
+
+
+def shown_error(
+    estimate: tuple[float, float, float, float], options: IntervalOptions
+) -> float | None:
+    """Return the error of (value, low, high, error); None where the interval implies twice as much.
+
+    >>> shown_error((0.5, 0.4, 0.6, 0.05), IntervalOptions())
+    0.05
+    >>> shown_error((0.5, 0.1, 0.9, 0.05), IntervalOptions())
+    """
+    value, low, high, error = estimate
+    ends = zip((value - low, high - value), options.tails, strict=True)
+    implied = [distance / -special.ndtri(tail) for distance, tail in ends if tail]
+    return error if 2 * error >= sum(implied) / len(implied) - 1e-9 else None
 
 
 def _validate(metric: str) -> None:

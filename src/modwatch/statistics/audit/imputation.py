@@ -18,7 +18,12 @@ from scipy import special
 from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.audit.draw import DrawnComment
-from modwatch.statistics.audit.estimates import BOUNDED_ABOVE, AuditEstimate, AuditEstimator
+from modwatch.statistics.audit.estimates import (
+    BOUNDED_ABOVE,
+    AuditEstimate,
+    AuditEstimator,
+    shown_error,
+)
 from modwatch.statistics.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.statistics.audit.metric_intervals import SIDES_OF
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
@@ -174,17 +179,18 @@ class ImputedEstimator:
             return self._bounded(made) if made.labels_needed else made
         ends = self.draws.interval_estimate(metric)
         value, (low, high) = float(np.mean(ends.value)), self._ends(ends)
-        random: tuple[float | None, float | None] = None, None
-        if self.draws.extremes.keys() & {*SIDES_OF[metric]}:
+        random, known = (low, high), not self.draws.extremes.keys() & {*SIDES_OF[metric]}
+        if not known:
             random = self._ends(self.draws.plain_interval(metric))
+        error = float(np.sqrt(np.mean(ends.error**2) + np.var(ends.value)))
         return replace(
             made,
             value=value,
             low=min(low, value),
             high=max(high, value),
-            error=float(np.sqrt(np.mean(ends.error**2) + np.var(ends.value))),
-            low_if_random=random[0],
-            high_if_random=random[1],
+            error=shown_error((value, *random, error), self.options),
+            low_if_random=None if known else random[0],
+            high_if_random=None if known else random[1],
         )
 
     @cached_property

@@ -154,10 +154,10 @@ def bootstrap(
     """
     valid_tails(tails)
     generator = np.random.default_rng(seed)
-    rate = counts.positives / counts.labels
+    rate = counts.cell_rates
     drawn = generator.binomial(counts.labels, rate, size=(_RESAMPLES, *rate.shape)) / counts.labels
     scale = np.sqrt(counts.unseen * counts.labels / np.maximum(counts.labels - 1, 1))
-    shares = (rate + scale * (drawn - rate)) @ (counts.weight * counts.labels)
+    shares = counts.rate + (scale * (drawn - rate)) @ (counts.weight * counts.labels)
     low, high = np.quantile(shares, [tails[0], 1 - tails[1]], axis=0)
     low = np.where(tails[0] > 0, np.clip(low, 0, 1), 0.0)
     return low, np.where(tails[1] > 0, np.clip(high, 0, 1), 1.0)

@@ -110,12 +110,21 @@ class WeightedCounts:
         return np.asarray(self.positives @ self.weight)
 
     @property
+    def cell_rates(self) -> Floats:
+        """(…, C) share of positives by cell, for the variance; of all where a cell has one label.
+
+        One label does not show how much labels vary; see "adjust" in Lumley (2010), *Complex
+        Surveys*, on strata with a single unit.
+        """
+        return np.where(self.labels > 1, self.positives / self.labels, self.rate[..., None])
+
+    @property
     def variance(self) -> Floats:
         """(…) textbook variance Σ w² n² (1−f) p̂(1−p̂)/(n−1), f to the first power.
 
         Eq. 7 of the paper squares 1−f; see Cochran (1977), section 5.3.
         """
-        rate = self.positives / self.labels
+        rate = self.cell_rates
         one_less = np.maximum(self.labels - 1, 1)
         factor = (self.weight * self.labels) ** 2 * self.unseen / one_less
         return np.asarray((rate * (1 - rate)) @ factor)
