@@ -6,6 +6,11 @@ import pytest
 
 from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
 from modwatch.statistics import arguments
+from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
+from modwatch.statistics.disagreement.annotations import Annotations
+from modwatch.statistics.divergence.conformity import conformity_delta
+from modwatch.statistics.divergence.profiles import Profiles, demographic_divergence
+from modwatch.statistics.drift.shift_segments import explain_shift
 
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
@@ -129,3 +134,70 @@ def test_a_budget_is_whole(labels):
 def test_tails_are_less_than_a_half(tails):
     with pytest.raises(DesignError, match="Tails"):
         arguments.tails(tails)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT")])
+def test_a_missing_name_is_refused(missing):
+    with pytest.raises(MetricInputError, match="1 values of groups are missing"):
+        arguments.names("groups", ["a", missing])
+
+
+def compared_models(groups):
+    model = ScoredByModel(prob=[0.9, 0.1] * 60, threshold=0.5)
+    return compare_models([1, 0] * 60, model, model, groups=groups, review_fraction=0.1, draws=1)
+
+
+def explained(**columns):
+    cells = pd.DataFrame(
+        {"platform": ["a", "b"], "thread": ["t", "u"], "identity": ["(none)"] * 2, **columns}
+    )
+    counts = dict.fromkeys(("comments", "reference_comments"), 100)
+    counts |= dict.fromkeys(("flagged", "reference_flagged"), 10)
+    return explain_shift(
+        cells.assign(**counts), ["platform"], transient=["thread"], labels=["identity"]
+    )
+
+
+def profiles_of(groups):
+    share = np.repeat(np.eye(40)[[0, 39]], 2, axis=0)
+    profiles = Profiles(annotator=np.arange(4), share=share, left_out=0)
+    return demographic_divergence(profiles, groups, clusters=2)
+
+
+ANNOTATED = {"item": [0, 0, 1, 1], "annotator": ["a", "b"] * 2, "label": ["x", "y"] * 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("groups", lambda missing: compared_models([{"a"}] * 119 + [{missing}])),
+        ("groups", lambda missing: compared_models([["a"]] * 119 + [missing])),
+        ("groups", lambda missing: profiles_of([0, 0, 1, missing])),
+        ("platform", lambda missing: explained(platform=["a", missing])),
+        ("thread", lambda missing: explained(thread=["t", missing])),
+        ("identity", lambda missing: explained(identity=["women", missing])),
+        *(
+            (
+                name,
+                lambda missing, name=name: Annotations.from_columns(
+                    **ANNOTATED | {name: [*ANNOTATED[name][:3], missing]}
+                ),
+            )
+            for name in ANNOTATED
+        ),
+        (
+            "classes",
+            lambda missing: Annotations.from_columns(**ANNOTATED, classes=["x", "y", missing]),
+        ),
+        (
+            "group",
+            lambda missing: conformity_delta(
+                Annotations.from_columns(**ANNOTATED), [[0.5, 0.5]] * 2, group=[True, missing]
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT])
+def test_no_statistic_takes_a_missing_name_for_a_group(name, call, missing):
+    with pytest.raises(MetricInputError, match=rf"\b{name}\b"):
+        call(missing)

@@ -3,10 +3,11 @@
 Columns may be lists, numpy arrays or pandas Series. Messages name the argument, never its values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import DesignError, MetricInputError
@@ -67,6 +68,21 @@ def labels(values: ArrayLike, threshold: float | None = None, *, name: str = "y_
             f"{name} contains values outside [0, 1]; pass shares of votes, or 0 and 1"
         )
     return (array > threshold).astype(np.float64)
+
+
+def names(name: str, values: Iterable[object]) -> NDArray[np.object_]:
+    """Return names of groups, categories or classes (n,), text or numbers, none of them missing.
+
+    Raises MetricInputError, naming the argument, for None, NaN and NaT.
+
+    >>> names("groups", ["forum", None])
+    Traceback (most recent call last):
+    modwatch.common.errors.MetricInputError: 1 values of groups are missing; drop those rows
+    """
+    series = pd.Series(values if isinstance(values, Sized) else list(values), dtype=object)
+    if missing := int(series.isna().sum()):
+        raise MetricInputError(f"{missing} values of {name} are missing; drop those rows")
+    return series.to_numpy()
 
 
 def probabilities(values: ArrayLike, *, name: str = "y_prob") -> Floats:

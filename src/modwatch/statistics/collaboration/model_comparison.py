@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -157,7 +158,9 @@ def _metrics(
 
 def _members(groups: Sequence[Collection[str]], of_class: NDArray[np.bool_]) -> list[Floats]:
     """Return for each group that is large enough which comments of the class mention it."""
-    names = sorted({name for mentioned in groups for name in mentioned})
+    # A missing set is as much of an error as a missing name in one.
+    sets = [[mentioned] if pd.api.types.is_scalar(mentioned) else mentioned for mentioned in groups]
+    names = sorted({*arguments.names("groups", chain.from_iterable(sets))})
     found = [np.array([name in mentioned for mentioned in groups]) & of_class for name in names]
     return [inside.astype(np.float64) for inside in found if inside.sum() >= LEAST_OF_A_GROUP]
 

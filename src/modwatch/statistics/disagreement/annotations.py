@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 
 Codes = NDArray[np.int32]
 Labels = NDArray[np.int8]
@@ -90,11 +91,8 @@ class Annotations:
             raise MetricInputError(f"the columns have different lengths: {sizes}")
         if not sizes["label"]:
             raise MetricInputError("there is no annotation")
-        for name, values in series.items():
-            if values.isna().any():
-                raise MetricInputError(
-                    f"{int(values.isna().sum())} values of {name} are missing; drop those rows"
-                )
+        for name, values in [*series.items(), ("classes", classes or ())]:
+            arguments.names(name, values)
         known = tuple(sorted(series["label"].unique().tolist()) if classes is None else classes)
         if not 2 <= len(set(known)) == len(known) <= _MOST_CLASSES:
             raise MetricInputError(

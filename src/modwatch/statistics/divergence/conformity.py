@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations, Codes, distribution, majority
 from modwatch.statistics.intervals import LEVEL
@@ -67,7 +68,7 @@ def conformity_delta(
     """
     prob = distribution(y_prob, annotations, np.float32)
     if group is not None:
-        chosen = np.asarray(group, dtype=bool)
+        chosen = arguments.labels(group, name="group") == 1
         if chosen.shape != annotations.annotators.shape:
             raise MetricInputError(
                 f"group has shape {chosen.shape} for {annotations.annotators.size} annotators"

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtr, chndtrinc, xlogy
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.divergence.conformity import Conformity
 from modwatch.statistics.intervals import LEVEL
@@ -108,7 +109,7 @@ def demographic_divergence(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    codes = np.asarray(groups)
+    codes = arguments.column("groups", groups).astype(np.int64)
     if codes.shape != profiles.annotator.shape:
         raise MetricInputError(
             f"groups has shape {codes.shape} for {profiles.annotator.size} profiles"
