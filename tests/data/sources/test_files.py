@@ -112,7 +112,9 @@ def test_the_wrong_encoding_marks_only_the_rows_it_spoils_and_is_stated(tmp_path
     (result,) = caplog.records
     assert (result.event, result.undecodable_text) == ("rows_with_problems", 1)
     assert "caf" not in caplog.text
-    assert [row["text"] for row in landed(FileSource(path=path, form=TextFormat(encoding="cp1252")))] == [
+    assert [
+        row["text"] for row in landed(FileSource(path=path, form=TextFormat(encoding="cp1252")))
+    ] == [
         "café",
         "tea",
     ]
