@@ -28,6 +28,7 @@ import httpx
 import numpy as np
 from scoring import invented_texts
 
+from modwatch.common.account import Account
 from modwatch.common.connections import listen
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.installation.resources import open_resources
@@ -104,7 +105,7 @@ def registered(encoder: str, home: Path, threads: int) -> Settings:
     )
     sample = invented_texts(400, seed=1)
     labels = np.array([len(text) % 2 for text in sample])
-    corpus = LabelledTexts(texts=tuple(sample), labels=labels, left_out={})
+    corpus = LabelledTexts(texts=tuple(sample), labels=labels, account=Account.of(len(sample)))
     recipe = Recipe(encoder=encoder, max_length=512, max_steps=4, batch_size=8)
     with open_resources(settings) as resources:
         model.set_alias(resources, model.train(resources, corpus, recipe=recipe), "champion")

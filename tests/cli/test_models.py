@@ -73,6 +73,27 @@ def test_the_report_alone_trains_nothing(
     assert not client.search_registered_models()
 
 
+def test_the_report_shows_where_every_row_ended(
+    client: MlflowClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["1,Grüße,ok,no", "1,Grüße,HATE,no", ",x,ok,no", "2,y,,no", "3,z,-1,no", "4,w"]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["id,text,ann,ben", *rows]), "cp1252")
+    options = ["--id-column", "id", "--votes", "ann,ben", "--encoding", "cp1252"]
+    words = ["--toxic-values", "hate", "--non-toxic-values", "ok", "no", "-1"]
+    assert main(["train", "--data", str(path), *options, *words, "--report-only"]) == 0
+    assert capsys.readouterr().out.splitlines()[-6:] == [
+        "source           7 lines and records; of these:",
+        "                1  Header lines",
+        "                1  Records merged with another",
+        "                1  left out: malformed_record, the first: a.csv, line 7",
+        "                1  left out: missing_id, the first: a.csv, line 4",
+        "                3  Used records",
+    ]
+    assert main(["train", "--data", str(path), *options, *words[:-1], "--report-only"]) == 1
+    assert "'-1' (1)" in capsys.readouterr().err
+
+
 def test_aliases_by_command(
     client: MlflowClient, votes: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

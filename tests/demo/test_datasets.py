@@ -70,8 +70,8 @@ def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
     shared, kept = sum(normalise(text) in stream for text in training.texts), len(training.texts)
     assert shared == 0
     # Of the published rows only doubles, those of the stream and the broken last one are missing.
-    assert training.left_out["malformed_record"] == 1
-    assert kept + sum(training.left_out.values()) == 12_180 + 6_851 + 1
+    assert training.account.left_out["malformed_record"] == 1
+    assert kept + sum(training.account.left_out.values()) == 12_180 + 6_851 + 1
     assert data.stream is not None
     assert data.stream().items.column("score").null_count == 0
 

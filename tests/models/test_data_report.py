@@ -1,6 +1,9 @@
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modwatch.common.account import Account
 from modwatch.models.data_report import data_report
 from modwatch.models.duplicates import near_duplicates, plain_text
 
@@ -8,21 +11,32 @@ LONG = "the committee decided that the old stone bridge over the river must be c
 
 
 def test_the_report_counts_what_there_is() -> None:
+    account = Account(read=8, first={"no_label": "a.csv, line 3"})
+    account.places.update(header=1, no_label=2, used=5)
     texts = ["You fool!", "you  FOOL", "you fool", "kind words here", LONG]
     report = data_report(
         texts,
         [1, 0, 1, 0.25, 0],
         stream=[LONG.replace("a year", "two years")],
         languages=["en", "en", None, "en", "de"],
-        left_out={"no_label": 2},
+        account=account,
     )
     assert (report.rows, report.toxic, report.contested) == (5, 2, 1)
     assert (report.duplicates, report.contradictions, report.leaks) == (2, 2, 1)
     assert report.languages == {"en": 3, "unknown": 1, "de": 1}
     text = "\n".join(report.lines())
-    for expected in ("5, 2 toxic (40.00%)", "1 rows (nearly) equal", "en 3", "no_label 2"):
+    for expected in ("5, 2 toxic (40.00%)", "1 rows (nearly) equal", "en 3"):
         assert expected in text
+    assert text.splitlines()[-4:] == [
+        "source           8 lines and records; of these:",
+        "                1  Header lines",
+        "                2  left out: no_label, the first: a.csv, line 3",
+        "                5  Used records",
+    ]
     assert "fool" not in text
+    stored = json.loads(json.dumps(report.to_json()))
+    assert stored["account"]["places"] == {"header": 1, "no_label": 2, "used": 5}
+    assert stored["rows"] == 5
 
 
 def test_nothing_to_report_on() -> None:

@@ -66,7 +66,7 @@ class Variadic(click.Command):
         names = {name for param in several for name in param.opts}
         written, current = list[str](), ""
         for arg in args:
-            if arg.startswith("-"):
+            if arg.startswith("-") and not arg[1:2].isdecimal():
                 current = arg if arg in names else ""
             elif current and written[-1] != current:
                 written.append(current)

@@ -84,11 +84,16 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--label-column", default="label", help="0, 1, a share of toxic labels, or a list of votes."
 )
+@click.option("--votes", cls=Several, metavar="COLUMN…", help="Columns of single votes instead.")
 @click.option("--toxic-values", cls=Several, metavar="WORD…", help="Labels that mean toxic.")
+@click.option(
+    "--non-toxic-values", cls=Several, metavar="WORD…", help="All other labels, if they are words."
+)
 @options(
     query=(str, "SELECT for a database URL."),
     id_column=(str, "Rows with the same id are votes on one comment; default: none."),
     language_column=(str, "Languages, for the data report."),
+    encoding=(str, "Encoding of text files, such as cp1252; default: UTF-8."),
     checkpoints=(PATH, "Folder from which an interrupted run continues; default: HOME/training."),
     report_only=(bool, "Print the data report and do not train."),
 )

@@ -51,6 +51,12 @@ class Account:
         self.places[place] = 0
         self.places.update(parts)
 
+    def add(self, other: "Account") -> None:
+        """Add the account of another source."""
+        self.read += other.read
+        self.places.update(other.places)
+        self.first = other.first | self.first
+
     def close(self, source: str) -> None:
         """Raise SourceError unless all that was read ended in a place."""
         ended = self.places.total()
@@ -69,6 +75,16 @@ class Account:
             for place in order
             if self.places[place]
         ]
+
+    @classmethod
+    def of(cls, used: int, left_out: Mapping[str, int] | None = None) -> "Account":
+        """Return the account of records that were counted by reason only.
+
+        >>> Account.of(2, {"no_label": 1}).read
+        3
+        """
+        places = Counter({"used": used, **(left_out or {})})
+        return cls(read=places.total(), places=places)
 
     @property
     def left_out(self) -> dict[str, int]:

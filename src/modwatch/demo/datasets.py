@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community
@@ -137,7 +138,7 @@ def _days_before(community: Community) -> LabelledTexts:
     return LabelledTexts(
         texts=tuple(row["text"] for row in rows),
         labels=np.array([row["label"] for row in rows]),
-        left_out={},
+        account=Account.of(len(rows)),
         groups=tuple(tuple(row["groups"] or ()) for row in rows),
     )
 

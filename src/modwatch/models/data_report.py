@@ -1,13 +1,15 @@
 """What there is to train on: classes, duplicates, leaks into the stream, lengths, languages."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modwatch.common.account import Account
 from modwatch.models.duplicates import near_duplicates, plain_text
 from modwatch.models.training import LABEL_THRESHOLD
 
@@ -32,12 +34,12 @@ class DataReport:
     characters: tuple[int, int, int, int]
     #: Rows by language; empty if the source has none.
     languages: Mapping[str, int]
-    #: Rows left out, by reason.
-    left_out: Mapping[str, int]
+    #: Where the lines and records of the sources ended; `rows` of them were used.
+    account: Account
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain JSON values."""
-        return asdict(self)
+        return vars(self) | {"account": json.loads(self.account.to_json())}
 
     def lines(self) -> list[str]:
         """Return the report as text, one fact a line."""
@@ -57,7 +59,12 @@ class DataReport:
             f"characters       median {median:,}, 5 % to 95 %: {short:,} to {long:,}, longest"
             f" {longest:,}",
             *([f"languages        {_counts(self.languages)}"] if self.languages else []),
-            *([f"left out         {_counts(self.left_out)}"] if self.left_out else []),
+            f"source           {self.account.read:,} lines and records; of these:",
+            *(
+                f"{number:>17,}  {'left out: ' * (name in self.account.left_out)}{name}"
+                + f", the first: {first}" * bool(first)
+                for name, number, first in self.account.rows()
+            ),
         ]
 
 
@@ -67,7 +74,7 @@ def data_report(
     *,
     stream: Sequence[str] | None = None,
     languages: Sequence[str | None] = (),
-    left_out: Mapping[str, int] | None = None,
+    account: Account | None = None,
 ) -> DataReport:
     """Return the report on n texts with labels (n,) in [0, 1].
 
@@ -76,7 +83,7 @@ def data_report(
         labels: (n,) in [0, 1].
         stream: comments that the model will score.
         languages: n languages, or none.
-        left_out: rows that were left out before, by reason.
+        account: of the rows that the texts come from.
 
     >>> report = data_report(["You fool!", "you  fool", "hello"], [1, 0, 0])
     >>> report.duplicates, report.contradictions, report.leaks
@@ -101,7 +108,7 @@ def data_report(
         leaks=None if stream is None else int(near_duplicates(texts, stream).sum()),
         characters=(int(spread[0]), int(spread[1]), int(spread[2]), int(spread[3])),
         languages=dict(Counter(str(language or "unknown") for language in languages).most_common()),
-        left_out=dict(left_out or {}),
+        account=account or Account.of(len(texts)),
     )
 
 

@@ -56,9 +56,13 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         label=form["label_column"],
         comment_id=form["id_column"],
         language=form.get("language_column"),
+        votes=tuple(name for names in form["votes"] or () for name in names.split(",")),
         toxic_values=frozenset(form["toxic_values"] or ()),
+        non_toxic_values=frozenset(form["non_toxic_values"] or ()),
     )
-    found = read_labelled(sources, columns=columns, query=form.get("query"))
+    found = read_labelled(
+        sources, columns=columns, query=form.get("query"), encoding=form.get("encoding")
+    )
     return without_evaluation(resources, found)
 
 
@@ -81,7 +85,7 @@ def report(resources: "Resources", corpus: "LabelledTexts") -> "DataReport":
         corpus.labels,
         stream=_stream(resources) or None,
         languages=corpus.languages,
-        left_out=corpus.left_out,
+        account=corpus.account,
     )
 
 
@@ -280,7 +284,6 @@ def _evaluation(resources: "Resources", version: str) -> "Evaluation":
 def _frozen(resources: "Resources") -> "FrozenSet":
     """Return the evaluation data: columns text, label and, if there is one, groups."""
     from modwatch.data.sources.labelled import LabelColumns, read_labelled
-    from modwatch.data.sources.readers import column_names
     from modwatch.models.evaluation import FrozenSet
 
     path = resources.settings.evaluation_data
@@ -289,12 +292,17 @@ def _frozen(resources: "Resources") -> "FrozenSet":
             "MODWATCH_EVALUATION_DATA is not set; name a file of labelled comments (columns text "
             "and label) that no model is trained on"
         )
-    grouped = "groups" in column_names(path)
-    found = read_labelled([path], columns=LabelColumns(groups="groups" if grouped else None))
+    found = read_labelled([path], columns=LabelColumns(groups="groups"))
+    if found.account.left_out:
+        logger.warning(
+            "Rows of MODWATCH_EVALUATION_DATA could not be used: %s.",
+            ", ".join(f"{number} {reason}" for reason, number in found.account.left_out.items()),
+            extra={"event": "evaluation_rows_left_out", "left_out": found.account.left_out},
+        )
     return FrozenSet(
         texts=found.texts,
         label=(found.labels > 0.5).astype("int8"),
-        groups=found.groups if grouped else None,
+        groups=found.groups if any(found.groups) else None,
     )
 
 

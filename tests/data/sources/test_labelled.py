@@ -1,14 +1,23 @@
 """Labelled texts from files and databases."""
 
+import csv
+import io
 import json
+import math
 import sqlite3
+import uuid
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
 
@@ -17,83 +26,423 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    return written(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def database(path: Path, rows: list[tuple[Any, ...]]) -> str:
+    names = "abcd"[: len(rows[0])]
+    with sqlite3.connect(path) as opened:
+        opened.execute(f"CREATE TABLE comment ({', '.join(names)})")
+        marks = ", ".join("?" * len(names))
+        opened.executemany(f"INSERT INTO comment VALUES ({marks})", rows)
+    opened.close()
+    return f"sqlite:///{path}"
+
+
+def words(*toxic: str, other: tuple[str, ...] = ()) -> LabelColumns:
+    return LabelColumns(toxic_values=frozenset(toxic), non_toxic_values=frozenset(other))
+
+
+def closed(found: LabelledTexts) -> bool:
+    used = found.account.places["used"]
+    return found.account.places.total() == found.account.read and used == len(found.texts)
+
+
 def test_every_format_gives_the_same(tmp_path: Path) -> None:
     rows = pd.DataFrame({"text": ["one", "two", "three"], "label": [1, 0, 1]})
     rows.to_csv(tmp_path / "a.csv", index=False)
     rows.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
     rows.to_parquet(tmp_path / "a.parquet")
+    rows.to_excel(tmp_path / "a.xlsx", index=False)
     rows.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     with sqlite3.connect(tmp_path / "a.db") as database:
         rows.to_sql("comment", database)
-    sources = [(tmp_path / f"a.{suffix}", None) for suffix in ("csv", "tsv", "parquet", "jsonl")]
+    suffixes = ("csv", "tsv", "parquet", "jsonl", "xlsx")
+    sources = [(str(tmp_path / f"a.{suffix}"), None) for suffix in suffixes]
     sources += [(f"sqlite:///{tmp_path / 'a.db'}", "SELECT text, label FROM comment")]
     for source, query in sources:
         found = read_labelled([source], query=query)
         assert found.texts == ("one", "two", "three")
         assert found.labels.tolist() == [1, 0, 1]
+        assert closed(found)
 
 
-@pytest.mark.parametrize(
-    ("label", "share"),
-    [
-        (0.25, 0.25),
-        ("0.25", 0.25),
-        (True, 1.0),
-        ("False", 0.0),
-        ([1, 0, 0, 1], 0.5),
-        ([True, None, False], 0.5),
-        ("[1, 1, 0, 1]", 0.75),
-    ],
-)
-def test_labels_shares_and_votes(label: object, share: float, tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", json.dumps({"text": "x", "label": label}))
-    assert read_labelled([path]).labels.tolist() == [share]
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("label", "share"),
+        [
+            (0.25, 0.25),
+            ("0.25", 0.25),
+            (True, 1.0),
+            ("False", 0.0),
+            ("yes", 1.0),
+            ("nein", 0.0),
+            ([1, 0, 0, 1], 0.5),
+            ([True, None, False], 0.5),
+            ("[1, 1, 0, 1]", 0.75),
+            (["1", "", math.nan, "no"], 0.5),
+        ],
+    )
+    def test_shares_and_votes(self, label: object, share: float, tmp_path: Path) -> None:
+        path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label}])
+        assert read_labelled([path]).labels.tolist() == [share]
+
+    @pytest.mark.parametrize(
+        "label",
+        [None, "", "  ", math.nan, "\\N", "nan", "NaN", "NaT", "<NA>", "null", "None", [], [None]],
+    )
+    def test_a_missing_label_is_counted(self, label: object, tmp_path: Path) -> None:
+        rows = [{"text": "x", "label": 1}, {"text": "y", "label": label}, {"text": "z", "label": 0}]
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)])
+        assert (found.texts, found.labels.tolist()) == (("x", "z"), [1, 0])
+        assert found.account.left_out == {"no_label": 1}
+        assert found.account.first["no_label"] == "a.jsonl, line 2"
+
+    @pytest.mark.parametrize("label", [None, "", "  ", math.nan, "\\N", "nan", "<NA>", []])
+    def test_a_missing_label_is_no_word(self, label: object, tmp_path: Path) -> None:
+        rows = [{"text": "x", "label": "hate"}, {"text": "y", "label": label}]
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=words("hate"))
+        assert (found.texts, found.account.left_out) == (("x",), {"no_label": 1})
+
+    def test_missing_values_of_pandas(self, tmp_path: Path) -> None:
+        labels: list[Any] = [
+            pd.Series([1, None, 0], dtype="Int8"),
+            pd.Series([True, None, False], dtype="boolean"),
+            pd.Series([1.0, math.nan, 0.0]),
+            pd.Series(["1", None, "0"], dtype="object"),
+            pd.Series(["1", None, "0"], dtype="category"),
+            pd.Series([Decimal(1), None, Decimal(0)], dtype="object"),
+        ]
+        for label in labels:
+            pd.DataFrame({"text": list("xyz"), "label": label}).to_parquet(tmp_path / "a.parquet")
+            found = read_labelled([tmp_path / "a.parquet"])
+            assert (found.texts, found.labels.tolist()) == (("x", "z"), [1, 0])
+            assert found.account.left_out == {"no_label": 1}
+
+    @pytest.mark.parametrize(
+        "label", ["5", "-1", "inf", "maybe", "a private remark in it", "[2]", "[", "{}"]
+    )
+    def test_another_label_stops_with_its_row(self, label: str, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", f'text,label\nx,1\ny,"{label}"\nz,"{label}"\n')
+        with pytest.raises(SourceError, match=r"2 rows \(the first: a\.csv, line 3\)") as caught:
+            read_labelled([path])
+        assert "private" not in str(caught.value)
+
+    def test_a_column_of_comments_is_not_listed(self, tmp_path: Path) -> None:
+        rows = "".join(f"x,private{n}\n" for n in range(60))
+        path = written(tmp_path / "a.csv", f"text,label\n{rows}")
+        with pytest.raises(SourceError, match=r"60 different values.*--label-column") as caught:
+            read_labelled([path])
+        assert "private" not in str(caught.value)
 
 
-def test_words_for_toxic(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "body,class\nx,hate\ny,fine\nz,HATE \n")
-    columns = LabelColumns(text="body", label="class", toxic_values=frozenset({"hate"}))
-    assert read_labelled([path], columns=columns).labels.tolist() == [1, 0, 1]
+class TestWords:
+    def test_without_case_width_or_space(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "body,class\nx,hate\ny,Fine\nz,HATE \nv,ｆｉｎｅ\n")
+        columns = LabelColumns(
+            text="body",
+            label="class",
+            toxic_values=frozenset({"Hate"}),
+            non_toxic_values=frozenset({"fine"}),
+        )
+        assert read_labelled([path], columns=columns).labels.tolist() == [1, 0, 1, 0]
+
+    @pytest.mark.parametrize(
+        ("toxic", "labels", "shown"),
+        [
+            (["hate", "insult"], ["hate_insult", "normal"], ["'hate_insult' (1)", "'normal' (1)"]),
+            (["hate", "insult"], ["hate|insult"], ["'hate|insult' (1)"]),
+            (["hate", "insult"], ["Hate/Insult", "hate/insult"], ["'hate/insult' (2)"]),
+            (["hate"], ["hate, insult", "hate, insult"], ["'hate, insult' (2)"]),
+            (["beleidigung"], ["üble Nachrede", "Üble Nachrede"], ["'üble nachrede' (2)"]),
+            (["оскорбление"], ["норма"], ["'норма' (1)"]),
+            (["仇恨"], ["正常"], ["'正常' (1)"]),
+            (["2", "3"], ["1", 1.0, "0"], ["'1' (2)", "'0' (1)"]),
+            (["toxic"], ["t\u043exic"], [r"'t\u043exic' (1)"]),
+            (["toxic"], ["toxic\u200b"], [r"'toxic\u200b' (1)"]),
+            (["hate"], ["none"], ["'none' (1)"]),
+            (["hate"], [True], ["'true' (1)"]),
+        ],
+    )
+    def test_a_word_that_no_option_names_stops_with_a_list(
+        self, toxic: list[str], labels: list[object], shown: list[str], tmp_path: Path
+    ) -> None:
+        rows = [{"text": "x", "label": label} for label in [*toxic, *labels]]
+        with pytest.raises(SourceError, match="that no option names: ") as caught:
+            read_labelled([table(tmp_path / "a.jsonl", rows)], columns=words(*toxic))
+        for word in shown:
+            assert word in str(caught.value)
+        assert f"{len(labels)} rows (the first: a.jsonl, line {len(toxic) + 1})" in str(
+            caught.value
+        )
+
+    def test_the_message_has_the_options_to_copy(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,hate|insult\nz,ok\nw,ok\n")
+        with pytest.raises(SourceError) as caught:
+            read_labelled([path], columns=words("hate"))
+        assert str(caught.value).endswith(
+            "; if none of these means toxic: "
+            "--toxic-values hate --non-toxic-values ok 'hate|insult'."
+        )
+
+    def test_words_need_the_options(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,normal\nz,normal\n")
+        with pytest.raises(SourceError, match=r"'normal' \(2\), 'hate' \(1\)\..*--toxic-values"):
+            read_labelled([path])
+
+    @pytest.mark.parametrize("label", ["2", "2.0", 2, 2.0, " 2 ", "２"])
+    def test_numbers_are_compared_by_value(self, label: object, tmp_path: Path) -> None:
+        path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label}])
+        assert read_labelled([path], columns=words("2")).labels.tolist() == [1]
+        assert read_labelled([path], columns=words(other=("2.0",))).labels.tolist() == [0]
+
+    def test_lists_of_words(self, tmp_path: Path) -> None:
+        rows = [{"text": "x", "label": ["hate", "normal", None, "Hate"]}]
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)],
+                              columns=words("hate", other=("normal",)))  # fmt: skip
+        assert found.labels == pytest.approx([2 / 3])
+
+    def test_a_blank_is_no_word(self, tmp_path: Path) -> None:
+        rows = [{"text": "x", "label": "hate"}, *({"text": "y", "label": v} for v in ("", None))]
+        columns = words("hate", other=("", " ", "\\N"))
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=columns)
+        assert (found.texts, found.account.left_out) == (("x",), {"no_label": 2})
+
+    def test_a_word_cannot_mean_both(self) -> None:
+        with pytest.raises(SourceError, match="hate is in both"):
+            words("hate", other=("Hate ",))
 
 
-def test_one_row_a_vote(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "id,text,label\n1,x,1\n2,y,0\n1,x,0\n1,x,1\n")
-    found = read_labelled([path], columns=LabelColumns(comment_id="id"))
-    assert found.texts == ("x", "y")
-    assert found.labels == pytest.approx([2 / 3, 0])
+class TestWideVotes:
+    COLUMNS = LabelColumns(votes=("ann", "ben", "cy"))
+
+    def test_the_label_is_the_share_of_those_who_voted(self, tmp_path: Path) -> None:
+        path = written(
+            tmp_path / "a.csv",
+            "text,ann,ben,cy\nx,1,0,1\ny,,yes,\nz,,,\nw,false,no,0\nv,\\N,nan,1.0\n",
+        )
+        found = read_labelled([path], columns=self.COLUMNS)
+        assert found.texts == tuple("xywv")
+        assert found.labels == pytest.approx([2 / 3, 1, 0, 1])
+        assert found.account.left_out == {"no_label": 1}
+        assert closed(found)
+
+    def test_of_words(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "text,ann,ben,cy\nx,hate,ok,\ny,ok,ok,odd\n")
+        columns = LabelColumns(
+            votes=("ann", "ben", "cy"),
+            toxic_values=frozenset({"hate"}),
+            non_toxic_values=frozenset({"ok"}),
+        )
+        with pytest.raises(SourceError, match=r"line 3\).*'ann', 'ben', 'cy' that.*'odd' \(1\)"):
+            read_labelled([path], columns=columns)
+
+    def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "text,ann,ben\nx,1,0\n")
+        with pytest.raises(
+            SourceError, match=r"no column 'cy'; name one with --votes\. It has text"
+        ):
+            read_labelled([path], columns=self.COLUMNS)
 
 
-def test_languages_are_kept(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "text,label,lang\nx,1,de\ny,0,\n")
-    found = read_labelled([path], columns=LabelColumns(language="lang"))
-    assert found.languages == ("de", "")
+class TestIds:
+    COLUMNS = LabelColumns(comment_id="id")
+
+    def test_one_row_a_vote(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "id,text,label\n1,x,1\n2,y,0\n1,x,0\n1,x,1\n")
+        found = read_labelled([path], columns=self.COLUMNS)
+        assert found.texts == ("x", "y")
+        assert found.labels == pytest.approx([2 / 3, 0])
+        assert (found.account.places["used"], found.account.places["merged"]) == (2, 2)
+        assert closed(found)
+
+    def test_a_third_of_the_rows_without_id(self, tmp_path: Path) -> None:
+        rows = [f"{'' if n % 3 == 0 else f'c{n}'},text {n},{n % 2}" for n in range(300)]
+        path = written(tmp_path / "a.csv", "\n".join(["id,text,label", *rows]))
+        found = read_labelled([path], columns=self.COLUMNS)
+        assert (len(found.texts), found.account.left_out) == (200, {"missing_id": 100})
+        assert found.account.first["missing_id"] == "a.csv, line 2"
+        assert found.labels.tolist() == [n % 2 for n in range(300) if n % 3]
+
+    @pytest.mark.parametrize("blank", [None, "", "  ", math.nan, "\\N", "\u200b", "\u3164"])
+    def test_blank_ids_are_never_one_comment(self, blank: object, tmp_path: Path) -> None:
+        ids = ["a", blank, blank, "b", "c"]
+        rows = [{"id": key, "text": f"text {n}", "label": n % 2} for n, key in enumerate(ids)]
+        expected = ("text 0", "text 3", "text 4")
+        query = "SELECT a AS id, b AS text, c AS label FROM comment"
+        missing = None if blank != blank else blank
+        values = [(missing if row["id"] is blank else row["id"], *list(row.values())[1:])
+                  for row in rows]  # fmt: skip
+        url = database(tmp_path / "a.db", values)
+        if blank is None or isinstance(blank, float):
+            pd.DataFrame(rows).to_parquet(tmp_path / "a.parquet")
+        else:
+            pd.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
+        table(tmp_path / "a.jsonl", rows)
+        for source in [url, *tmp_path.glob("a.[pcj]*")]:
+            found = read_labelled([source], columns=self.COLUMNS, query=query)
+            assert found.texts == expected
+            assert found.account.left_out == {"missing_id": 2}
+            assert closed(found)
+
+    def test_most_ids_blank(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "id,text,label\na,x,1\n,y,0\n,z,0\n")
+        with pytest.raises(SourceError, match=r"2 of 3 records.*line 3.*missing_id.*--id-column"):
+            read_labelled([path], columns=self.COLUMNS)
+
+    def test_ids_are_compared_as_text(self, tmp_path: Path) -> None:
+        key = uuid.uuid4()
+        ids = [17, 17.0, "17", str(key)]
+        rows = [
+            {"id": value, "text": "y" if "-" in str(value) else "x", "label": 1} for value in ids
+        ]
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=self.COLUMNS)
+        assert (found.texts, found.account.places["merged"]) == (("x", "y"), 2)
+
+    def test_another_text_of_the_same_id_is_left_out(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "id,text,label\n1,x,1\n1,other,0\n1,x,1\n2,y,0\n")
+        found = read_labelled([path], columns=self.COLUMNS)
+        assert (found.texts, found.labels.tolist()) == (("x", "y"), [1, 0])
+        assert found.account.left_out == {"other_text_of_id": 1}
+        assert found.account.first["other_text_of_id"] == "a.csv, line 3"
+
+    def test_a_column_that_is_no_id(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "id,text,label\nann,x,1\nann,y,0\nann,z,0\n")
+        with pytest.raises(SourceError, match=r"2 of 3 records.*other_text_of_id.*--id-column"):
+            read_labelled([path], columns=self.COLUMNS)
+
+    def test_votes_in_several_files(self, tmp_path: Path) -> None:
+        paths = [written(tmp_path / f"{n}.csv", f"id,text,label\n1,x,{n}\n") for n in range(2)]
+        found = read_labelled(paths, columns=self.COLUMNS)
+        assert (found.texts, found.labels.tolist()) == (("x",), [0.5])
+        assert found.account.read == 4
+        assert closed(found)
 
 
-def test_rows_without_text_or_label_are_counted(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", 'text,label\n"x",1\n ,1\ny,\nonly one\n"open,1\n')
-    found = read_labelled([path])
-    assert found.texts == ("x",)
-    assert found.left_out == {"no_text": 1, "no_label": 1, "malformed_record": 2}
+class TestTexts:
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("", "blank_text"),
+            (None, "blank_text"),
+            (math.nan, "blank_text"),
+            ("\\N", "blank_text"),
+            (" \u200b\u3164", "blank_text"),
+            ("a\0b", "nul_byte"),
+            ("x" * 50_001, "long_text"),
+            ("\ud83d", "undecodable_text"),
+            (True, "malformed_record"),
+            (["a"], "malformed_record"),
+            ({"a": 1}, "malformed_record"),
+        ],
+    )
+    def test_a_text_that_cannot_be_a_comment(
+        self, text: object, reason: str, tmp_path: Path
+    ) -> None:
+        rows = [{"text": value, "label": 1} for value in ("a", text, "b")]
+        found = read_labelled([table(tmp_path / "a.jsonl", rows)])
+        assert (found.texts, found.account.left_out) == (("a", "b"), {reason: 1})
+        assert found.account.first[reason] == "a.jsonl, line 2"
+        assert closed(found)
+
+    def test_typed_values_of_a_database(self, tmp_path: Path) -> None:
+        rows = [
+            (b"one", 1, "k1"),
+            (b"caf\xe9", 1, "k2"),
+            (None, 1, "k3"),
+            (17, b"\x01", b"k4"),
+            ("five", None, "k5"),
+            ("six", b"\x00", 6),
+            ("seven", 0.25, 7.0),
+        ]
+        url = database(tmp_path / "a.db", rows)
+        query = "SELECT a AS text, b AS label, c AS id FROM comment"
+        found = read_labelled([url], columns=LabelColumns(comment_id="id"), query=query)
+        assert found.texts == ("one", "17", "six", "seven")
+        assert found.labels.tolist() == [1, 1, 0, 0.25]
+        assert found.account.left_out == {"undecodable_text": 1, "blank_text": 1, "no_label": 1}
+        assert found.account.first["no_label"].endswith("a.db, row 5")
+        assert (found.account.read, closed(found)) == (7, True)
+
+
+class TestEncodings:
+    ROWS = "".join(f"Grüße aus Köln {n},{n % 2}\n" for n in range(20))
+    TEXT = f"text,label\n{ROWS}"
+
+    @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac-roman", "cp850"])
+    def test_most_rows_are_undecodable(self, encoding: str, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(self.TEXT.encode(encoding))
+        with pytest.raises(SourceError, match=r"20 of 20.*a\.csv, line 2.*--encoding"):
+            read_labelled([tmp_path / "a.csv"])
+        found = read_labelled([tmp_path / "a.csv"], encoding=encoding)
+        assert found.texts[3] == "Grüße aus Köln 3"
+        assert found.account.left_out == {}
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+    def test_unicode_needs_no_option(self, encoding: str, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(self.TEXT.encode(encoding))
+        found = read_labelled([tmp_path / "a.csv"])
+        assert (len(found.texts), found.texts[3]) == (20, "Grüße aus Köln 3")
+
+    def test_a_mixture(self, tmp_path: Path) -> None:
+        mixed = b"text,label\n" + "Köln,1\n".encode() * 3 + "Köln,1\n".encode("cp1252") * 2
+        (tmp_path / "a.csv").write_bytes(mixed)
+        found = read_labelled([tmp_path / "a.csv"])
+        assert (set(found.texts), found.account.left_out) == ({"Köln"}, {"undecodable_text": 2})
+        assert found.account.first["undecodable_text"] == "a.csv, line 5"
+        assert closed(found)
+
+    def test_text_that_was_encoded_twice_cannot_be_recognised(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(self.TEXT.encode().decode("latin-1").encode())
+        assert read_labelled([tmp_path / "a.csv"]).texts[0] == "GrÃ¼Ã\x9fe aus KÃ¶ln 0"
+
+    @pytest.mark.parametrize("encoding", ["nothing", "hex", "a\0"])
+    def test_no_encoding_of_text(self, encoding: str, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", self.TEXT)
+        with pytest.raises(SourceError, match="does not exist; use one such as"):
+            read_labelled([path], encoding=encoding)
+
+
+def test_languages_and_groups(tmp_path: Path) -> None:
+    rows = [
+        {"text": "x", "label": 1, "lang": "de", "groups": ["women", " ", None]},
+        {"text": "y", "label": 0, "lang": "", "groups": '["men"]'},
+        {"text": "z", "label": 0, "lang": math.nan, "groups": None},
+        {"text": "w", "label": 0, "lang": "NaN"},
+        {"text": "v", "label": 0, "lang": "en", "groups": {"women": 1}},
+    ]
+    columns = LabelColumns(language="lang", groups="groups")
+    found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=columns)
+    assert found.languages == ("de", None, None, "NaN")
+    assert found.groups == (("women",), ("men",), (), ())
+    assert found.account.left_out == {"malformed_record": 1}
+
+
+def test_damaged_records_are_counted(tmp_path: Path) -> None:
+    text = 'text,label\n"x",1\n\n ,1\ny,\n"two\nlines",0\nonly one\ntext,label\n"o"n,1\n"z",0\n'
+    found = read_labelled([written(tmp_path / "a.csv", text)])
+    assert found.texts == ("x", "two\nlines", "z")
+    assert found.account.left_out == {"blank_text": 1, "no_label": 1, "malformed_record": 2}
+    assert found.account.places["header"] == 2
+    assert closed(found)
 
 
 def test_several_files_are_read_in_order(tmp_path: Path) -> None:
-    paths = [written(tmp_path / f"{name}.csv", f"text,label\n{name},0\n") for name in "ba"]
-    assert read_labelled(paths).texts == ("b", "a")
-
-
-@pytest.mark.parametrize("label", ["5", "-1", "nan", "maybe", "private words", "[2]", "[", "{}"])
-def test_a_label_outside_the_classes_is_named_by_its_row_only(label: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", f'text,label\nx,1\ny,"{label}"\nz,"{label}"\n')
-    with pytest.raises(SourceError, match=r"2 rows \(the first: a\.csv, line 3\)") as caught:
-        read_labelled([path])
-    assert "private" not in str(caught.value)
+    for name in "ba":
+        (tmp_path / name).mkdir()
+    paths = [written(tmp_path / name / "x.csv", f"text,label\n{name},0\n") for name in "ba"]
+    found = read_labelled(paths)
+    assert (found.texts, found.account.places["used"]) == (("b", "a"), 2)
 
 
 @pytest.mark.parametrize("column", ["text", "label"])
 def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"{column},other\n")
     missing = "label" if column == "text" else "text"
-    with pytest.raises(SourceError, match=f"no column '{missing}'.*--{missing}-column"):
+    with pytest.raises(
+        SourceError, match=f"no column '{missing}'.*--{missing}-column. It has {column}, other"
+    ):
         read_labelled([path])
 
 
@@ -110,3 +459,84 @@ def test_a_database_needs_a_query_and_shows_no_password(tmp_path: Path) -> None:
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     found = read_labelled([written(tmp_path / "a.csv", "text,label\n")])
     assert (found.texts, np.asarray(found.labels).size) == ((), 0)
+    assert found.account.rows() == [("Header lines", 1, "")]
+
+
+#: A kind of damage, or none; and the row that it makes of an id, a text and a label.
+DAMAGE: dict[str, Any] = {
+    "": lambda *row: row,
+    "no_label": lambda key, text, _: (key, text, " "),
+    "missing_id": lambda _, text, label: ("", text, label),
+    "blank_text": lambda key, _, label: (key, "\u200b", label),
+    "undecodable_text": lambda key, text, label: (key, f"{text}\udce9", label),
+    "malformed_record": lambda key, text, label: (key, text, label, "one", "more"),
+}
+#: Damage of most rows that stops the run.
+STOPS = ("missing_id", "undecodable_text", "malformed_record")
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1),
+            st.sampled_from(["0", "1", "0.25", "true", "No"]),
+            st.sampled_from(["", "", "", "", *DAMAGE]),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_damage_changes_no_other_row_and_the_account_closes(
+    rows: list[tuple[str, str, str, bool]], tmp_path: Path
+) -> None:
+    expected, lines = [], io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["id", "text", "label"])
+    values = {"0": 0, "1": 1, "0.25": 0.25, "true": 1, "No": 0}
+    left_out: dict[str, int] = {}
+    for number, (text, label, damage, blank_line) in enumerate(rows):
+        whole = f"{text} comment {number}"
+        writer.writerow(DAMAGE[damage](f"c{number}", whole, label))
+        lines.write("\n" * blank_line)
+        if damage:
+            left_out[damage] = left_out.get(damage, 0) + 1
+        else:
+            expected.append((whole, values[label]))
+    (tmp_path / "a.csv").write_bytes(lines.getvalue().encode("utf-8", "surrogateescape"))
+    columns = LabelColumns(comment_id="id")
+    if 2 * max(left_out.get(damage, 0) for damage in STOPS) > len(rows):
+        with pytest.raises(SourceError, match="are left out as"):
+            read_labelled([tmp_path / "a.csv"], columns=columns)
+        return
+    found = read_labelled([tmp_path / "a.csv"], columns=columns)
+    assert list(zip(found.texts, found.labels.tolist(), strict=True)) == expected
+    assert found.account.left_out == left_out
+    assert found.account.read == 1 + len(rows) + sum(row[3] for row in rows)
+    assert closed(found)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    damaged=st.lists(
+        st.tuples(
+            st.integers(0, 29),
+            st.sampled_from(
+                ['c,"open,1', 'c,cl"osed",0', 'c,"a" b,1', "c,a", '"', ",,,,", "c;a;1", "\\", " "]
+            ),
+        ),
+        max_size=10,
+    )
+)
+def test_damaged_lines_change_no_other_row(damaged: list[tuple[int, str]], tmp_path: Path) -> None:
+    rows = [f'c{n},"comment {n}, the ""next""",{n % 2}' for n in range(30)]
+    lines = ["id,text,label"]
+    for number, row in enumerate(rows):
+        lines += [row, *(line for place, line in damaged if place == number)]
+    path = written(tmp_path / "a.csv", "\n".join(lines))
+    found = read_labelled([path], columns=LabelColumns(comment_id="id"))
+    labels = dict(zip(found.texts, found.labels.tolist(), strict=True))
+    assert {f'comment {n}, the "next"': n % 2 for n in range(30)}.items() <= labels.items()
+    assert found.account.read == len(lines)
+    assert closed(found)

@@ -105,7 +105,28 @@ def test_comments_of_the_evaluation_are_left_out_of_training(home: Installation)
         frozen = resources.settings.evaluation_data
         whole = model.corpus(resources, {**FORM_VALUES, "data": [str(frozen)]})
         assert len(whole.texts) == 0
-        assert whole.left_out["in_the_evaluation_data"] == 1_500
+        assert whole.account.left_out["in_the_evaluation_data"] == 1_500
+
+
+def test_the_form_names_words_votes_and_the_encoding(home: Installation, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("text,ann,ben\nGrüße,hate,ok\nfine,ok,\n", "cp1252")
+    form = {"data": [str(path)], "votes": ["ann", "ben"], "encoding": "cp1252"}
+    form |= {"toxic_values": ["hate"], "non_toxic_values": ["ok"]}
+    with open_resources(home.settings) as resources:
+        found = model.corpus(resources, {**FORM_VALUES, **form})
+    assert (found.texts, found.labels.tolist()) == (("Grüße", "fine"), [0.5, 0])
+
+
+def test_evaluation_rows_that_are_left_out_are_counted(
+    home: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_resources(home.settings) as resources:
+        with Path(str(resources.settings.evaluation_data)).open("a", encoding="utf-8") as file:
+            file.write('{"text": "nobody rated this", "label": null}\n')
+        model.without_evaluation(resources, model.corpus(resources, FORM_VALUES))
+    assert "Rows of MODWATCH_EVALUATION_DATA could not be used: 1 no_label." in caplog.text
+    assert "nobody" not in caplog.text
 
 
 def test_without_files_there_is_a_sentence(

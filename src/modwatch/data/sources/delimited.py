@@ -5,7 +5,6 @@ nobody closed makes a field of all lines up to the next one. So a record of seve
 again, from the line after its first, if it is damaged or if its lines are records by themselves.
 """
 
-import codecs
 import csv
 import re
 import threading
@@ -60,8 +59,8 @@ class TextFormat:
                     "break."
                 )
         try:
-            codecs.lookup(self.encoding)
-        except LookupError as exc:
+            "".encode(self.encoding)
+        except (LookupError, ValueError) as exc:
             raise SourceError(
                 f"Encoding {self.encoding!r} does not exist; use one such as 'utf-8' or 'cp1252'."
             ) from exc

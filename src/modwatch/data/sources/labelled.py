@@ -1,49 +1,95 @@
 """Labelled comments for training: files in any readable format, or a database."""
 
-import json
 import math
+import shlex
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sqlalchemy import text as statement
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
+from modwatch.common.text import folded, id_problem, text_problem
 from modwatch.data.sources.corpora.corpus import LabelledTexts
-from modwatch.data.sources.readers import column_names, read_records
+from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
 from modwatch.data.sources.sql import connected, parse_url, public_name
+from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
 
-_YES, _NO = frozenset({"true", "t", "yes"}), frozenset({"false", "f", "no"})
+#: How pandas and databases write a missing value; `none` may be a class where labels are words.
+_MISSING = frozenset({"nan", "nat", "<na>", "null"})
+#: Words of a label column, at most; and characters and parts of a word that is shown.
+_WORDS, _CHARACTERS, _PARTS = 50, 40, 3
+#: Reasons that most records of a source cannot have, and what to do.
+_REMEDIES = {
+    "undecodable_text": "name the encoding of the file with --encoding, such as cp1252, or convert "
+    "the data to UTF-8",
+    "malformed_record": "check that the text column holds text, and export the data again",
+    "missing_id": "correct --id-column, or leave it out if each row is a comment",
+    "other_text_of_id": "another row with the same id has another text; correct --id-column",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelColumns:
-    """The columns of a labelled source, and what its labels mean."""
+    """The columns of a labelled source, and what its labels mean.
+
+    Raises:
+        SourceError: a word means both toxic and not toxic.
+    """
 
     text: str = "text"
-    #: A number in [0, 1] (the share of toxic votes), true or false, a list of such votes, or one of
-    #: the words of `toxic_values` and any other.
+    #: A number in [0, 1] (the share of toxic votes), a vote such as true or no, a list of these,
+    #: or a word that one of the fields below names.
     label: str = "label"
+    #: Columns that hold a vote each, instead of `label`; a blank is no vote.
+    votes: tuple[str, ...] = ()
     #: Rows with the same id are votes on one comment; None: each row is a comment.
     comment_id: str | None = None
     language: str | None = None
-    #: A list of the identities that a comment mentions; None: not known.
+    #: A list of the identities that a comment mentions; a source may lack it. None: not read.
     groups: str | None = None
-    #: Words that mean toxic; other words mean not toxic.
+    #: Words that mean toxic and not toxic, without regard to case and width. If there are any,
+    #: every label must be one of them.
     toxic_values: frozenset[str] = frozenset()
+    non_toxic_values: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        both = {_word(v) for v in self.toxic_values} & {_word(v) for v in self.non_toxic_values}
+        if both:
+            raise SourceError(
+                f"{', '.join(sorted(both))} is in both --toxic-values and --non-toxic-values; "
+                "remove it from one of them."
+            )
+
+    @cached_property
+    def words(self) -> Mapping[str, float]:
+        """The label of each word; a blank is none."""
+        named = ((self.non_toxic_values, 0.0), (self.toxic_values, 1.0))
+        return {_word(value): label for values, label in named for value in values if _word(value)}
+
+    def example(self, others: Sequence[str]) -> str:
+        """Return the options that name `others` as not toxic, if it is known what is toxic."""
+        if not self.toxic_values:
+            return ""
+        toxic = shlex.join(sorted(self.toxic_values))
+        rest = shlex.join([*sorted(self.non_toxic_values), *others])
+        return f"; if none of these means toxic: --toxic-values {toxic} --non-toxic-values {rest}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    origin: str
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Comment:
     text: str
-    share: float
-    key: object
     language: str | None
     groups: tuple[str, ...]
+    votes: list[float] = field(default_factory=list)
 
 
 def read_labelled(
@@ -51,153 +97,211 @@ def read_labelled(
     *,
     columns: LabelColumns | None = None,
     query: str | None = None,
+    encoding: str | None = None,
 ) -> LabelledTexts:
-    """Return the labelled texts of all sources, in order.
+    """Return the labelled texts of all sources, in order, with the account of their rows.
 
-    Rows without text or label are left out and counted.
+    Rows without a usable text, id or label are left out and counted. So is a row whose text is not
+    that of the first row with the same id.
 
     Args:
-        sources: CSV, TSV, JSON lines or Parquet files, or one SQLAlchemy URL.
+        sources: CSV, TSV, JSON lines, Parquet or Excel files, or one SQLAlchemy URL.
         columns: default: `text` and `label`.
         query: a SELECT, for the URL.
+        encoding: of text files; default: UTF-8, or UTF-16 where a file shows it.
 
     Raises:
-        SourceError: a source cannot be read, a column is missing, or a label is none of those
-            allowed. The message names the row and quotes nothing.
+        SourceError: a source cannot be read, a column is missing, most rows of a source are left
+            out for the same fault, or a label is none of those allowed. The message names the
+            first such row.
     """
-    columns = columns or LabelColumns()
-    left_out: Counter[str] = Counter()
-    outside: list[str] = []
-    rows: dict[object, list[_Row]] = {}
+    reading = _Reading(columns=columns or LabelColumns())
+    form = TextFormat(encoding=encoding or "utf-8")
     for source in sources:
-        for origin, values in _records(source, columns, query, left_out):
-            row = _row(origin, values, columns, left_out, outside)
-            if row is not None:
-                rows.setdefault(row.key, []).append(row)
-    if outside:
-        raise SourceError(
-            f"{len(outside)} rows (the first: {outside[0]}) have a label in column "
-            f"{columns.label!r} that is no number from 0 to 1, no true or false, and no list of "
-            "these; correct them, or name the words that mean toxic with --toxic-values."
-        )
+        reading.read(source, query, form)
+    if reading.unknown:
+        raise SourceError(reading.unknown_labels())
+    comments = reading.comments.values()
+    columns = reading.columns
     return LabelledTexts(
-        texts=tuple(votes[0].text for votes in rows.values()),
-        labels=np.array([np.mean([vote.share for vote in votes]) for votes in rows.values()]),
-        left_out=left_out,
-        languages=tuple(votes[0].language for votes in rows.values()) if columns.language else (),
-        groups=tuple(votes[0].groups for votes in rows.values()) if columns.groups else (),
+        texts=tuple(comment.text for comment in comments),
+        labels=np.array([sum(comment.votes) / len(comment.votes) for comment in comments]),
+        account=reading.account,
+        languages=tuple(comment.language for comment in comments) if columns.language else (),
+        groups=tuple(comment.groups for comment in comments) if columns.groups else (),
     )
 
 
-def _records(
-    source: str | Path, columns: LabelColumns, query: str | None, left_out: Counter[str]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the origin and the values of each row."""
-    if "://" in str(source):
-        yield from _selected(str(source), columns, query)
-        return
-    path = Path(source)
-    _check(path.name, columns, column_names(path))
-    for record in read_records(path):
-        if record.problem:
-            left_out[record.problem] += 1
+@dataclass(kw_only=True)
+class _Reading:
+    """What was read so far."""
+
+    columns: LabelColumns
+    account: Account = field(default_factory=Account)
+    #: By id; without ids by an object of their own.
+    comments: dict[object, _Comment] = field(default_factory=dict)
+    #: Labels that are none, with the number of rows.
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def read(self, source: str | Path, query: str | None, form: TextFormat) -> None:
+        """Add the rows of a source to the comments and the account."""
+        account, is_url = Account(), "://" in str(source)
+        name = public_name(parse_url(str(source))) if is_url else Path(source).name
+        if is_url:
+            records = _selected(str(source), name, query, self.columns, account)
         else:
-            yield f"{path.name}, line {record.line}", record.values
+            _check(name, self.columns, column_names(Path(source), form=form))
+            records = read_records(Path(source), form=form, account=account)
+        for record in records:
+            place = record.problem or self._place(record.values)
+            where = f"{name}, {'row' if is_url else 'line'} {record.line}"
+            account.count(place, where=None if place in ("used", "merged") else where)
+        account.close(name)
+        _require_most(name, account)
+        self.account.add(account)
+
+    def _place(self, values: Mapping[Any, Any]) -> str:
+        """Add a row to the comments; return its place in the account."""
+        columns = self.columns
+        comment, problem = _comment(values, columns)
+        comment_id, fault = text_of(values.get(columns.comment_id))
+        if columns.comment_id:
+            problem = problem or fault or id_problem(comment_id)
+        votes, unknown = _votes(values, columns)
+        if problem or unknown:
+            self.unknown.update(() if problem else unknown)
+            return problem or "unreadable_label"
+        if not votes:
+            return "no_label"
+        first = self.comments.setdefault(comment_id or object(), comment)
+        if first.text != comment.text:
+            return "other_text_of_id"
+        first.votes.append(sum(votes) / len(votes))
+        return "used" if first is comment else "merged"
+
+    def unknown_labels(self) -> str:
+        """Return the message on labels that are none; it lists them if they look like words."""
+        columns, unknown, account = self.columns, self.unknown, self.account
+        wrong = "no option names" if columns.words else "is no number from 0 to 1 and no vote"
+        begin = (
+            f"{account.places['unreadable_label']:,} rows (the first: "
+            f"{account.first['unreadable_label']}) have a label in column "
+            f"{', '.join(map(repr, columns.votes or [columns.label]))} that {wrong}"
+        )
+        words = [word for word, rows in unknown.most_common() if _is_name(word, rows)]
+        if len(unknown) > _WORDS or not words:
+            return (
+                f"{begin}, with {len(unknown):,} different values; name the column of the labels "
+                "with --label-column, or correct them."
+            )
+        found = [f"{_visible(word)} ({unknown[word]:,})" for word in words]
+        others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
+        return (
+            f"{begin}: {', '.join(found + others)}. Name the words that mean toxic with "
+            f"--toxic-values, and all others with --non-toxic-values{columns.example(words)}."
+        )
+
+
+def _comment(values: Mapping[Any, Any], columns: LabelColumns) -> tuple[_Comment, str | None]:
+    """Return the comment of a row without votes, and its problem."""
+    text, problem = text_of(values.get(columns.text))
+    groups, malformed = names_of(values.get(columns.groups))
+    language, unreadable = text_of(values.get(columns.language))
+    comment = _Comment(
+        text=text or "",
+        language=None if unreadable else (language or "").strip() or None,
+        groups=tuple(name.strip() for name in groups or () if name.strip()),
+    )
+    return comment, problem or text_problem(text) or malformed
+
+
+def _votes(values: Mapping[Any, Any], columns: LabelColumns) -> tuple[list[float], set[str]]:
+    """Return the votes of a row, and its labels that are none."""
+    label = values.get(columns.label)
+    votes = [values.get(name) for name in columns.votes] or listed(plain(label))
+    pairs = [_vote(vote, columns.words) for vote in ([label] if votes is None else votes)]
+    return [v for v, _ in pairs if v is not None], {w for _, w in pairs if w is not None}
 
 
 def _selected(
-    url: str, columns: LabelColumns, query: str | None
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    url: str, name: str, query: str | None, columns: LabelColumns, account: Account
+) -> Iterator[Record]:
     if not query:
         raise SourceError("A database requires a query; pass --query 'SELECT text, label FROM …'.")
-    parsed = parse_url(url)
-    name = public_name(parsed)
-    with connected(parsed, name) as connection:
+    with connected(parse_url(url), name) as connection:
         result = connection.execution_options(stream_results=True).execute(statement(query))
-        _check(name, columns, list(result.keys()))
-        for number, row in enumerate(result.mappings(), start=1):
-            yield f"{name}, row {number}", {str(key): value for key, value in row.items()}
+        names = unique_names(list(result.keys()))
+        _check(name, columns, names)
+        for number, row in enumerate(result, start=1):
+            account.read += 1
+            yield Record(line=number, values=dict(zip(names, row, strict=True)))
 
 
 def _check(name: str, columns: LabelColumns, available: Sequence[str]) -> None:
-    wanted = [columns.text, columns.label, columns.comment_id, columns.language, columns.groups]
-    missing = [column for column in wanted if column and column not in available]
-    if missing:
-        raise SourceError(
-            f"{name} has no column {missing[0]!r}; name its columns with --text-column and "
-            "--label-column."
-        )
+    labels = [("--votes", vote) for vote in columns.votes] or [("--label-column", columns.label)]
+    others = [("--id-column", columns.comment_id), ("--language-column", columns.language)]
+    for option, column in [("--text-column", columns.text), *labels, *others]:
+        if column and column not in available:
+            raise SourceError(
+                f"{name} has no column {column!r}; name one with {option}. It has "
+                f"{', '.join(shown_names(available)) or 'no columns'}."
+            )
 
 
-def _row(
-    origin: str,
-    values: Mapping[str, Any],
-    columns: LabelColumns,
-    left_out: Counter[str],
-    outside: list[str],
-) -> _Row | None:
-    text, label = values.get(columns.text), values.get(columns.label)
-    if not isinstance(text, str) or not text.strip():
-        left_out["no_text"] += 1
-        return None
-    if label is None or (isinstance(label, str) and not label.strip()):
-        left_out["no_label"] += 1
-        return None
-    share = _share(label, columns.toxic_values)
-    if share is None:
-        outside.append(origin)
-        return None
-    language = values.get(columns.language) if columns.language else None
-    return _Row(
-        origin=origin,
-        text=text.encode("utf-8", "replace").decode("utf-8"),
-        share=share,
-        key=values.get(columns.comment_id) if columns.comment_id else (origin,),
-        language=None if language is None else str(language),
-        groups=_names(values.get(columns.groups)) if columns.groups else (),
-    )
+def _require_most(name: str, account: Account) -> None:
+    """Raise SourceError if most records of a source have the same fault."""
+    places = account.places
+    records = account.read - places["header"] - places["blank_line"] - places["continued"]
+    for reason, remedy in _REMEDIES.items():
+        if 2 * places[reason] > records:
+            raise SourceError(
+                f"{places[reason]:,} of {records:,} records of {name} (the first: "
+                f"{account.first[reason]}) are left out as {reason}; {remedy}."
+            )
 
 
-def _names(value: object) -> tuple[str, ...]:
-    """Return the names in a list, or in the JSON list of a text file.
+def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str | None]:
+    """Return a vote in [0, 1], or the label that is none; both are None where it is missing.
 
-    >>> _names('["women"]'), _names(None)
-    (('women',), ())
+    >>> [_vote(value, {}) for value in ("0.25", True, "5", None)]
+    [(0.25, None), (1.0, None), (None, '5'), (None, None)]
+    >>> _vote("HATE ", {"hate": 1.0}), _vote("hate_insult", {"hate": 1.0})
+    ((1.0, None), (None, 'hate_insult'))
     """
-    if isinstance(value, str) and value.strip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return ()
-    if value is None or isinstance(value, str):
-        return (value.strip(),) if value else ()
-    return tuple(str(name) for name in value) if isinstance(value, Iterable) else ()
+    word = _word(value)
+    if word in words:
+        return words[word], None
+    if not words:
+        number, problem = number_of(value)
+        number = vote_of(value)[0] if problem else number
+        if number is not None and 0 <= number <= 1:
+            return float(number), None
+    missing = text_problem(word) == "blank_text" or word in _MISSING
+    return None, None if missing or (word == "none" and not words) else word
 
 
-def _share(label: object, toxic: frozenset[str]) -> float | None:
-    """Return the share of votes that say toxic; None if the label is none of those allowed.
+def _word(value: object) -> str:
+    """Return a label as it is compared: numbers by their value, words without case and width.
 
-    >>> _share("0.25", frozenset()), _share([1, 0, None], frozenset())
-    (0.25, 0.5)
-    >>> _share("abusive", frozenset({"abusive"})), _share("5", frozenset())
-    (1.0, None)
+    >>> _word(" Toxic"), _word("2.0"), _word(2)
+    ('toxic', '2', '2')
     """
-    if isinstance(label, str) and label.strip().startswith("["):
-        try:
-            label = json.loads(label)
-        except ValueError:
-            return None
-    if isinstance(label, Sequence) and not isinstance(label, str):
-        votes = [_share(vote, toxic) for vote in label if vote is not None]
-        known = [vote for vote in votes if vote is not None]
-        return sum(known) / len(known) if known and len(known) == len(votes) else None
-    word = str(label).strip().lower()
-    if toxic:
-        return float(word in {value.lower() for value in toxic})
-    if word in _YES | _NO:
-        return float(word in _YES)
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and 0 <= number <= 1 else None
+    text = folded(text_of(value)[0] or "")
+    number, _ = number_of(text)
+    return text if number is None or not math.isfinite(number) else str(text_of(number)[0])
+
+
+def _is_name(word: str, rows: int) -> bool:
+    """Return whether a label may be printed: a comment by mistake is longer, and occurs once."""
+    parts = len(word.split())
+    return len(word) <= _CHARACTERS and (parts == 1 or (parts <= _PARTS and rows > 1))
+
+
+def _visible(word: str) -> str:
+    """Return a word in quotation marks; characters that look like others are escaped.
+
+    >>> _visible("übel"), _visible("t\\u043exic")
+    ("'übel'", "'t\\\\u043exic'")
+    """
+    latin = {"LATIN" in unicodedata.name(sign, "") for sign in word if sign.isalpha()}
+    return ascii(word) if len(latin) > 1 else repr(word)

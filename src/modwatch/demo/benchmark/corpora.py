@@ -228,7 +228,7 @@ def _training(folder: Path | None) -> Comments:
     found = jigsaw2018.training_part(path.parent)
     label = "“toxic”; where it is not known, any of the six labels"
     return Comments.labelled("Jigsaw 2018 (Wikipedia Talk), training part", label, found.texts,
-                       found.labels, found.left_out)  # fmt: skip
+                       found.labels, found.account.left_out)  # fmt: skip
 
 
 def _balanced_test(folder: Path | None) -> Comments:
@@ -245,13 +245,15 @@ def _balanced_test(folder: Path | None) -> Comments:
 
 
 def _challenge(folder: Path) -> tuple[Comments, Comments]:
-    train, test = jigsaw2018.training_part(folder), jigsaw2018.test_part(folder)
     title, label = "Jigsaw 2018 (Wikipedia Talk)", "“toxic”"
+
+    def part(name: str, found: corpora.LabelledTexts) -> Comments:
+        left_out = found.account.left_out
+        return Comments.labelled(f"{title}, {name}", label, found.texts, found.labels, left_out)
+
     return (
-        Comments.labelled(
-            f"{title}, training part", label, train.texts, train.labels, train.left_out
-        ),
-        Comments.labelled(f"{title}, test part", label, test.texts, test.labels, test.left_out),
+        part("training part", jigsaw2018.training_part(folder)),
+        part("test part", jigsaw2018.test_part(folder)),
     )
 
 

@@ -17,6 +17,12 @@ _DECISIONS = {PROMOTE: "champion", SHADOW: "challenger", REJECT: "rejected"}
 
 _DATA, _RECIPE = "Data", "Recipe"
 
+
+def _list(title: str, description: str) -> Param:
+    kind = {"type": "array", "items": {"type": "string"}}
+    return Param([], **kind, title=title, description=description, section=_DATA)
+
+
 #: The fields; empty ones take the default of the recipe.
 FORM: dict[str, Param] = {
     "method": Param(
@@ -44,14 +50,10 @@ FORM: dict[str, Param] = {
         description="Share of toxic comments in the stream. Default: that of the training data.",
     ),
     "seed": Param(0, type="integer", minimum=0, title="Seed"),
-    "data": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Files",
-        description="CSV, TSV, JSON lines or Parquet files of labelled comments, one a line. "
+    "data": _list(
+        "Files",
+        "CSV, TSV, JSON lines or Parquet files of labelled comments, one a line. "
         "Default: MODWATCH_TRAINING_DATA. For a database use `modwatch train`.",
-        section=_DATA,
     ),
     "text_column": Param("text", type="string", title="Text column", section=_DATA),
     "label_column": Param(
@@ -68,13 +70,11 @@ FORM: dict[str, Param] = {
         description="Rows with the same id are votes on one comment. Default: each row is one.",
         section=_DATA,
     ),
-    "toxic_values": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Toxic values",
-        description="Labels that mean toxic, if labels are words, one a line.",
-        section=_DATA,
+    "toxic_values": _list("Toxic values", "Labels that mean toxic, if they are words, one a line."),
+    "non_toxic_values": _list("Other values", "All other labels, if they are words, one a line."),
+    "votes": _list("Vote columns", "Columns of single votes, one a line. Default: Label column."),
+    "encoding": Param(
+        None, type=["null", "string"], title="Encoding of text files, as cp1252", section=_DATA
     ),
     "loss": Param(
         "cross_entropy",

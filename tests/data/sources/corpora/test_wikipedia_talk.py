@@ -27,7 +27,7 @@ def test_training_leaves_out_the_stream_repetitions_and_what_is_broken(tmp_path)
         found = training_corpus("wikipedia_talk", tmp_path, stream)
         assert found.texts == ("kept", "other")
         assert found.labels.tolist() == [1, 0]
-        assert found.left_out == expected
+        assert found.account.left_out == expected
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_published_files(file, rows, toxic, left_out):
 def test_published_training_rows():
     folder = real_data("wikipedia_talk/context_gc.csv.gz").parent
     found = training_corpus("wikipedia_talk", folder, load("wikipedia_talk", folder))
-    assert len(found.texts) + sum(found.left_out.values()) == 12_180 + 6851 + 1
-    assert found.left_out == {"in_stream": 2, "duplicate": 6, "malformed_record": 1}
+    assert len(found.texts) + sum(found.account.left_out.values()) == 12_180 + 6851 + 1
+    assert found.account.left_out == {"in_stream": 2, "duplicate": 6, "malformed_record": 1}

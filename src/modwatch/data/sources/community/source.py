@@ -135,9 +135,8 @@ class Community:
             latents = draw_latents(rows, mixture, self._rng(_HISTORY, _LATENTS, block))
             texts += grammar.write(latents, self._rng(_HISTORY, _WORDS, block))
             labels.append(latents.label)
-        return LabelledTexts(
-            texts=tuple(texts), labels=np.concatenate([np.zeros(0, np.int8), *labels]), left_out={}
-        )
+        label = np.concatenate([np.zeros(0, np.int8), *labels])
+        return LabelledTexts(texts=tuple(texts), labels=label, account=Account.of(len(texts)))
 
     def label(
         self, person: Person, wanted: Sequence[str], *, round_number: int = 0

@@ -1,6 +1,7 @@
 """The common format of published corpora."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 
 #: One item of a corpus.
@@ -110,8 +112,8 @@ class LabelledTexts:
     texts: tuple[str, ...] = field(repr=False)
     #: (N,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who labelled it toxic.
     labels: NDArray[Any] = field(repr=False)
-    #: Number of rows that were left out, by reason.
-    left_out: Mapping[str, int]
+    #: Where the rows of the source ended; N were used.
+    account: Account
     #: N languages, None where unknown; empty if the source has none.
     languages: tuple[str | None, ...] = ()
     #: N lists of the identities that each text mentions; empty if the source has none.
@@ -119,11 +121,12 @@ class LabelledTexts:
 
     def without(self, rows: NDArray[np.bool_], reason: str) -> "LabelledTexts":
         """Return the texts but for some `rows` (N,), which count as left out for a reason."""
-        left_out = {**self.left_out, reason: int(rows.sum())} if rows.any() else self.left_out
+        account, number = deepcopy(self.account), int(rows.sum())
+        account.move("used", {"used": len(rows) - number, reason: number})
         return LabelledTexts(
             texts=tuple(compress(self.texts, ~rows)),
             labels=self.labels[~rows],
-            left_out=left_out,
+            account=account,
             languages=tuple(compress(self.languages, ~rows)),
             groups=tuple(compress(self.groups, ~rows)),
         )

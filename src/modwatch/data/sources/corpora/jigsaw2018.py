@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora import reading
 from modwatch.data.sources.corpora.corpus import LabelledTexts
@@ -24,7 +25,7 @@ _NOT_SCORED = "-1"
 def training_part(folder: Path) -> LabelledTexts:
     """Return the training part, from `train.csv` or `train.parquet`; the label is `toxic`.
 
-    Where `toxic` is not known, it is `any_toxic`; `left_out` does not count these comments.
+    Where `toxic` is not known, it is `any_toxic`; `account` does not count these comments.
 
     Raises:
         SourceError: the folder has neither file, or its format is another one.
@@ -69,7 +70,7 @@ def _labelled(rows: list[tuple[str, str]], path: Path, left_out: Counter[str]) -
     return LabelledTexts(
         texts=tuple(text for text, _ in kept),
         labels=np.array([label for _, label in kept], np.int8),
-        left_out={reason: count for reason, count in left_out.items() if count},
+        account=Account.of(len(kept), left_out),
     )
 
 
@@ -81,6 +82,5 @@ def _of_parquet(path: Path) -> LabelledTexts:
         raise SourceError(
             f"{path} is not readable as published ({type(exc).__name__}); download the file again."
         ) from None  # the message of pyarrow may show a value
-    return LabelledTexts(
-        texts=tuple(table["text"].to_pylist()), labels=label.to_numpy(), left_out={}
-    )
+    texts = tuple(table["text"].to_pylist())
+    return LabelledTexts(texts=texts, labels=label.to_numpy(), account=Account.of(len(texts)))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from modwatch.common.account import Account
 from modwatch.data.sources.corpora import reading
 from modwatch.data.sources.corpora.corpus import Corpus, LabelledTexts
 from modwatch.data.sources.readers import column_names
@@ -57,9 +58,8 @@ def training_corpus(folder: Path, exclude: Set[str]) -> LabelledTexts:
             seen.add(key)
             texts.append(text)
             labels.append(label)
-    return LabelledTexts(
-        texts=tuple(texts), labels=np.array(labels, np.int8), left_out=dict(left_out)
-    )
+    account = Account.of(len(texts), left_out)
+    return LabelledTexts(texts=tuple(texts), labels=np.array(labels, np.int8), account=account)
 
 
 def normalise(text: str) -> str:
