@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 
 _ERRORS = {
     "file-empty": "The file must not be empty.",
@@ -62,6 +62,12 @@ _WARNINGS = {
     "totals-differ": "Own initiative and notices should add up to the total.",
 }
 
+_BY_SEVERITY: Mapping[Severity, Mapping[str, str]] = {
+    "error": _ERRORS,
+    "warning": _WARNINGS,
+    "note": {"other-part": "Of the template's eleven parts, only 8 and 11 are validated."},
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationRule:
@@ -73,10 +79,10 @@ class ValidationRule:
 
 #: Every rule by its code.
 RULES: Mapping[str, ValidationRule] = MappingProxyType(
-    {code: ValidationRule(severity="error", requirement=text) for code, text in _ERRORS.items()}
-    | {
-        code: ValidationRule(severity="warning", requirement=text)
-        for code, text in _WARNINGS.items()
+    {
+        code: ValidationRule(severity=severity, requirement=text)
+        for severity, rules in _BY_SEVERITY.items()
+        for code, text in rules.items()
     }
 )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from modwatch.audits.dsa.cells import HARMFUL, echo, key
 from modwatch.audits.dsa.findings import Finding
-from modwatch.audits.dsa.vocabulary import COLUMNS, QUALITATIVE_COLUMNS
+from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
 
 #: Maximum size of a file in bytes. A filled-in template has about ten thousand.
 MAX_BYTES = 16 * 2**20
@@ -217,6 +217,20 @@ def columns_of(header: Sequence[str]) -> Columns:
     if not needed <= set(positions):
         positions = {}
     return Columns(qualitative=qualitative, positions=positions, findings=tuple(findings))
+
+
+def other_part(sheet: Sheet) -> str | None:
+    r"""Return which part of the template a file is if it is one that is not validated.
+
+    >>> other_part(read(b"Section,Indicator,Value\r\nAMAR,,5\r\n"))
+    'part 10, average monthly active recipients'
+    """
+    names = [key(name) for name in sheet.header]
+    places = [at for at, name in enumerate(names) if name in ("section", "indicator")]
+    found = {*names, *(key(cells[at]) for _, cells in sheet.rows for at in places)}
+    if key(SECTION) in found:
+        return None
+    return next((part for mark, part in OTHER_PARTS.items() if key(mark) in found), None)
 
 
 def _header_findings(

@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 from modwatch.audits.dsa.cells import echo, key
 from modwatch.audits.dsa.findings import Finding
-from modwatch.audits.dsa.reading import Columns, Sheet, columns_of, read
+from modwatch.audits.dsa.reading import Columns, Sheet, columns_of, other_part, read
 from modwatch.audits.dsa.row_rules import (
     QuantitativeRow,
     Row,
@@ -54,7 +54,8 @@ def validate(content: bytes) -> list[Finding]:
 
     The header decides which part it is. Accepts any bytes: unreadable content becomes a finding,
     and equal warnings are merged. An empty list means that no rule is broken, not that the values
-    are correct. Raises DsaReportError if `content` is not bytes.
+    are correct; another part of the template gets a note. Raises DsaReportError if `content` is not
+    bytes.
 
     >>> [finding.rule for finding in validate(b"")]
     ['file-empty']
@@ -64,6 +65,9 @@ def validate(content: bytes) -> list[Finding]:
     except TypeError as error:
         raise DsaReportError("content: must be the bytes of the file.") from error
     sheet = read(data)
+    if part := other_part(sheet):
+        message = f"This is {part}; Modwatch validates parts 8 and 11 only."
+        return [Finding("other-part", message)]
     columns = columns_of(sheet.header)
     every = chain(sheet.findings, columns.findings, _of_rows(sheet, columns))
     findings = list(islice(every, MAX_FINDINGS + 1))

@@ -2,8 +2,9 @@
 
 Part 8, automated means, is section 1.6 of Annex I; its file is document 113338 of
 ec.europa.eu/newsroom/dae, and the tests rebuild its bytes from this vocabulary. Part 11 is the
-qualitative template. The Commission's files have trailing blanks in some names; these are omitted
-here, and ignored when reading. `docs/dsa.md` lists what is interpretation.
+qualitative template. The other parts are only recognised. The Commission's files have trailing
+blanks in some names; these are omitted here, and ignored when reading. `docs/dsa.md` lists what is
+interpretation.
 """
 
 from collections.abc import Mapping
@@ -164,6 +165,26 @@ ALL_QUALITATIVE: Mapping[str, Provider] = MappingProxyType(
         "Support given to human resources dedicated to content moderation": Provider.VLOP,
         "Methodology used to compute the number of human resources dedicated to content "
         "moderation": Provider.VLOP,
+    }
+)
+
+_PART_5 = "part 5, measures against illegal content at the provider's own initiative"
+_PART_6 = "part 6, measures under the terms and conditions at the provider's own initiative"
+_PART_7 = "part 7, appeals and recidivism"
+#: The other parts, by a column, section or indicator that the parts after it in the list lack.
+OTHER_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "Name of the service provider": "part 1, identification of the report",
+        "Category label": "part 2, names of categories",
+        "Number of orders to act against illegal content received": "part 3, orders of authorities",
+        "Number of notices received": "part 4, notices",
+        "Category of incompatibility with the provider's terms and conditions": _PART_6,
+        "Number of measures taken at the provider's own initiative": _PART_5,
+        "Internal complaints mechanism": _PART_7,
+        "Out-of-court dispute settlement bodies": _PART_7,
+        "Suspensions imposed on repeated offenders": _PART_7,
+        "Human resources dedicated to content moderation": "part 9, human resources",
+        "AMAR": "part 10, average monthly active recipients",
     }
 )
 

@@ -1,0 +1,112 @@
+"""Parts of the template that are recognised, and not validated.
+
+Headers and rows are those of the Commission's English CSV files, as published copies have them.
+"""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.audits.dsa import Finding, exit_status, printed, validate
+from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
+from modwatch.cli.main import main
+
+IDENTIFICATION = "Applicability,Service,Indicator,Value"
+CATEGORIES = (
+    "Category label,Category description,"
+    "Category of illegal content / incompatible with the terms and conditions"
+)
+ILLEGAL = (
+    "Applicability,Service,Reporting period,Category of illegal content,"
+    '"Description of the sub-category ""Other"""'
+)
+ORDERS = f"{ILLEGAL},Scope,Number of orders to act against illegal content received"
+NOTICES = f"{ILLEGAL},Number of notices received ,Number of notices received from Trusted flaggers"
+MEASURES = "Number of measures taken at the provider's own initiative ,Monetary restriction Other"
+TERMS = ILLEGAL.replace(
+    "of illegal content", "of incompatibility with the provider's terms and conditions"
+)
+SECTIONS = "Applicability,Service,Reporting period,Section,Indicator,Scope,Value,"
+PERIOD = "2026-01-01/2026-12-31"
+MODERATORS = "Number of internal moderators employed by the provider,Total number,5,"
+RESOURCES = "Human resources dedicated to content moderation"
+PARTS = {
+    "part 1,": [IDENTIFICATION, "All,Forum,Name of the service provider,Forum Ltd"],
+    "part 2,": [CATEGORIES, "Category 1,Animal welfare,STATEMENT_CATEGORY_ANIMAL_WELFARE"],
+    "part 3,": [ORDERS, f"All,Forum,{PERIOD},TOTAL,,TOTAL,0"],
+    "part 4,": [NOTICES, f"All,Forum,{PERIOD},TOTAL,,0,0"],
+    "part 5,": [f"{ILLEGAL},{MEASURES}", f"All,Forum,{PERIOD},TOTAL,,0,0"],
+    "part 6,": [f"{TERMS},{MEASURES}", f"All,Forum,{PERIOD},TOTAL,,0,0"],
+    "part 7,": [
+        f"{SECTIONS}Contextual Information",
+        f"All,Forum,{PERIOD},Internal complaints mechanism,Number of complaints,Total number,3,",
+    ],
+    "part 9,": [
+        f"{SECTIONS}Contextual information",
+        f"Only for VLOPs,Forum,{PERIOD},{RESOURCES} ,{MODERATORS}",
+    ],
+    "part 10,": [SECTIONS[:-1], f"Only for VLOPs and VLOSEs,Forum,{PERIOD},AMAR,Number,TOTAL,9"],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("ending", "delimiter"), [("\r\n", ","), ("\n", ","), ("\r\n", ";"), ("\n", "\t")]
+)
+def test_another_part_is_named_and_not_validated(part: str, ending: str, delimiter: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator=ending).writerows(csv.reader(PARTS[part]))
+    [finding] = validate(text.getvalue().encode())
+    assert (finding.rule, finding.severity, finding.row) == ("other-part", "note", None)
+    assert finding.message.startswith(f"This is {part}")
+    assert "validates parts 8 and 11 only" in printed([finding])
+    assert exit_status([finding]) == 0
+
+
+def test_other_spellings_are_recognised() -> None:
+    content = "\n".join(PARTS["part 9,"]).upper().replace("RESOURCES ", "RESOURCES  ")
+    assert [finding.rule for finding in validate(content.encode("utf-8-sig"))] == ["other-part"]
+
+
+def test_a_file_with_a_section_of_part_8_is_part_8(tables: dict) -> None:
+    table = tables["platform"]
+    table.put(1, "Section", "AMAR")
+    assert table.rules() == ["section"]
+
+
+def test_a_part_11_without_a_column_is_part_11(tables: dict) -> None:
+    table = tables["texts"]
+    for row in table.rows:
+        del row[2]
+    assert table.rules() == ["header"]
+
+
+NAMES = [*COLUMNS, *QUALITATIVE_COLUMNS, *OTHER_PARTS, SECTION, "", "other"]
+ROWS = st.lists(st.lists(st.sampled_from(NAMES), min_size=3, max_size=8), min_size=1, max_size=4)
+
+
+@given(ROWS)
+def test_any_file_is_validated_or_another_part(rows: list[list[str]]) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    findings = validate(text.getvalue().encode())
+    assert findings
+    if any(finding.rule == "other-part" for finding in findings):
+        assert [finding.severity for finding in findings] == ["note"]
+        assert any(mark in cells for cells in rows for mark in OTHER_PARTS)
+    else:
+        assert all(isinstance(finding, Finding) for finding in findings)
+
+
+def test_the_command_names_the_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "9.csv"
+    file.write_text("\n".join(PARTS["part 9,"]))
+    assert main(["audit", "validate-dsa", str(file)]) == 0
+    assert capsys.readouterr().out == (
+        "file: This is part 9, human resources; Modwatch validates parts 8 and 11 only. "
+        "[note other-part]\n"
+    )
