@@ -260,7 +260,16 @@ def test_tasks_go_to_another_tool_and_come_back(
     tasks.write_bytes(capfdbinary.readouterr().out)
     assert main(["queue", "import-label-studio", str(tasks)]) == 0
     n = len(json.loads(tasks.read_bytes()))
-    assert f"{n} tasks: {n} new items".encode() in capfdbinary.readouterr().out
+    printed = capfdbinary.readouterr().out.decode()
+    assert printed.startswith(f"{n} tasks: {n} used, 0 merged, 0 refused\n{n} new items")
+    broken = [{"data": {"text": "\u200b", "dt": "2026-01-06"}}] * 25
+    tasks.write_text(json.dumps([*broken, {"data": {"text": "a kettle", "dt": "2026-01-06"}}]))
+    assert main(["queue", "import-label-studio", str(tasks)]) == 1
+    printed, refused = (part.decode() for part in capfdbinary.readouterr())
+    assert printed.startswith("26 tasks: 1 used, 0 merged, 25 refused\n1 new items")
+    first = ", ".join(map(str, range(1, 21)))
+    assert refused.startswith("25 refused: blank_text, the text is missing or has no visible")
+    assert refused.endswith(f": task {first}, …\n")
     assert main(["queue", "import-label-studio", str(tmp_path / "none.json")]) == 1
 
 

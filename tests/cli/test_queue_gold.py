@@ -55,7 +55,8 @@ def test_a_file_is_added_once_and_retired_by_id(
     lines.write_text(f"{json.dumps(record)}\n")
     for file, new in ((table, 2), (table, 0), (lines, 1)):
         assert main(["queue", "gold", "add", str(file)]) == 0
-        assert printed(capsys) == f"{new} new gold comments\n"
+        used = f"{file}: {'Header lines 1, ' * (file is table)}Used records"
+        assert printed(capsys) == f"{new} new gold comments; {used} {1 + (file is table)}\n"
     assert main(["queue", "gold", "retire", "g2", "g3", "g4"]) == 0
     assert printed(capsys) == "2 gold comments retired\n"
     assert stored() == {"g1": (1, None, True), "g2": (0, "de", False), "g3": (1, None, False)}
@@ -64,17 +65,15 @@ def test_a_file_is_added_once_and_retired_by_id(
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        (
-            "gold.csv",
-            f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n",
-            "line 3",
-        ),
-        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "line 3"),
-        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "invalid comment_id of line 2"),
-        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "must be 0 or 1"),
-        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "invalid comment_id of line 1"),
-        ("gold.jsonl", f"{PRIVATE}\n", "line 1"),
-        ("gold.txt", PRIVATE, "is unknown"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n", "in line 3"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "in line 3"),
+        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "1 missing_id, the first in line 2"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "the label is neither 1 nor 0"),
+        ("gold.csv", f"{HEADER}\ng1,\u200b,1,p\n", "1 blank_text, the first in line 2"),
+        ("gold.tsv", f"comment_id\ttext\tlabel\ng1\t{PRIVATE}\t1\n", "1 missing_source"),
+        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "1 missing_id, the first in line 1"),
+        ("gold.jsonl", f"{PRIVATE}\n", "in line 1"),
+        ("gold.doc", PRIVATE, "is unknown"),
     ],
 )
 def test_a_file_comes_in_whole_or_not_at_all(
@@ -84,6 +83,18 @@ def test_a_file_comes_in_whole_or_not_at_all(
     assert main(["queue", "gold", "add", str(tmp_path / name)]) == 1
     assert problem in printed(capsys)
     assert stored() == {}
+
+
+def test_the_encoding_of_a_file_is_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gold.txt"
+    file.write_bytes(f"{HEADER}\ng1,caf\xe9 {PRIVATE},ja,p\n".replace(",", ";").encode("cp1252"))
+    assert main(["queue", "gold", "add", str(file)]) == 1
+    assert "1 undecodable_text, the first in line 2" in printed(capsys)
+    assert main(["queue", "gold", "add", str(file), "--encoding", "cp1252"]) == 0
+    assert printed(capsys).startswith("1 new gold comments; ")
+    assert stored() == {"g1": (1, None, True)}
 
 
 def test_a_file_that_is_not_there_is_one_sentence(

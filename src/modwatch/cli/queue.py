@@ -4,7 +4,7 @@ import datetime
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -15,7 +15,9 @@ from modwatch.common.errors import QueueError
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
-    from modwatch.review.quality_control.gold import GoldComment
+
+#: Task numbers of a reason that are printed.
+_SHOWN = 20
 
 _period = options(
     first=(day, "First day; default: no limit."), last=(day, "Last day; default: no limit.")
@@ -100,18 +102,28 @@ def export_label_studio(
 @click.argument("file", type=PATH, help="JSON, as Label Studio exports it.")
 @click.option("--day", "of_day", type=day, help="Day of tasks without `dt`.")
 @with_resources
-def import_label_studio(
-    resources: "Resources", *, file: Path, of_day: datetime.date | None
-) -> None:
-    """Queue tasks of Label Studio and log their labels."""
+def import_label_studio(resources: "Resources", *, file: Path, of_day: datetime.date | None) -> int:
+    """Queue tasks of Label Studio and log their labels; exit status 1 if any is refused."""
     from modwatch.review.label_studio.transfer import import_tasks
+    from modwatch.review.queue.comments import REASONS
 
+    first_day, lanes = resources.settings.first_day, resources.lanes
     with _opened(file) as content:
-        done = import_tasks(resources.database, content, day=of_day, lanes=resources.lanes)
+        done = import_tasks(
+            resources.database, content, first_day=first_day, day=of_day, lanes=lanes
+        )
+    tasks = done.account.places
+    refused = sum(map(len, done.refused.values()))
     print(
-        f"{done.tasks} tasks: {done.items} new items, {done.labels} new labels, {done.gold} new "
-        f"gold comments, {done.cancelled} cancelled annotations, {done.left} labels left out"
+        f"{done.account.read} tasks: {tasks['used']} used, {tasks['merged']} merged, {refused} "
+        f"refused\n{done.items} new items, {done.labels} new labels, {done.gold} new gold "
+        f"comments, {done.repeated} repeated annotations, {done.cancelled} cancelled annotations, "
+        f"{done.left} labels left out"
     )
+    for reason, numbers in done.refused.items():
+        shown = ", ".join(map(str, numbers[:_SHOWN])) + ", …" * (len(numbers) > _SHOWN)
+        print(f"{len(numbers)} refused: {reason}, {REASONS[reason]}: task {shown}", file=sys.stderr)
+    return 1 if refused else 0
 
 
 @queue.command()
@@ -152,15 +164,19 @@ def gold() -> None:
 @click.argument(
     "file",
     type=PATH,
-    help="CSV, JSONL or Parquet with comment_id, text, label (1 toxic, 0 not) and source; "
-    "optional: parent_text, language, platform, policy_code.",
+    help="CSV, TSV, JSON, Parquet or XLSX with comment_id, text, label (1 toxic, 0 not) and "
+    "source; optional: parent_text, language, platform, policy_code.",
 )
+@click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @with_resources
-def add(resources: "Resources", *, file: Path) -> None:
+def add(resources: "Resources", *, file: Path, encoding: str) -> None:
     """Add the comments of a file, all or none."""
-    from modwatch.review.quality_control.gold import add_gold
+    from modwatch.data.sources.delimited import TextFormat
+    from modwatch.review.quality_control.gold import add_gold_file
 
-    print(f"{add_gold(resources.database, _gold_in(file))} new gold comments")
+    new, account = add_gold_file(resources.database, file, TextFormat(encoding=encoding))
+    counted = ", ".join(f"{name} {number}" for name, number, _ in account.rows())
+    print(f"{new} new gold comments; {file}: {counted}")
 
 
 @gold.command()
@@ -181,17 +197,6 @@ def from_decisions(resources: "Resources", *, item_id: tuple[int, ...]) -> None:
     from modwatch.review.quality_control.gold import gold_from_decisions
 
     print(f"{len(gold_from_decisions(resources.database, item_id))} new gold comments")
-
-
-def _gold_in(file: Path) -> Iterator["GoldComment"]:
-    from modwatch.data.sources.readers import read_records
-    from modwatch.review.quality_control.gold import gold_of
-
-    for record in read_records(file):
-        where = f"line {record.line} of {file}"
-        if record.problem is not None:
-            raise QueueError(f"{where} is not a valid record; nothing of the file was added")
-        yield gold_of(record.values, where)
 
 
 def _write(parts: Iterable[bytes]) -> None:

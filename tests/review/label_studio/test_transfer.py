@@ -1,14 +1,19 @@
+import contextlib
 import json
 import tracemalloc
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, text
 
+from modwatch.common.account import Account
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import queue
 from modwatch.review.label_studio import tasks as label_studio_tasks
@@ -21,6 +26,7 @@ from modwatch.review.label_studio.transfer import (
     import_tasks,
 )
 from modwatch.review.people import Moderator
+from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import undo
 from modwatch.review.tables import decision, gold_comment, metadata, moderator, review_item
 from review.labelling import decide_all
@@ -46,7 +52,12 @@ def task(comment_id: str = "c1", *annotations: object, **data: object) -> dict[s
 
 
 def load(engine: Engine, *tasks: object, **more: Any) -> Imported:
-    return import_tasks(engine, json.dumps(tasks).encode(), **more)
+    return import_tasks(engine, json.dumps(tasks).encode(), first_day=DAY, **more)
+
+
+def counts(done: Imported) -> tuple[int, ...]:
+    """Return the new items, labels and gold comments, and what was skipped."""
+    return done.items, done.labels, done.gold, done.cancelled, done.repeated, done.left
 
 
 def rows(engine: Engine, table: Any) -> list[dict[str, Any]]:
@@ -63,7 +74,8 @@ def everything(engine: Engine) -> dict[str, list[str]]:
 
 def test_a_task_without_labels_waits(engine: Engine, ann: Moderator) -> None:
     done = load(engine, task(parent_text="before", language="en", platform="forum"))
-    assert done == Imported(tasks=1, items=1, labels=0, gold=0, cancelled=0, left=0)
+    assert (counts(done), done.refused) == ((1, 0, 0, 0, 0, 0), {})
+    assert done.account == Account(read=1, places=Counter(used=1))
     (item,) = rows(engine, review_item)
     assert (item["kind"], item["reason"], item["prob"], item["review_score"]) == (
         "imported", "imported", 0.5, 0.0,
@@ -108,10 +120,11 @@ def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
         {"data": {"text": "no id"}},
     ]
     first = load(engine, *tasks, day=DAY)
-    assert first == Imported(tasks=5, items=4, labels=2, gold=1, cancelled=1, left=0)
+    assert counts(first) == (4, 2, 1, 1, 0, 0)
     before = everything(engine)
     again = load(engine, *tasks[::-1], day=DAY)
-    assert again == Imported(tasks=5, items=0, labels=0, gold=0, cancelled=1, left=0)
+    assert counts(again) == (0, 0, 0, 1, 0, 0)
+    assert again.account == first.account
     assert everything(engine) == before
 
 
@@ -163,8 +176,8 @@ def test_a_ground_truth_is_a_gold_comment(engine: Engine) -> None:
     gold = {row["comment_id"]: row for row in rows(engine, gold_comment)}
     assert (gold["c1"]["label"], gold["c2"]["label"]) == (1, 0)
     assert gold["c1"]["source"] == "label-studio"
-    with pytest.raises(QueueError, match="task 1 is already a gold comment"):
-        load(engine, task("c1", annotation("Not toxic", ground_truth=True)))
+    again = load(engine, task("c1", annotation("Not toxic", ground_truth=True)), task("c3"))
+    assert (again.refused, again.gold, again.items) == ({"other_gold": [1]}, 0, 1)
 
 
 def test_imported_items_of_others_are_not_withdrawn(engine: Engine, new_item: Any) -> None:
@@ -178,73 +191,183 @@ def deep(levels: int) -> bytes:
 
 
 SECRET = "a private word"
-WRONG = [
-    ({"annotations": []}, "has no `data`"),
-    ("x", "has no `data`"),
-    (task(text=None), "in text (Field required)"),
-    (task(text=""), "in text (Field required)"),
-    (task(text=["a"]), "in text (Input should be a valid string)"),
-    (task(text=SECRET * 80_000), "in text (String should have at most 50000 characters)"),
-    (task(text=f"{SECRET}\0"), "the text of task 2 contains NUL"),
-    (task(text=f"{SECRET}\ud800"), "unable to parse raw data as a unicode string"),
-    (task(parent_text=3), "in parent_text (Input should be a valid string)"),
-    (task("c" * 513), "in comment_id (String should have at most 512 characters)"),
-    (task(comment_id=5), "in comment_id (Input should be a valid string)"),
-    (task(dt="yesterday"), "in dt (it must be in the format of ISO 8601)"),
-    (task(dt=20260101), "in dt (it must be in the format of ISO 8601)"),
-    (task(dt=None), "in dt (Field required)"),
-    (task() | {"annotations": {}}, "in annotations (Input should be a valid list)"),
-    (task("c1", SECRET), "in annotations.0 (Input should be a valid dictionary"),
-    (task("c1", annotation(SECRET)), "must choose either Toxic or Not toxic"),
-    (task("c1", annotation(result=[])), "must choose"),
-    (task("c1", annotation(result=5)), "in annotations.0.result (it must be a list)"),
-    (task("c1", annotation(result=annotation()["result"] * 2)), "must choose"),
-    (task("c1", annotation(result=[{"type": "choices", "value": SECRET}])), "must choose"),
-    (task("c1", annotation(by=None)), "in annotations.0.completed_by"),
-    (task("c1", annotation(by=True)), "in annotations.0.completed_by"),
-    (task("c1", annotation(by=-1)), "in annotations.0.completed_by"),
-    (task("c1", annotation(by=10**30)), "in annotations.0.completed_by"),
-    (task("c1", annotation(), annotation("Not toxic")), "was annotated twice by one person"),
-    (task("c1", annotation(lead_time="5")), "in annotations.0.lead_time"),
-    (task("c1", annotation(lead_time=-1)), "in annotations.0.lead_time"),
-    (task("c1", annotation(lead_time=float("nan"))), "in annotations.0.lead_time"),
-    (task("c1", annotation(lead_time=float("inf"))), "in annotations.0.lead_time"),
-    (task("c1", annotation(lead_time=10**400)), "in annotations.0.lead_time"),
-    (task("c1", annotation(created_at="soon")), "in annotations.0.created_at"),
-    (task("c1", annotation(created_at=5)), "in annotations.0.created_at"),
-    (task("c1", annotation(created_at="0001-01-01T00:00:00+14:00")), "in annotations.0.created_at"),
-    (task("c1", annotation(created_at="9999-01-01T00:00:00Z")), "was annotated in the future"),
-    (task("c1", *(annotation(label, ground_truth=True) for label in LABELS)), "contradictory"),
-    (task("c0"), "has the same comment as task 1; keep one of them"),
-]  # fmt: skip
+TOMORROW = str(datetime.now(UTC).date() + timedelta(days=1))
+REFUSED = [
+    ({"annotations": []}, "malformed_record"),
+    ("x", "malformed_record"),
+    (task() | {"data": None}, "malformed_record"),
+    (task() | {"annotations": {SECRET: 1}}, "malformed_record"),
+    (task(text=[SECRET]), "malformed_record"),
+    (task(text=True), "malformed_record"),
+    (task(parent_text={SECRET: SECRET}), "malformed_record"),
+    (task(comment_id=False), "malformed_record"),
+    (task(comment_id=1e300), "malformed_record"),
+    (task(text=None), "blank_text"),
+    (task(text=""), "blank_text"),
+    (task(text=float("nan")), "blank_text"),
+    (task(text="\u200b \u200b"), "blank_text"),
+    (task(text="\u202e\u2066\u2069"), "blank_text"),
+    (task(text="\U000e0068\U000e0069\U000e007f"), "blank_text"),
+    (task(text="\u2800\u3164"), "blank_text"),
+    (task(text=SECRET * 80_000), "long_text"),
+    (task(text=f"{SECRET}\0"), "nul_byte"),
+    (task(parent_text=f"{SECRET}\0"), "nul_byte"),
+    (task(platform=f"{SECRET}\0"), "nul_byte"),
+    (task(text=f"{SECRET}\ud800"), "undecodable_text"),
+    (task(comment_id=f"{SECRET}\udfff"), "undecodable_text"),
+    (task(language=SECRET), "malformed_language"),
+    (task("c" * 257), "long_id"),
+    (task(comment_id="\u200b"), "missing_id"),
+    (task(comment_id=" "), "missing_id"),
+    (task(dt="yesterday"), "unreadable_day"),
+    (task(dt=[SECRET]), "unreadable_day"),
+    (task(dt=None), "missing_day"),
+    (task(dt=float("nan")), "missing_day"),
+    (task(dt="1899-01-01"), "impossible_day"),
+    (task(dt="2099-01-01"), "impossible_day"),
+    (task(dt="2025-12-31"), "impossible_day"),
+    (task(dt=TOMORROW), "impossible_day"),
+    (task("c1", SECRET), "malformed_annotation"),
+    (task("c1", annotation(SECRET)), "malformed_annotation"),
+    (task("c1", annotation(result=[])), "malformed_annotation"),
+    (task("c1", annotation(result=5)), "malformed_annotation"),
+    (task("c1", annotation(result=annotation()["result"] * 2)), "malformed_annotation"),
+    (
+        task("c1", annotation(result=[{"type": "choices", "value": SECRET}])),
+        "malformed_annotation",
+    ),
+    (task("c1", annotation(by=None)), "malformed_annotation"),
+    (task("c1", annotation(by=True)), "malformed_annotation"),
+    (task("c1", annotation(by=-1)), "malformed_annotation"),
+    (task("c1", annotation(by=10**30)), "malformed_annotation"),
+    (task("c1", annotation(by=2.0**60)), "malformed_annotation"),
+    (task("c1", annotation(by={"email": SECRET})), "malformed_annotation"),
+    (task("c1", annotation(lead_time="soon")), "malformed_annotation"),
+    (task("c1", annotation(lead_time=-1)), "malformed_annotation"),
+    (task("c1", annotation(lead_time=10**400)), "malformed_annotation"),
+    (task("c1", annotation(created_at="soon")), "malformed_annotation"),
+    (task("c1", annotation(created_at=True)), "malformed_annotation"),
+    (task("c1", annotation(created_at="0001-01-01T00:00:00+14:00")), "malformed_annotation"),
+    (task("c1", annotation(created_at="9999-01-01T00:00:00Z")), "future_annotation"),
+    (task("c1", annotation(), annotation("Not toxic")), "contradictory_labels"),
+    (
+        task("c1", *(annotation(label, by, ground_truth=True) for by, label in enumerate(LABELS))),
+        "contradictory_labels",
+    ),
+    (task("c0", text="another"), "different_copy"),
+    (task("c0", annotation("Not toxic", by=3)), "different_copy"),
+    (task("c0", annotation(by=3), annotation(by=4)), "different_copy"),
+]
 
 
-@pytest.mark.parametrize(("wrong", "finding"), WRONG)
-def test_what_cannot_be_is_refused_by_its_number(
-    engine: Engine, wrong: object, finding: str
+@pytest.mark.parametrize(("wrong", "reason"), REFUSED)
+def test_a_task_is_refused_by_number_and_reason_and_the_rest_imported(
+    engine: Engine, caplog: pytest.LogCaptureFixture, wrong: object, reason: str
 ) -> None:
-    before = everything(engine)
-    with pytest.raises(QueueError) as refused:
-        load(engine, task("c0", annotation(by=3)), wrong)
-    message = str(refused.value)
-    assert finding in message
-    assert "task 2" in message
-    assert SECRET not in message
-    assert everything(engine) == before
+    with caplog.at_level("INFO"):
+        done = load(engine, task("c0", annotation(by=3)), wrong, task("c9"))
+    assert done.refused == {reason: [2]}
+    assert done.account.rows()[-2:] == [(reason, 1, "task 2"), ("Used records", 2, "")]
+    assert sorted(row["comment_id"] for row in rows(engine, review_item)) == ["c0", "c9"]
+    assert reason in REASONS
+    assert SECRET not in caplog.text + str(done) + str(rows(engine, metadata.tables["event"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "stored"),
+    [
+        ({"comment_id": 17}, "comment_id", "17"),
+        ({"comment_id": 17.0}, "comment_id", "17"),
+        ({"text": 17}, "text", "17"),
+        ({"language": float("nan")}, "language", None),
+        ({"language": "pt-BR"}, "language", "pt-BR"),
+        ({"platform": ""}, "platform", None),
+        ({"dt": "2026-01-02T23:30:00-02:00"}, "dt", date(2026, 1, 3)),
+    ],
+)
+def test_values_are_converted_as_those_of_the_daily_job(
+    engine: Engine, change: dict[str, Any], column: str, stored: object
+) -> None:
+    assert load(engine, task(**{"comment_id": "c1"} | change)).refused == {}
+    assert [row[column] for row in rows(engine, review_item)] == [stored]
+
+
+def test_an_annotation_that_is_exported_twice_is_one(engine: Engine) -> None:
+    twice = [annotation(), annotation(), annotation(by={"id": 7}, created_at="2026-01-04T00:00Z")]
+    twice += [annotation(by="8", lead_time=float("nan")), annotation(by=8.0, lead_time="2")]
+    done = load(engine, task("c1", *twice))
+    assert (done.labels, done.repeated, done.account.places["used"]) == (2, 3, 1)
+    found = {row["pseudonym"] for row in rows(engine, moderator)}
+    assert found == {"label-studio-7", "label-studio-8"}
+    truths = [annotation(by=by, ground_truth=True) for by in (1, 2)]
+    assert (load(engine, task("c2", *truths)).gold, len(rows(engine, decision))) == (1, 2)
+
+
+def test_a_task_that_is_in_the_file_twice_is_one(engine: Engine) -> None:
+    first, again = annotation(by=1), annotation(by=1, created_at=None, lead_time=9)
+    tasks = [task("c1", first), task("c1", again), task("c1", first, again), task("c2"), task("c2")]
+    done = load(engine, *tasks)
+    assert (done.items, done.labels, done.refused) == (2, 1, {})
+    assert done.account == Account(read=5, places=Counter(used=2, merged=3))
+    assert load(engine, *tasks).account == done.account
+
+
+def test_a_valid_task_counts_where_an_earlier_copy_is_refused(engine: Engine) -> None:
+    done = load(engine, task("c1", annotation(SECRET)), task("c1", annotation()))
+    assert (done.refused, done.labels) == ({"malformed_annotation": [1]}, 1)
+
+
+def test_bytes_that_are_no_text_make_their_task_invalid(engine: Engine) -> None:
+    content = json.dumps([task("c1", text="caf?"), task("c2")]).encode()
+    done = import_tasks(engine, content.replace(b"caf?", b"caf\xe9"), first_day=DAY)
+    assert (done.refused, done.items) == ({"undecodable_text": [1]}, 1)
+
+
+BROKEN = [wrong for wrong, reason in REFUSED if reason != "different_copy" and wrong != "x"]
+MADE = st.builds(
+    task,
+    st.sampled_from(["c1", "c2", "c3"]),
+    text=st.sampled_from(["one", "two"]),
+    language=st.sampled_from([None, "de", float("nan")]),
+)
+
+
+def is_made(value: Any) -> bool:
+    data = value.get("data") if isinstance(value, dict) else None
+    return isinstance(data, dict) and data.get("text") in ("one", "two")
+
+
+@given(st.lists(MADE | st.sampled_from(BROKEN) | st.integers() | st.none(), max_size=12))
+def test_every_task_of_a_file_is_accounted_for(values: list[Any]) -> None:
+    file = label_studio_tasks.read_tasks(json.dumps(values).encode(), day=None, first_day=DAY)
+    places = file.close().places
+    assert places.total() == len(values)
+    valid = {n: value for n, value in enumerate(values, 1) if is_made(value)}
+    assert {task.number for task in file.tasks} <= set(valid)
+    for task_ in file.tasks:
+        data = valid[task_.number]["data"]
+        assert (task_.comment_id, task_.text) == (data["comment_id"], data["text"])
+    first = {value["data"]["comment_id"]: n for n, value in reversed(valid.items())}
+    assert {task_.comment_id: task_.number for task_ in file.tasks} == first
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"x", b"\xff\xfe", deep(100_000), b"[" + b"1" * 5_000 + b"]"]
 )
 def test_what_is_no_list_of_tasks_is_refused(engine: Engine, content: bytes) -> None:
-    with pytest.raises(QueueError, match=r"list of tasks|has no `data`"):
-        import_tasks(engine, content)
+    with pytest.raises(QueueError, match="list of tasks"):
+        import_tasks(engine, content, first_day=DAY)
 
 
 def test_a_deep_task_is_read_or_refused(engine: Engine) -> None:
     one = json.dumps(task()).encode()
+    for levels in range(900, 1_000, 7):
+        content = f'[{{"data": {{"text": {deep(levels).decode()}}}}}]'.encode()
+        with contextlib.suppress(QueueError):
+            done = import_tasks(engine, content, first_day=DAY)
+            assert done.refused == {"malformed_record": [1]}
     with pytest.raises(QueueError, match="not a JSON list of tasks"):
-        import_tasks(engine, b"[" + one[:-1] + b', "meta": ' + deep(5_000) + b"}]")
+        import_tasks(engine, b"[" + one[:-1] + b', "meta": ' + deep(5_000) + b"}]", first_day=DAY)
 
 
 def test_a_file_that_is_too_large_is_refused(
@@ -252,16 +375,16 @@ def test_a_file_that_is_too_large_is_refused(
 ) -> None:
     monkeypatch.setattr(label_studio_tasks, "LARGEST_FILE", 1_000_000)
     with pytest.raises(QueueError, match="larger than 1 MB"):
-        import_tasks(engine, (b" " * 1_000 for _ in range(1_001)))
+        import_tasks(engine, (b" " * 1_000 for _ in range(1_001)), first_day=DAY)
 
 
 def test_another_label_or_text_than_before_is_refused(engine: Engine) -> None:
     load(engine, task("c1", annotation()))
     before = everything(engine)
-    with pytest.raises(QueueError, match="task 1 was imported before with another label"):
-        load(engine, task("c1", annotation("Not toxic")))
-    with pytest.raises(QueueError, match="task 1 has another text than the item"):
-        load(engine, task("c1", text="something else"))
+    more = [annotation("Not toxic", by=9), annotation(by=9, ground_truth=True)]
+    done = load(engine, task("c1", annotation("Not toxic"), *more))
+    assert done.refused == {"other_label": [1]}
+    assert load(engine, task("c1", text="something else")).refused == {"other_text": [1]}
     assert everything(engine) == before
 
 
@@ -317,7 +440,7 @@ def test_what_was_exported_can_be_imported(engine: Engine, ann: Moderator, fill:
     fill(5)
     decide_all(engine, [ann])
     content = b"".join(export_tasks(engine))
-    done = import_tasks(engine, [content[:100], content[100:]])
+    done = import_tasks(engine, [content[:100], content[100:]], first_day=DAY)
     assert (done.items, done.labels) == (5, 5)
     (mine,) = queue.current_labels(engine, DAY)
     (theirs,) = queue.current_labels(engine, DAY, kind="imported")
@@ -360,11 +483,15 @@ def test_the_labelling_configuration_offers_the_labels() -> None:
 
 
 def test_an_import_is_on_record(engine: Engine, ann: Moderator) -> None:
-    load(engine, task("c1", annotation()), actor_id=ann.id)
+    load(engine, task("c1", annotation(), annotation()), task("c2", text=""), actor_id=ann.id)
     with engine.connect() as connection:
         found = connection.execute(
             text("SELECT actor_id, details FROM event WHERE action = 'import_label_studio'")
         ).one()
         assert connection.scalar(select(func.count()).select_from(decision)) == 1
     assert found.actor_id == ann.id
-    assert found.details["labels"] == 1
+    assert (found.details["labels"], found.details["repeated"]) == (1, 1)
+    assert (found.details["read"], found.details["tasks"]) == (
+        2,
+        {"used": 1, "blank_text": 1},
+    )

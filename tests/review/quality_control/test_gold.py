@@ -1,19 +1,27 @@
+import itertools
+import json
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import QueueError
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import (
     GoldComment,
     add_gold,
+    add_gold_file,
     gold_from_decisions,
     gold_of,
     retire_gold,
 )
+from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment, review_item
@@ -46,11 +54,12 @@ def test_gold_is_added_once(engine: Engine) -> None:
 
 def test_all_or_none_and_no_other_answer(engine: Engine) -> None:
     add_gold(engine, [gold("g1")])
-    with pytest.raises(QueueError, match="'g1' is already gold") as refusal:
+    with pytest.raises(QueueError, match="1 other_gold, the first in place 2") as refusal:
         add_gold(engine, [gold("g2"), gold("g1", 0)])
     assert "invented" not in str(refusal.value)
+    assert "g1" not in str(refusal.value)
     assert set(stored(engine)) == {"g1"}
-    with pytest.raises(QueueError, match="'g1' is already gold"):
+    with pytest.raises(QueueError, match="1 other_gold, the first in place 1"):
         add_gold(engine, [gold("g1", text="another text")])
 
 
@@ -63,57 +72,130 @@ def test_retired_gold_may_come_back_with_another_answer(engine: Engine) -> None:
     assert stored(engine)["g1"] == (0, "a panel", True)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"label": 2}, "must be 0 or 1"),
-        ({"text": "a\x00b"}, "contains NUL"),
-        ({"comment_id": ""}, "characters"),
-        ({"source": " "}, "no source"),
-    ],
-)
-def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, message: str) -> None:
-    known = {"comment_id": "g1", "text": "invented", "label": 1, "source": "a panel"}
-    with pytest.raises(QueueError, match=message):
-        add_gold(engine, [GoldComment(**(known | change))])
-    assert stored(engine) == {}
-
-
 PRIVATE = "what no refusal may repeat"
 RECORD = {"comment_id": "g1", "text": PRIVATE, "label": "1", "source": "a panel"}
 
 
-def test_a_record_of_a_file_says_a_gold_comment() -> None:
-    assert gold_of(RECORD, "line 2") == GoldComment(
-        comment_id="g1", text=PRIVATE, label=1, source="a panel"
-    )
-    more = {"label": 0, "language": "de", "parent_text": "", "platform": None, "votes": "7"}
-    result = gold_of(RECORD | more, "line 2")
-    assert (result.label, result.language, result.parent_text, result.platform) == (
-        0,
-        "de",
-        None,
-        None,
-    )
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"comment_id": None}, "missing_id"),
+        ({"comment_id": "\u200b "}, "missing_id"),
+        ({"comment_id": "c" * 257}, "long_id"),
+        ({"text": ""}, "blank_text"),
+        ({"text": "\u200b"}, "blank_text"),
+        ({"text": "\u202e\u2066"}, "blank_text"),
+        ({"text": [PRIVATE]}, "malformed_record"),
+        ({"text": f"{PRIVATE}\0"}, "nul_byte"),
+        ({"text": b"caf\xe9"}, "undecodable_text"),
+        ({"text": PRIVATE * 5_000}, "long_text"),
+        ({"parent_text": {PRIVATE: PRIVATE}}, "malformed_record"),
+        ({"language": PRIVATE}, "malformed_language"),
+        ({"policy_code": "\ud800"}, "undecodable_text"),
+        ({"label": "maybe"}, "unreadable_label"),
+        ({"label": "0.5"}, "unreadable_label"),
+        ({"label": 2}, "unreadable_label"),
+        ({"label": " "}, "missing_label"),
+        ({"label": float("nan")}, "missing_label"),
+        ({"source": " "}, "missing_source"),
+        ({"source": None}, "missing_source"),
+    ],
+)
+def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, reason: str) -> None:
+    assert gold_of(RECORD | change) == (None, reason)
+    assert reason in REASONS
+    fields = {"comment_id", "text", "label", "source"}
+    if fields >= change.keys():
+        with pytest.raises(QueueError, match=f"1 {reason}, the first in place 1") as refusal:
+            add_gold(engine, [GoldComment(**(RECORD | change))])
+        assert PRIVATE not in str(refusal.value)
+    assert stored(engine) == {}
 
 
 @pytest.mark.parametrize(
-    ("change", "field"),
+    ("change", "field", "value"),
     [
-        ({"comment_id": None}, "comment_id"),
-        ({"text": ""}, "text"),
-        ({"text": [PRIVATE]}, "text"),
-        ({"label": PRIVATE}, "label"),
-        ({"label": "0.5"}, "label"),
-        ({"source": 7}, "source"),
-        ({"parent_text": {PRIVATE: PRIVATE}}, "parent_text"),
+        ({"label": "ja"}, "label", 1),
+        ({"label": False}, "label", 0),
+        ({"label": 1.0}, "label", 1),
+        ({"comment_id": 17.0}, "comment_id", "17"),
+        ({"source": 2026}, "source", "2026"),
+        ({"language": "de"}, "language", "de"),
+        ({"language": float("nan")}, "language", None),
+        ({"parent_text": ""}, "parent_text", None),
+        ({"year": "n/a"}, "text", PRIVATE),
     ],
 )
-def test_a_record_that_says_none_is_refused_by_its_place(change: dict, field: str) -> None:
-    with pytest.raises(QueueError, match=f"invalid {field} of line 2") as refusal:
-        gold_of(RECORD | change, "line 2")
-    assert PRIVATE not in str(refusal.value)
-    assert refusal.value.__context__ is None  # the foreign error would carry the record
+def test_values_are_converted_as_those_of_the_daily_job(
+    change: dict, field: str, value: object
+) -> None:
+    comment, problem = gold_of(RECORD | change)
+    assert (getattr(comment, field), problem) == (value, None)
+
+
+def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_path: Path) -> None:
+    lines = [
+        "comment_id,text,label,source,year", "g1,one,1,panel,n/a", "g1,one,1,panel,2020",
+        "g2,two,maybe,panel,", "g3,three,2,panel,", " ,four,0,panel,", "g1,other,1,panel,", "g5",
+    ]  # fmt: skip
+    file = tmp_path / "gold.csv"
+    file.write_bytes("\n".join([*lines, "g6,caf\xe9,0,panel,"]).encode("cp1252"))
+    with pytest.raises(QueueError) as refusal:
+        add_gold_file(engine, file, TextFormat())
+    for part in (
+        "nothing of", "gold.csv", "1 different_copy, the first in line 7",
+        "1 malformed_record, the first in line 8", "1 missing_id, the first in line 6",
+        "1 undecodable_text, the first in line 9", "2 unreadable_label, the first in line 4",
+    ):  # fmt: skip
+        assert part in str(refusal.value)
+    assert stored(engine) == {}
+    file.write_bytes("\n".join([*lines[:3], "g6,caf\xe9,0,panel,"]).encode("cp1252"))
+    new, account = add_gold_file(engine, file, TextFormat(encoding="cp1252"))
+    assert (new, account.read) == (2, 4)
+    assert account.places == {"header": 1, "used": 2, "merged": 1}
+    quoted = "".join(f'q{n},"a, b",1,panel\n' for n in range(5))
+    file.write_text(f'{lines[0][:-5]}\n{quoted}g7,"one,1,panel\ng8,two,1,panel\n')
+    with pytest.raises(QueueError, match="1 unclosed_quote, the first in line 7"):
+        add_gold_file(engine, file, TextFormat())
+    file.write_text("comment_id,text,label,source\ng9,one,1,panel\ng1,one,0,panel\n")
+    with pytest.raises(QueueError, match="1 other_gold, the first in line 3"):
+        add_gold_file(engine, file, TextFormat())
+    assert set(stored(engine)) == {"g1", "g6"}
+
+
+CELLS = {
+    "comment_id": st.sampled_from(["g1", "g2", "g3", 4, " ", None]),
+    "text": st.sampled_from(["one", "two", "\u200b", "\0", None, ["x"]]),
+    "label": st.sampled_from([1, "no", True, "maybe", None]),
+    "source": st.sampled_from(["panel", "", 7]),
+    "year": st.sampled_from(["n/a", 2020]),
+}
+#: The file of each example has ids of its own, as the examples share a database.
+RUNS = itertools.count()
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(records=st.lists(st.fixed_dictionaries(CELLS) | st.just(7), max_size=6))
+def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records: list) -> None:
+    run, file = next(RUNS), tmp_path / "gold.jsonl"
+    for record in records:
+        if isinstance(record, dict) and isinstance(record["comment_id"], str):
+            record["comment_id"] = record["comment_id"].replace("g", f"{run}-")
+        elif isinstance(record, dict) and record["comment_id"] is not None:
+            record["comment_id"] = 1_000 + run
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    read = [gold_of(record)[0] if isinstance(record, dict) else None for record in records]
+    valid = {comment.comment_id: comment for comment in read if comment}
+    if all(comment and valid[comment.comment_id] == comment for comment in read):
+        new, account = add_gold_file(engine, file, TextFormat())
+        assert (new, account.places.total()) == (len(valid), len(records))
+        assert valid.keys() <= stored(engine).keys()
+    else:
+        with pytest.raises(QueueError, match=f"nothing of {file} .* the first in line [1-6] "):
+            add_gold_file(engine, file, TextFormat())
+        assert not valid.keys() & stored(engine).keys()
 
 
 def test_what_two_people_stated_alike_becomes_gold(

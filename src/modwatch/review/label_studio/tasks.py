@@ -1,15 +1,18 @@
-"""Tasks of a Label Studio file, validated; errors name the task by its number, never its text."""
+"""Tasks of a Label Studio file; those that cannot be used are refused, by number and reason."""
 
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-
-from modwatch.common.errors import QueueError
-from modwatch.review.queue.items import LONGEST_ID, storable
+from modwatch.common import days
+from modwatch.common.account import Account
+from modwatch.common.errors import QueueError, SettingsError
+from modwatch.data.sources.timestamps import read_moment
+from modwatch.data.sources.values import number_of, plain, text_of
+from modwatch.review.queue.comments import comment_of
 
 #: The choices of `transfer.LABELING_CONFIG`.
 LABELS = {"Toxic": 1, "Not toxic": 0}
@@ -17,122 +20,109 @@ LABELS = {"Toxic": 1, "Not toxic": 0}
 #: In bytes; a file is parsed in memory.
 LARGEST_FILE = 100_000_000
 
-#: In characters, as for other sources of comments.
-LONGEST_TEXT = 50_000
 
-
-def _label(results: object) -> int:
-    """Return the label of the results of an annotation, which must have one choice."""
-    if not isinstance(results, list):
-        raise ValueError("it must be a list")  # noqa: TRY004 - pydantic reports it
-    values = [result.get("value") for result in results if _is_choice(result)]
-    choices = [value.get("choices") if isinstance(value, dict) else None for value in values]
-    for name, label in LABELS.items():
-        if choices == [[name]]:
-            return label
-    raise ValueError(f"it must choose either {' or '.join(LABELS)}")
-
-
-def _is_choice(result: object) -> bool:
-    return isinstance(result, dict) and result.get("type") == "choices"
-
-
-def _iso(parse: Callable[[str], dt.date]) -> BeforeValidator:
-    def validated(value: Any) -> dt.date | None:
-        try:
-            return None if value is None else parse(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("it must be in the format of ISO 8601") from None
-
-    return BeforeValidator(validated)
-
-
-def _in_utc(text: str) -> dt.datetime:
-    moment = dt.datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
-
-
-#: Only `true` counts as true.
-_Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
-_Word = Annotated[str, Field(max_length=100)]
-_Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
-
-
-class Annotation(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Annotation:
     """One person's annotation of a task."""
 
-    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
-
     #: The person's id in Label Studio.
-    annotator: Annotated[
-        int,
-        BeforeValidator(lambda value: value.get("id") if isinstance(value, dict) else value),
-        Field(alias="completed_by", ge=0, lt=2**63),
-    ]
-    label: Annotated[int, BeforeValidator(_label), Field(alias="result")]
+    annotator: int
+    label: int
     #: In seconds.
-    lead_time: Annotated[float, Field(ge=0, lt=2**53)] | None = None
+    lead_time: float | None
     #: None: not in the file.
-    created_at: Annotated[dt.datetime | None, _iso(_in_utc)] = None
-    #: Whether it is marked as ground truth.
-    ground_truth: _Flag = False
+    created_at: dt.datetime | None
 
 
-class Task(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Task:
     """One task."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
 
     #: Position in the file, from 1.
     number: int
-    dt: Annotated[dt.date, _iso(dt.date.fromisoformat)]
-    comment_id: Annotated[str, Field(max_length=LONGEST_ID)]
-    text: _Text = Field(repr=False)
-    parent_text: _Text | None = Field(None, repr=False)
-    language: _Word | None = None
-    platform: _Word | None = None
-    annotations: list[Annotation]
+    dt: dt.date
+    comment_id: str
+    text: str = field(repr=False)
+    parent_text: str | None = field(repr=False)
+    language: str | None
+    platform: str | None
+    #: The annotations that are not ground truth, one of each person.
+    opinions: tuple[Annotation, ...]
+    #: The label of the ground truth, if there is one.
+    answer: int | None
     #: Number of cancelled annotations.
     cancelled: int
-
-    @model_validator(mode="after")
-    def _annotations_agree(self) -> Self:
-        people = [annotation.annotator for annotation in self.opinions]
-        if len(set(people)) < len(people):
-            raise ValueError("it was annotated twice by one person")
-        truths = {annotation.label for annotation in self.annotations if annotation.ground_truth}
-        if len(truths) > 1:
-            raise ValueError("it has contradictory ground truths")
-        return self
+    #: Number of annotations that repeat the label of another one.
+    repeated: int
 
     @property
-    def opinions(self) -> tuple[Annotation, ...]:
-        """The annotations that are not ground truth."""
-        return tuple(one for one in self.annotations if not one.ground_truth)
+    def queued(self) -> bool:
+        """Whether it becomes an item: it has labels of people, or no answer yet."""
+        return bool(self.opinions) or self.answer is None
 
     @property
-    def answer(self) -> int | None:
-        """The label of the ground truth, if there is one."""
-        return next((one.label for one in self.annotations if one.ground_truth), None)
+    def content(self) -> tuple[object, ...]:
+        """What two tasks of one comment must have in common: texts and labels."""
+        opinions = frozenset((one.annotator, one.label) for one in self.opinions)
+        return self.text, self.parent_text, self.language, self.platform, self.answer, opinions
 
 
-def read_tasks(content: bytes | Iterable[bytes], day: dt.date | None) -> list[Task]:
+@dataclass(kw_only=True)
+class TaskFile:
+    """The tasks of a file: each is used, merged with another one, or refused."""
+
+    account: Account
+    #: Those that are used.
+    tasks: list[Task] = field(default_factory=list)
+    #: Numbers of the refused tasks, by a key of `REASONS`.
+    refused: dict[str, list[int]] = field(default_factory=dict)
+
+    def refuse(self, reasons: Mapping[int, str]) -> None:
+        """Refuse tasks, by their numbers."""
+        self.tasks = [task for task in self.tasks if task.number not in reasons]
+        for number, reason in reasons.items():
+            self.refused.setdefault(reason, []).append(number)
+            self.account.count(reason, where=f"task {number}")
+
+    def close(self) -> Account:
+        """Return where the tasks ended, all of them."""
+        self.account.count("used", len(self.tasks))
+        self.account.close("the file")
+        return self.account
+
+
+def read_tasks(
+    content: bytes | Iterable[bytes], *, day: dt.date | None, first_day: dt.date
+) -> TaskFile:
     """Return the tasks of a file; `day` is that of tasks without a day.
 
-    Raises `QueueError` naming the first invalid task, never its text.
+    Raises `QueueError` if the file is not a JSON list.
     """
-    tasks = [_task(number, task, day) for number, task in enumerate(_parsed(content), 1)]
-    seen: dict[tuple[dt.date, str], int] = {}
-    for task in tasks:
-        first = seen.setdefault((task.dt, task.comment_id), task.number)
-        if first != task.number:
-            raise invalid(task.number, f"has the same comment as task {first}", "keep one of them")
-    return tasks
+    values = _parsed(content)
+    file = TaskFile(account=Account(read=len(values)))
+    known: dict[tuple[dt.date, str], Task] = {}
+    reasons = {}
+    for number, value in enumerate(values, 1):
+        try:
+            task = _task(number, value, day, first_day)
+        except _RefusedError as refused:
+            reasons[number] = str(refused)
+            continue
+        except RecursionError:
+            reasons[number] = "malformed_record"
+            continue
+        first = known.setdefault((task.dt, task.comment_id), task)
+        if first.content != task.content:
+            reasons[number] = "different_copy"
+        elif first is not task:
+            file.account.count("merged")
+    file.tasks = list(known.values())
+    file.refuse(reasons)
+    return file
 
 
-def invalid(number: int, problem: str, remedy: str) -> QueueError:
-    """Return the error of an invalid task."""
-    return QueueError(f"task {number} {problem}; {remedy} (nothing was imported)")
+class _RefusedError(QueueError):
+    """A task is refused; the message is the reason, a key of `REASONS`."""
 
 
 def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
@@ -145,7 +135,9 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
                 "Label Studio in several files"
             )
     try:
-        tasks = json.loads(whole)
+        # Bytes that are not text make their task invalid, not the file.
+        text = bytes(whole).decode(json.detect_encoding(bytes(whole)), "surrogateescape")
+        tasks = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         tasks = None  # not chained: the original error contains the whole file
     if not isinstance(tasks, list):
@@ -155,33 +147,81 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
     return tasks
 
 
-def _task(number: int, task: object, day: dt.date | None) -> Task:
-    if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-        raise invalid(number, "has no `data`", "export the tasks as JSON, not JSON-MIN")
-    given = {name: value for name, value in task["data"].items() if value not in (None, "")}
+def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) -> Task:
+    whole = task if isinstance(task, dict) else {}
+    data, every = whole.get("data"), whole.get("annotations") or []
+    if not isinstance(data, dict) or not isinstance(every, list):
+        raise _RefusedError("malformed_record")
+    given = {name: value for name, value in data.items() if plain(value) not in (None, "")}
     # Ids of projects overlap, so the text is included.
-    key = json.dumps([task.get("id"), given.get("text")]).encode()
+    key = json.dumps([whole.get("id"), given.get("text")]).encode()
     made = {"comment_id": f"label-studio-{hashlib.sha256(key).hexdigest()[:32]}"}
-    default = {} if day is None else {"dt": str(day)}
-    kept, cancelled = task.get("annotations"), 0
-    if isinstance(kept, list | None):
-        every = kept or []
-        kept = [one for one in every if not _is_cancelled(one)]
-        cancelled = len(every) - len(kept)
-    values = {**made, **default, **given, "annotations": kept}
-    try:
-        valid = Task.model_validate(values | {"number": number, "cancelled": cancelled})
-    except ValidationError as exc:
-        error = exc.errors(include_input=False, include_url=False)[0]
-    else:
-        for name in ("comment_id", "text", "parent_text", "language", "platform"):
-            storable(getattr(valid, name), name, f"task {number}")
-        return valid
-    # Raised outside the handler, because the original error contains the values.
-    where = ".".join(str(part) for part in error["loc"])
-    problem = error["msg"].removeprefix("Value error, ")
-    raise invalid(number, f"is invalid{' in ' if where else ''}{where} ({problem})", "correct it")
+    texts, problem = comment_of(made | given)
+    if problem:
+        raise _RefusedError(problem)
+    kept = [one for one in every if not _is_cancelled(one)]
+    first = _distinct(kept)
+    return Task(
+        number=number,
+        dt=_day(given.get("dt"), day, first_day),
+        opinions=tuple(one for person, one in first.items() if person is not None),
+        answer=first[None].label if None in first else None,
+        cancelled=len(every) - len(kept),
+        repeated=len(kept) - len(first),
+        **cast(dict[str, Any], texts),
+    )
 
 
 def _is_cancelled(annotation: object) -> bool:
     return isinstance(annotation, dict) and annotation.get("was_cancelled") is True
+
+
+def _day(value: object, default: dt.date | None, first: dt.date) -> dt.date:
+    day = default if value is None else read_moment(value, dt.UTC).day
+    if day is None:
+        raise _RefusedError("missing_day" if value is None else "unreadable_day")
+    try:
+        days.require_possible(day, first)
+    except SettingsError:
+        raise _RefusedError("impossible_day") from None
+    return day
+
+
+def _annotation(raw: object) -> Annotation:
+    values = raw if isinstance(raw, dict) else {}
+    person = values.get("completed_by")
+    # It may be the person's whole account.
+    name, wrong = text_of(person.get("id") if isinstance(person, dict) else person)
+    label = _label(values.get("result"))
+    seconds, problem = number_of(values.get("lead_time"))
+    given = plain(values.get("created_at"))
+    at = read_moment(given, dt.UTC).created_at
+    numbered = name is not None and name.isascii() and name.isdecimal() and int(name) < 2**63
+    lasted = problem is None and (seconds is None or 0 <= seconds < 2**53)
+    timed = given is None or at is not None
+    if name is None or label is None or wrong or not (numbered and lasted and timed):
+        raise _RefusedError("malformed_annotation")
+    if at and at > dt.datetime.now(dt.UTC) + dt.timedelta(days=1):
+        raise _RefusedError("future_annotation")
+    return Annotation(annotator=int(name), label=label, lead_time=seconds, created_at=at)
+
+
+def _label(results: object) -> int | None:
+    """Return the label of the results of an annotation, which must have one choice."""
+    choices = [
+        result.get("value")
+        for result in (results if isinstance(results, list) else ())
+        if isinstance(result, dict) and result.get("type") == "choices"
+    ]
+    return next((label for name, label in LABELS.items() if choices == [{"choices": [name]}]), None)
+
+
+def _distinct(annotations: Iterable[object]) -> dict[int | None, Annotation]:
+    """Return the first annotation of each person, and the first ground truth as that of None."""
+    first: dict[int | None, Annotation] = {}
+    for raw in annotations:
+        one = _annotation(raw)
+        truth = isinstance(raw, dict) and raw.get("ground_truth") is True
+        if first.setdefault(None if truth else one.annotator, one).label != one.label:
+            raise _RefusedError("contradictory_labels")
+    return first

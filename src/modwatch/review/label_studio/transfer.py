@@ -2,8 +2,8 @@
 
 An imported task becomes an item of the kind `imported`; existing items are kept, so several files
 add up. Annotations become decisions in the log, by disabled accounts `label-studio-ID`; those
-marked as `ground_truth` become gold comments. A file is imported completely or not at all, and
-importing it again changes nothing.
+marked as `ground_truth` become gold comments. Tasks that cannot be used are refused, the others are
+imported, and importing a file again changes nothing.
 """
 
 import datetime as dt
@@ -11,8 +11,8 @@ import hashlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
@@ -29,10 +29,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
+from modwatch.common.account import Account
 from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.events import record_event
-from modwatch.review.label_studio.tasks import LABELS, Task, invalid, read_tasks
+from modwatch.review.label_studio.tasks import LABELS, Task, TaskFile, read_tasks
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
 from modwatch.review.quality_control.gold import record_gold
@@ -149,8 +150,10 @@ def _annotation(moderator_id: int, label: int, seconds: float | None, at: str) -
 class Imported:
     """The result of `import_tasks`."""
 
-    #: Tasks of the file.
-    tasks: int
+    #: Tasks of the file: used, merged with another one, and refused.
+    account: Account
+    #: Numbers of the refused tasks, from 1, by reason.
+    refused: Mapping[str, Sequence[int]]
     #: New items.
     items: int
     #: New labels.
@@ -159,6 +162,8 @@ class Imported:
     gold: int
     #: Cancelled annotations, which are ignored.
     cancelled: int
+    #: Annotations that repeat the label of the same person, or the ground truth.
+    repeated: int
     #: Labels that were skipped, because the item was decided in Modwatch, withdrawn or dismissed.
     left: int
 
@@ -167,52 +172,68 @@ def import_tasks(
     engine: Engine,
     content: bytes | Iterable[bytes],
     *,
+    first_day: dt.date,
     day: dt.date | None = None,
     lanes: Lanes | None = None,
     actor_id: int | None = None,
 ) -> Imported:
-    """Import a JSON file of Label Studio in one transaction; return what is new.
+    """Import a JSON file of Label Studio in one transaction; return what is new, and what refused.
 
-    `content` is the file, complete or in parts; `day` is that of tasks without `data.dt`. A task
-    without labels waits in the queue with the lowest score; it is decided if its labels agree, and
-    escalated if they differ. Raises `QueueError` naming the task.
+    `content` is the file, complete or in parts; `day` is that of tasks without `data.dt`, and days
+    before `first_day` are refused. A task without labels waits in the queue with the lowest score;
+    it is decided if its labels agree, and escalated if they differ. Raises `QueueError` if the file
+    is not a list of tasks, or an account of imported labels is enabled.
     """
-    tasks = read_tasks(content, day)
+    file = read_tasks(content, day=day, first_day=first_day)
     with engine.begin() as connection:
         take_turn(connection, _IMPORT_LOCK)
-        _check_times(connection, tasks)
-        gold = _add_gold(connection, [task for task in tasks if task.answer is not None])
-        queued = [task for task in tasks if task.opinions or task.answer is None]
+        file.refuse(_contradicting(connection, file.tasks))
+        gold = _add_gold(connection, file)
+        queued = [task for task in file.tasks if task.queued]
         items = _queue(connection, queued, lanes or load_lanes())
         labels, left = _log_labels(connection, [task for task in queued if task.opinions])
-        done = Imported(
-            tasks=len(tasks),
-            items=items,
-            labels=labels,
-            gold=gold,
-            cancelled=sum(task.cancelled for task in tasks),
-            left=left,
-        )
+        counts: dict[str, Any] = {
+            "items": items,
+            "labels": labels,
+            "gold": gold,
+            "cancelled": sum(task.cancelled for task in file.tasks),
+            "repeated": sum(task.repeated for task in file.tasks),
+            "left": left,
+        }
+        done = Imported(account=file.close(), refused=file.refused, **counts)
+        recorded = counts | {"read": done.account.read, "tasks": dict(done.account.places)}
         if items or labels or gold:
-            record_event(connection, "import_label_studio", actor_id=actor_id, **asdict(done))
+            record_event(connection, "import_label_studio", actor_id=actor_id, **recorded)
     logger.info(
         "Tasks of Label Studio were imported.",
-        extra={"event": "label_studio_imported", **asdict(done)},
+        extra={"event": "label_studio_imported", **recorded},
     )
     return done
 
 
-def _check_times(connection: Connection, tasks: Sequence[Task]) -> None:
-    latest = connection.execute(select(func.now())).scalar_one() + dt.timedelta(days=1)
-    for task in tasks:
-        if any(one.created_at and one.created_at > latest for one in task.annotations):
-            raise invalid(task.number, "was annotated in the future", "correct its created_at")
+def _contradicting(connection: Connection, tasks: Sequence[Task]) -> dict[int, str]:
+    """Return why tasks contradict what was imported before, by their numbers."""
+    queued = [task for task in tasks if task.queued]
+    items = {task: _Item(row=row) for task, row in _items_of(connection, queued)}
+    _read_log(connection, list(items.values()))
+    texts = {
+        task.number: "other_text" for task, item in items.items() if item.row.text != task.text
+    }
+    labels = {
+        task.number: "other_label"
+        for task, item in items.items()
+        if any(item.labels.get(one.annotator, one.label) != one.label for one in task.opinions)
+    }
+    return labels | texts
 
 
-def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
-    added = []
-    names = ("comment_id", "text", "parent_text", "language", "platform")
-    for task in tasks:
+def _add_gold(connection: Connection, file: TaskFile) -> int:
+    """Add the ground truths that are no gold comments yet; return how many, and refuse others."""
+    added, names = [], ("comment_id", "text", "parent_text", "language", "platform")
+    differing = {}
+    for task in file.tasks:
+        if task.answer is None:
+            continue
         row = {name: getattr(task, name) for name in names} | {"label": task.answer}
         new = connection.scalar(
             postgresql.insert(gold_comment)
@@ -220,17 +241,14 @@ def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
             .on_conflict_do_nothing()
             .returning(gold_comment.c.comment_id)
         )
-        if new is not None:
-            added.append(new)
         known = select(gold_comment.c.text, gold_comment.c.label).where(
             gold_comment.c.comment_id == task.comment_id
         )
         if tuple(connection.execute(known).one()) != (task.text, task.answer):
-            raise invalid(
-                task.number,
-                "is already a gold comment with another text or label",
-                "give it another comment_id, or retire the gold comment first",
-            )
+            differing[task.number] = "other_gold"
+        elif new is not None:
+            added.append(new)
+    file.refuse(differing)
     record_gold(connection, "add_gold", added)
     return len(added)
 
@@ -246,7 +264,6 @@ def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
     new = connection.scalars(
         postgresql.insert(review_item).on_conflict_do_nothing().returning(review_item.c.id), rows
     ).all()
-    _check_texts(connection, tasks)
     return len(new)
 
 
@@ -269,16 +286,6 @@ def _item_row(task: Task, lanes: Lanes, now: dt.datetime) -> dict[str, Any]:
     return content | lot | {"dt": task.dt, "due_at": due}
 
 
-def _check_texts(connection: Connection, tasks: Sequence[Task]) -> None:
-    for task, item in _items_of(connection, tasks):
-        if item.text != task.text:
-            raise invalid(
-                task.number,
-                "has another text than the item of its comment_id and day",
-                "give it a comment_id of its own",
-            )
-
-
 _PSEUDONYM = "label-studio-"
 
 
@@ -287,14 +294,14 @@ class _Item:
     """An item and its labels so far."""
 
     row: Row[Any]
-    #: Labels by account.
+    #: Labels by the annotator's id in Label Studio.
     labels: dict[int, int] = field(default_factory=dict)
     #: Whether a person decided it in Modwatch, or it was withdrawn or dismissed.
     ours: bool = False
 
 
 def _items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Task, Row[Any]]]:
-    """Yield each task with its item, locked until the transaction ends."""
+    """Yield the tasks that have an item with it, locked until the transaction ends."""
     place = tuple_(review_item.c.dt, review_item.c.comment_id)
     for begin in range(0, len(tasks), _BATCH):
         part = tasks[begin : begin + _BATCH]
@@ -309,7 +316,8 @@ def _items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[T
             .with_for_update()
         )
         by_comment = {(row.dt, row.comment_id): row for row in rows}
-        yield from ((task, by_comment[task.dt, task.comment_id]) for task in part)
+        items = ((task, by_comment.get((task.dt, task.comment_id))) for task in part)
+        yield from ((task, row) for task, row in items if row is not None)
 
 
 def _log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]:
@@ -320,20 +328,20 @@ def _log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int
     accounts = _accounts(connection, sorted({o.annotator for t in tasks for o in t.opinions}))
     now = connection.execute(select(func.now())).scalar_one()
     items = {task.number: _Item(row=row) for task, row in _items_of(connection, tasks)}
-    _read_log(connection, list(items.values()), set(accounts.values()))
+    _read_log(connection, list(items.values()))
     contents: dict[int, list[dict[str, Any]]] = defaultdict(list)
     changed: list[_Item] = []
     left = 0
     for task in tasks:
         item = items[task.number]
-        new = _new_labels(task, item, accounts, now)
+        new = _new_labels(task, item, now)
         if new and item.ours:
             left += len(new)
         elif new:
             changed.append(item)
-            for moderator_id, content in new.items():
-                contents[moderator_id].append(content)
-                item.labels[moderator_id] = content["label"]
+            for annotator, content in new.items():
+                contents[accounts[annotator]].append(content)
+                item.labels[annotator] = content["label"]
             for content in new.values():
                 content["outcome"] = _status(item)
     for moderator_id, chain in sorted(contents.items()):
@@ -372,51 +380,39 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
     return accounts
 
 
-def _read_log(connection: Connection, items: Sequence[_Item], accounts: set[int]) -> None:
-    imported = moderator.c.pseudonym.startswith(_PSEUDONYM, autoescape=True)
-    accounts = accounts | set(
-        connection.scalars(
-            select(moderator.c.id).where(imported, moderator.c.disabled_at.is_not(None))
-        )
-    )
+def _read_log(connection: Connection, items: Sequence[_Item]) -> None:
     by_id = {item.row.id: item for item in items}
     for item in items:
         item.ours = item.row.status in ("withdrawn", "closed")
-    rows = select(decision.c.item_id, decision.c.moderator_id, decision.c.label).where(
-        decision.c.item_id == func.any(bindparam("items"))
+    rows = (
+        select(decision.c.item_id, decision.c.label, moderator.c.pseudonym, moderator.c.disabled_at)
+        .join(moderator, moderator.c.id == decision.c.moderator_id)
+        .where(decision.c.item_id == func.any(bindparam("items")))
+        .order_by(decision.c.id)
     )
     for row in connection.execute(rows, {"items": list(by_id)}):
-        if row.moderator_id in accounts:
-            by_id[row.item_id].labels[row.moderator_id] = row.label
+        annotator = row.pseudonym.removeprefix(_PSEUDONYM)
+        if annotator != row.pseudonym and row.disabled_at is not None and annotator.isdecimal():
+            by_id[row.item_id].labels[int(annotator)] = row.label
         else:
             by_id[row.item_id].ours = True
 
 
-def _new_labels(
-    task: Task, item: _Item, accounts: dict[int, int], now: dt.datetime
-) -> dict[int, dict[str, Any]]:
-    """Return the first label of each account for the item."""
-    new = {}
-    for opinion in task.opinions:
-        moderator_id = accounts[opinion.annotator]
-        before = item.labels.get(moderator_id)
-        if before is None:
-            new[moderator_id] = entry_of(
-                item.row._mapping,
-                action="label",
-                label=opinion.label,
-                reason="imported",
-                seconds=opinion.lead_time,
-                idempotency_key=_key(task),
-                decided_at=opinion.created_at or now,
-            )
-        elif before != opinion.label:
-            raise invalid(
-                task.number,
-                f"was imported before with another label by {_PSEUDONYM}{opinion.annotator}",
-                "correct the label in the console, and remove the task from the file",
-            )
-    return new
+def _new_labels(task: Task, item: _Item, now: dt.datetime) -> dict[int, dict[str, Any]]:
+    """Return the labels of people who have none yet of the item, by annotator."""
+    return {
+        one.annotator: entry_of(
+            item.row._mapping,
+            action="label",
+            label=one.label,
+            reason="imported",
+            seconds=one.lead_time,
+            idempotency_key=_key(task),
+            decided_at=one.created_at or now,
+        )
+        for one in task.opinions
+        if one.annotator not in item.labels
+    }
 
 
 def _key(task: Task) -> str:

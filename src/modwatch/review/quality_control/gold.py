@@ -5,20 +5,25 @@ known label. Moderators see a comment's id, so use ids that look like all others
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
+from modwatch.common.account import Account
 from modwatch.common.errors import QueueError
+from modwatch.common.text import text_problem
+from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.readers import Record, read_records
+from modwatch.data.sources.values import vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
+from modwatch.review.queue.comments import REASONS, comment_of
 from modwatch.review.queue.intake import withdraw
-from modwatch.review.queue.items import LONGEST_ID, storable
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     ROUTED_KINDS,
@@ -51,25 +56,27 @@ class GoldComment:
     policy_code: str | None = field(default=None, repr=False)
 
 
-_record = TypeAdapter(GoldComment)
+def gold_of(values: Mapping[str, Any]) -> tuple[GoldComment | None, str | None]:
+    """Return the gold comment of a record, whose `values` are named as its fields, and its problem.
 
+    One of them is None; the problem is a key of `REASONS`. Other values are ignored.
 
-def gold_of(values: Mapping[str, Any], where: str) -> GoldComment:
-    """Return the gold comment of a record, whose `values` are named as its fields.
-
-    Other values are ignored, and None or an empty text counts as absent. Raises `QueueError` naming
-    `where` and the field, never its value.
-
-    >>> gold_of({"comment_id": "c1", "text": "private", "label": "1", "source": "p"}, "line 2")
-    GoldComment(comment_id='c1', label=1, source='p', language=None, platform=None)
+    >>> gold_of({"comment_id": 1, "text": "private", "label": "yes", "source": "p"})[0]
+    GoldComment(comment_id='1', label=1, source='p', language=None, platform=None)
+    >>> gold_of({"comment_id": 1, "text": "private", "label": "maybe", "source": "p"})
+    (None, 'unreadable_label')
     """
-    present = {name: value for name, value in values.items() if value not in (None, "")}
-    try:
-        return _record.validate_python(present)
-    except ValidationError as exc:
-        problem = exc.errors(include_input=False, include_url=False)[0]
-    # Raised outside the handler, because the original error contains the values.
-    raise QueueError(f"invalid {problem['loc'][0]} of {where}: {problem['msg']}; correct it")
+    texts, problem = comment_of(values, "source", "policy_code")
+    label, unreadable = vote_of(values.get("label"))
+    problem = problem or unreadable or ("missing_label" if label is None else None)
+    if problem is None and text_problem(texts["source"]):
+        problem = "missing_source"
+    known = cast(dict[str, Any], texts)
+    return (None if problem or label is None else GoldComment(label=label, **known)), problem
+
+
+#: A gold comment of a file or list, or its problem, and where it is.
+_Found = Iterator[tuple[str, GoldComment | None, str | None]]
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
@@ -78,11 +85,52 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     An existing gold comment stays unchanged. Raises `QueueError` if its text or label differs
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
-    rows = [_row(comment) for comment in comments]
+    every = list(comments)
+    found = ((f"place {n}", *gold_of(asdict(comment))) for n, comment in enumerate(every, 1))
     with engine.begin() as connection:
-        added = [row["comment_id"] for row in rows if _add(connection, row)]
-        record_gold(connection, "add_gold", added)
-    return len(added)
+        return len(_add_all(connection, found, "the list", Account(read=len(every))))
+
+
+def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Account]:
+    """Add the gold comments of a file, as `add_gold` does; return how many are new, and an account.
+
+    The columns are named as the fields of `GoldComment`. Exact duplicates are merged. Raises
+    `QueueError` naming every reason why records cannot be gold, with the line of the first.
+    """
+    account = Account()
+    records = read_records(path, form=form, account=account)
+    found = ((f"line {record.line}", *_gold_in(record)) for record in records)
+    with engine.begin() as connection:
+        return len(_add_all(connection, found, str(path), account)), account
+
+
+def _gold_in(record: Record) -> tuple[GoldComment | None, str | None]:
+    return (None, record.problem) if record.problem else gold_of(record.values)
+
+
+def _add_all(connection: Connection, found: _Found, source: str, account: Account) -> list[str]:
+    """Add gold comments and record it; return the ids of the new ones."""
+    added, seen = [], dict[str, GoldComment]()
+    for where, comment, problem in found:
+        place = problem or "used"
+        if comment is not None:
+            first = seen.setdefault(comment.comment_id, comment)
+            if first is not comment:
+                place = "merged" if first == comment else "different_copy"
+            elif (new := _add(connection, asdict(comment))) is None:
+                place = "other_gold"
+            elif new:
+                added.append(comment.comment_id)
+        account.count(place, where=where)
+    account.close(source)
+    if account.left_out:
+        reasons = "; ".join(
+            f"{number} {reason}, the first in {account.first[reason]} ({REASONS[reason]})"
+            for reason, number in sorted(account.left_out.items())
+        )
+        raise QueueError(f"nothing of {source} was added; correct its records: {reasons}")
+    record_gold(connection, "add_gold", added)
+    return added
 
 
 def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
@@ -111,11 +159,13 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     Otherwise at least two people must have labelled the comment, including confirmations, and
     unanimously. Raises `QueueError` for an item without such a label.
     """
+    ids = list(item_ids)
     with engine.begin() as connection:
-        rows = [_row(_decided_comment(connection, item_id)) for item_id in item_ids]
-        added = [row["comment_id"] for row in rows if _add(connection, row)]
-        record_gold(connection, "add_gold", added)
-    return added
+        found = (
+            (f"item {item_id}", *gold_of(asdict(_decided_comment(connection, item_id))))
+            for item_id in ids
+        )
+        return _add_all(connection, found, "the items", Account(read=len(ids)))
 
 
 def record_gold(
@@ -131,26 +181,11 @@ def record_gold(
         record_event(connection, action, actor_id=None, comment_id=comment_id, commitment=committed)
 
 
-def _row(comment: GoldComment) -> dict[str, Any]:
-    owner = f"gold comment {comment.comment_id!r}"
-    row = asdict(comment)
-    for name, value in row.items():
-        if isinstance(value, str):
-            storable(value, name, owner)
-    if not 0 < len(comment.comment_id) <= LONGEST_ID:
-        raise QueueError(
-            f"the id of a gold comment must have 1 to {LONGEST_ID} characters, got "
-            f"{len(comment.comment_id)}"
-        )
-    if comment.label not in (0, 1):
-        raise QueueError(f"the label of {owner} must be 0 or 1, got {comment.label!r}")
-    if not comment.source.strip():
-        raise QueueError(f"{owner} has no source; name where its label comes from")
-    return row
+def _add(connection: Connection, row: dict[str, Any]) -> bool | None:
+    """Return whether the comment is newly gold; None: it is already, with another text or label.
 
-
-def _add(connection: Connection, row: dict[str, Any]) -> bool:
-    """Return whether the comment is newly gold; a retired one that differs counts as new."""
+    A retired one that differs counts as new.
+    """
     insertion = postgresql.insert(gold_comment).values(row)
     new = insertion.excluded
     same = and_(gold_comment.c.text == new.text, gold_comment.c.label == new.label)
@@ -169,10 +204,7 @@ def _add(connection: Connection, row: dict[str, Any]) -> bool:
         gold_comment.c.comment_id == row["comment_id"]
     )
     if tuple(connection.execute(known).one()) != (row["text"], row["label"]):
-        raise QueueError(
-            f"comment {row['comment_id']!r} is already gold with another text or label; retire it "
-            "first"
-        )
+        return None
     return added is not None
 
 
