@@ -86,7 +86,7 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
     every = list(comments)
-    found = ((f"place {n}", *gold_of(asdict(comment))) for n, comment in enumerate(every, 1))
+    found = ((f"number {n}", *gold_of(asdict(comment))) for n, comment in enumerate(every, 1))
     with engine.begin() as connection:
         return len(_add_all(connection, found, "the list", Account(read=len(every))))
 
@@ -125,7 +125,7 @@ def _add_all(connection: Connection, found: _Found, source: str, account: Accoun
     account.close(source)
     if account.left_out:
         reasons = "; ".join(
-            f"{number} {reason}, the first in {account.first[reason]} ({REASONS[reason]})"
+            f"{number} {reason}, the first at {account.first[reason]} ({REASONS[reason]})"
             for reason, number in sorted(account.left_out.items())
         )
         raise QueueError(f"nothing of {source} was added; correct its records: {reasons}")
