@@ -15,7 +15,7 @@ _COLUMNS = {
     "item": "Ids of the items",
     "annotator": "Ids of the annotators",
     "label": "Labels",
-    "time": "Optional: what orders the labels",
+    "time": "Optional: times or numbers of rounds, which order the labels",
     "prob": "Optional: the model's probabilities of the last label, or prob_LABEL of each label",
 }
 
@@ -27,7 +27,7 @@ def annotations() -> None:
 
 @annotations.command(cls=Variadic)
 @click.argument(
-    "file", type=PATH, help="CSV, TSV, JSON lines or Parquet, with one row per annotation."
+    "file", type=PATH, help="CSV, TSV, JSON, Parquet or Excel, with one row per annotation."
 )
 @options(
     **{f"{name}_column": (str, f"{text}; default: {name}.") for name, text in _COLUMNS.items()}
@@ -44,6 +44,12 @@ def annotations() -> None:
     metavar="LABEL…",
     help="All labels, the positive one of two last; default: those of the file, sorted.",
 )
+@options(
+    toxic_from=(float, "Labels are ratings, positive from this number on."),
+    votes=(str, "Columns of one annotator each, A,B,…, of a file with one row per item."),
+    columns=(str, "Names of the columns, A,B,…, of a file without a first line of names."),
+)
+@click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @click.option("--threshold", type=float, default=0.5)
 @click.option(
     "--minimum", type=click.IntRange(1), default=5, help="Annotators of a group that is shown."
@@ -58,26 +64,35 @@ def report(
     file: Path,
     group: tuple[str, ...],
     classes: tuple[str, ...],
+    toxic_from: float | None,
+    votes: str | None,
+    columns: str | None,
+    encoding: str,
     threshold: float,
     minimum: int,
     seed: int,
     output: Path,
-    **columns: str | None,
+    **named: str | None,
 ) -> None:
     """Write a page on the agreement of annotators, from a file with one row per annotation."""
     from modwatch.monitoring.annotation_report import (
         annotation_report,
         read_annotations,
+        rows_section,
         write_report,
     )
 
     table = read_annotations(
         file,
         columns={
-            name: column for name in _COLUMNS if (column := columns[f"{name}_column"]) is not None
+            name: column for name in _COLUMNS if (column := named[f"{name}_column"]) is not None
         },
         groups=list(group),
         classes=list(classes) or None,
+        toxic_from=toxic_from,
+        votes=_names(votes),
+        header=_names(columns),
+        encoding=encoding,
     )
     found = annotation_report(
         table.annotations,
@@ -88,8 +103,14 @@ def report(
         seed=seed,
         progress=_show_fits,
     )
-    page = write_report(found, output, title=file.stem)
+    page = write_report(found, output, title=file.stem, more=[rows_section(table)])
+    places = ", ".join(f"{name.lower()} {n:,}" for name, n, _ in table.account.rows())
+    print(f"Rows: {table.account.read:,} ({places}).", *table.notes, sep="\n")
     print(f"{found.annotations:,} annotations of {found.items:,} items: {page}")
+
+
+def _names(written: str | None) -> list[str]:
+    return [name.strip() for name in written.split(",")] if written else []
 
 
 def _show_fits(done: int, fits: int) -> None:

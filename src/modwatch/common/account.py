@@ -13,6 +13,7 @@ _NAMES = {
     "header": "Header lines",
     "blank_line": "Blank lines",
     "continued": "Further lines of a record",
+    "blank_cell": "Blank cells",
     "other_day": "Records of other days",
     "merged": "Records merged with another",
     "landed": "Landed records",

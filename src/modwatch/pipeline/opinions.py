@@ -124,6 +124,7 @@ def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> i
     from modwatch.monitoring.annotation_report import (
         annotation_report,
         read_annotations,
+        rows_section,
     )
     from modwatch.monitoring.measurements.opinions import publish
 
@@ -131,7 +132,14 @@ def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> i
     report = annotation_report(table.annotations, y_prob=table.y_prob, groups=table.groups)
     today = datetime.datetime.now(datetime.UTC).date()
     url = resources.settings.mlflow_url
-    publish(report, f"annotations {path.stem}", today, title=path.stem, tracking_uri=url)
+    publish(
+        report,
+        f"annotations {path.stem}",
+        today,
+        title=path.stem,
+        tracking_uri=url,
+        more=[rows_section(table)],
+    )
     return report.annotations
 
 

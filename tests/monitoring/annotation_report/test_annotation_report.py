@@ -321,13 +321,15 @@ def test_time_orders_the_labels(tmp_path):
     ("change", "match"),
     [
         (lambda t: t.drop(columns="label"), "has no column label"),
-        (lambda t: t.assign(label=[None, *t["label"][1:]]), "1 of 240 rows have no"),
         (lambda t: t.assign(prob=1.5), r"240 values of prob .* outside \[0, 1\]"),
         (lambda t: t.assign(prob=[None, *t["prob"][1:]]), "1 values of prob are missing"),
         (lambda t: t.assign(prob=np.arange(240) / 240), "prob differs within an item"),
         (lambda t: t.assign(label=[2, *t["label"][1:]]), "there are 3 labels.* column prob_LABEL"),
         (lambda t: t.assign(country=[f"c{n}" for n in range(240)]), "24 annotators have several"),
-        (lambda t: t.assign(time="yesterday"), "240 values of time"),
+        (
+            lambda t: t.assign(time="yesterday"),
+            r"no annotation. Rows left out: unreadable_timestamp 240 .* ISO 8601",
+        ),
         (lambda t: t.assign(prob_0=0.5).drop(columns="prob"), "some labels, and none of prob_1"),
         (
             lambda t: t.assign(prob_0=0.5, prob_1=0.2).drop(columns="prob"),
@@ -347,7 +349,14 @@ def test_a_file_that_contradicts_itself_is_refused_without_quoting_it(tmp_path, 
     ("change", "options", "match"),
     [
         (lambda t: t.assign(label=1), {}, "all 240 labels are alike; name .*--classes"),
-        (lambda t: t.assign(label=range(240)), {}, "2 to 100 different classes, got 240$"),
+        (lambda t: t.assign(label=range(240)), {}, "240 different numbers.*--toxic-from"),
+        (
+            lambda t: t.assign(label=[f"c{n}" for n in range(240)]),
+            {},
+            "2 to 100 different classes, got 240$",
+        ),
+        (lambda t: t, {"toxic_from": 0.5, "classes": ["0", "1"]}, "leave out --classes"),
+        (lambda t: t, {"toxic_from": 2}, "240 labels are alike; choose another --toxic-from"),
         (lambda t: t.iloc[:0], {}, "mine.csv: there is no annotation"),
         (lambda t: t, {"classes": ["0", "2"]}, "labels are outside the 2 classes"),
     ],
@@ -358,13 +367,12 @@ def test_labels_that_are_no_annotations_are_refused(tmp_path, change, options, m
         read_annotations(path, **options)
 
 
-def test_an_unknown_group_and_a_malformed_row_are_refused(tmp_path):
+def test_an_unknown_group_is_refused_and_a_malformed_row_left_out(tmp_path):
     path = written(long_table(items=10), tmp_path / "mine.csv")
     with pytest.raises(SourceError, match="has no column planet"):
         read_annotations(path, groups=["planet"])
     path.write_text(path.read_text() + "one,two\n")
-    with pytest.raises(SourceError, match="1 rows are malformed"):
-        read_annotations(path)
+    assert read_annotations(path).account.left_out == {"malformed_record": 1}
 
 
 def test_one_annotator_is_reported_without_groups():
@@ -379,7 +387,10 @@ def test_one_annotator_is_reported_without_groups():
     [
         (b"", "is empty; it needs a row of column names"),
         (b"item,annotator,label,label\na,b,1,0\n", "has several columns label"),
-        ("item,annotator,label\na,é,1\nb,f,0\n".encode("latin-1"), "1 rows are not UTF-8"),
+        (
+            "item,annotator,label\na,é,1\nb,f,0\n".encode("latin-1"),
+            "undecodable_text 1 .*--encoding cp1252",
+        ),
         (b"item annotator label\na b 1\n", "has no column item, annotator, label"),
     ],
 )

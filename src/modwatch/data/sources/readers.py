@@ -85,9 +85,13 @@ def _uncompressed_name(path: Path) -> str:
 
 
 def read_records(
-    path: Path, *, form: TextFormat = _PLAIN, account: Account | None = None
+    path: Path,
+    *,
+    form: TextFormat = _PLAIN,
+    header: Sequence[str] | None = None,
+    account: Account | None = None,
 ) -> Iterator[Record]:
-    """Yield the records of `path`, whatever its format.
+    """Yield the records of `path`, whatever its format; `header` names the columns of text.
 
     What `form` leaves open is found by the first lines (`delimited.find_dialect`). `account` gets
     the number of lines or records, and those that are no records; the caller counts the records.
@@ -95,6 +99,8 @@ def read_records(
     Raises SourceError naming the file when it cannot be opened or does not match its suffix.
     """
     kind, account = file_format(path), Account() if account is None else account
+    if header and kind not in ("csv", "tsv"):
+        raise SourceError(f"{path} has names of columns; leave out those given for it.")
     with _mapped(path, form.encoding):
         if kind == "parquet":
             yield from _parquet(path, account)
@@ -103,7 +109,8 @@ def read_records(
         elif kind == "json":
             yield from _json(path, form, account)
         else:
-            yield from read_delimited(path, form=_of_suffix(kind, form), account=account)
+            form = _of_suffix(kind, form)
+            yield from read_delimited(path, form=form, header=header, account=account)
 
 
 def _of_suffix(kind: str, form: TextFormat) -> TextFormat:

@@ -1,6 +1,7 @@
 """A page about annotations in plain words, from a long table.
 
-table     read_annotations: a file with one row an annotation
+labels    label_of: one class for all spellings of a label
+table     read_annotations: a file with one row an annotation, and where its rows went
 contents  annotation_report: all figures of a set of annotations
 figures   report_figures
 page      render_page: the figures as sentences, tables and pictures
@@ -17,6 +18,7 @@ from modwatch.monitoring.annotation_report.page import (
     Section,
     Table,
     render_page,
+    rows_section,
     write_report,
 )
 from modwatch.monitoring.annotation_report.table import (
@@ -33,5 +35,6 @@ __all__ = [
     "annotation_report",
     "read_annotations",
     "render_page",
+    "rows_section",
     "write_report",
 ]

@@ -17,6 +17,7 @@ from modwatch.monitoring.annotation_report.contents import (
     GroupingReport,
 )
 from modwatch.monitoring.annotation_report.figures import report_figures
+from modwatch.monitoring.annotation_report.table import AnnotationTable
 from modwatch.statistics.divergence.group_agreement import MINIMUM_SHARED
 from modwatch.statistics.estimate import SIGNIFICANT
 
@@ -31,6 +32,8 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    #: Whether the rows are shown before a reader asks for them.
+    is_open: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +68,32 @@ def render_page(
     )
 
 
-def write_report(report: AnnotationReport, folder: Path, *, title: str = "Annotations") -> Path:
+def rows_section(table: AnnotationTable) -> Section:
+    """Return where the rows of a file ended, and what readers must know of how they were read."""
+    account = table.account
+    shown = Table(
+        caption="Rows of the file",
+        columns=("Rows", "Number", "The first"),
+        rows=tuple((metric_title(name), f"{n:,}", first) for name, n, first in account.rows()),
+        is_open=True,
+    )
+    answer = f"Of {account.read:,} rows, {account.places['used']:,} are annotations."
+    return Section(question="Where the rows went", answers=(answer, *table.notes), tables=(shown,))
+
+
+def write_report(
+    report: AnnotationReport,
+    folder: Path,
+    *,
+    title: str = "Annotations",
+    more: Sequence[Section] = (),
+) -> Path:
     """Write `report.html` and the tables as CSV files to a folder; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in report.tables().items():
         (folder / f"{name}.csv").write_text(neutral_csv(table), encoding="utf-8", newline="")
     page = folder / "report.html"
-    page.write_text(render_page(report, title=title), encoding="utf-8")
+    page.write_text(render_page(report, title=title, more=more), encoding="utf-8")
     return page
 
 

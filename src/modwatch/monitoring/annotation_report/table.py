@@ -1,25 +1,52 @@
-"""Reads annotations from a file with one row an annotation."""
+"""Reads annotations from a file with one row for each annotation, or for each item.
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+A row is used, merged with an equal one, or left out; the account has the number of each.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from modwatch.common.account import Account
 from modwatch.common.errors import MetricInputError, SourceError
-from modwatch.data.sources.readers import column_names, read_records
+from modwatch.common.text import folded, id_problem
+from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
+from modwatch.data.sources.timestamps import epoch_scale, read_moment
+from modwatch.data.sources.values import number_of, text_of
+from modwatch.monitoring.annotation_report.labels import label_of, notes_on, numbers_of, spellings
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import intersections
 
 _REQUIRED = ("item", "annotator", "label")
 #: Columns by meaning.
 COLUMNS = {name: name for name in (*_REQUIRED, "time", "prob")}
-_SURROGATES = re.compile("[\ud800-\udfff]")
 #: By which probabilities of all labels may miss 1, such as 0.33 of each of three.
 _ROUNDED = 0.02
+#: Most different numbers that are classes; more are values on a scale.
+_MOST_NUMBERS = 20
+#: Names of columns that a message shows, and records that tell names from a first row.
+_MOST_NAMES, _HEAD = 40, 200
+_LONG_FORM = (
+    " The command reads one row for each annotation, with columns item, annotator and label (other "
+    "names: --item-column and so on). If the file has one row for each item and one column for "
+    "each annotator, name these columns: --votes a,b,c. If its first line does not name the "
+    "columns, name them: --columns item,annotator,label."
+)
+_REMEDIES = {
+    "undecodable_text": "; name the encoding, such as --encoding cp1252",
+    "unreadable_timestamp": "; use numbers or ISO 8601, or rename the column",
+    "malformed_record": "; they have more or fewer fields than there are columns",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +59,10 @@ class AnnotationTable:
     y_prob: NDArray[np.float64] | None = field(repr=False)
     #: Group of each annotator by grouping.
     groups: Mapping[str, pd.Series] = field(repr=False)
+    #: Where the rows of the file ended; with `votes`, each cell of these columns is a row.
+    account: Account
+    #: What readers must know of how rows and labels were read, in sentences.
+    notes: tuple[str, ...]
 
 
 def read_annotations(
@@ -40,14 +71,21 @@ def read_annotations(
     columns: Mapping[str, str] | None = None,
     groups: Sequence[str] = (),
     classes: Sequence[str] | None = None,
+    toxic_from: float | None = None,
+    votes: Sequence[str] = (),
+    header: Sequence[str] = (),
+    encoding: str = "utf-8",
 ) -> AnnotationTable:
-    """Return the annotations of a CSV, TSV, JSON lines or Parquet file, one row each.
+    """Return the annotations of a file, one from each row.
 
-    Rows are in the order in which labels were given, or are sorted by the column `time`. A later
-    label of the same item by the same annotator is a retest.
+    Rows are in the order in which labels were given, or are sorted by the column `time` (or
+    `round`). A later label of the same item by the same annotator is a retest. Rows with the same
+    item, annotator, label and time are one annotation; so are those without a time, since nothing
+    tells them from a copy. Labels that differ only in case, width and surrounding blanks, or as 1
+    and 1.0 do, are one class.
 
     Args:
-        path: of the file.
+        path: of the file, in any format of `read_records`.
         columns: names of the columns `item`, `annotator`, `label`, `time` and `prob`, where they
             have others; `time` and `prob` are used if the file has them. `prob` is the probability
             of the last of two labels; of more there is a column `prob_LABEL` for each, as there may
@@ -55,39 +93,56 @@ def read_annotations(
         groups: attributes of annotators: names of columns, several joined by commas for their
             intersections.
         classes: the labels as texts, the positive one of two last; default: those that occur.
+        toxic_from: labels are numbers, and positive from this one on.
+        votes: columns with the labels of one annotator each, in a file with one row for each item;
+            a blank cell is no annotation.
+        header: names of the columns of a text file without a first line of names; blank: unused.
+        encoding: of a text file.
 
     Raises:
         SourceError: the file cannot be read, a column is missing or contradicts itself, or the
             labels are no annotations, such as labels of one class only. The message names columns
             and numbers of rows, and quotes nothing.
     """
-    names = {**COLUMNS, **(columns or {})}
-    present = column_names(path)
+    form, names = TextFormat(encoding=encoding), {**COLUMNS, **(columns or {})}
+    present = unique_names(header) if header else column_names(path, form=form)
+    if classes is not None and toxic_from is not None:
+        raise SourceError("--toxic-from makes two classes itself; leave out --classes")
     if not present:
         raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
+    if "time" not in {*present, *(columns or {})}:
+        names["time"] = "round"
+    required = [names["item"], *(votes or (names["annotator"], names["label"]))]
     wanted = dict.fromkeys(name for grouping in groups for name in _attributes(grouping))
-    _check_columns(path, present, names, wanted)
-    needed = [*(names[part] for part in _REQUIRED), *wanted, *(columns or {}).values()]
-    if missing := [name for name in dict.fromkeys(needed) if name not in present]:
-        raise SourceError(f"{path} has no column {', '.join(missing)}; it has {', '.join(present)}")
-    of_classes = [name for name in present if name.startswith(f"{names['prob']}_")]
-    used = [
-        name for name in dict.fromkeys([*names.values(), *wanted, *of_classes]) if name in present
-    ]
-    frame = _frame(path, used)
-    required = [names[part] for part in _REQUIRED]
-    if blank := int(frame[required].isna().any(axis=1).sum()):
+    _check_columns(path, present, names, wanted, required)
+    needed = dict.fromkeys([*required, *wanted, *(columns or {}).values()])
+    if missing := [name for name in needed if name not in present]:
+        long = "" if {*missing}.isdisjoint(required) else _LONG_FORM
+        hidden = not header and _is_row(path, form, present)
         raise SourceError(
-            f"{path}: {blank} of {len(frame)} rows have no {', '.join(required[:2])} or "
-            f"{required[2]}; drop those rows"
+            f"{path} has no column {', '.join(missing)}{'' if hidden else _has(present)}.{long}"
         )
-    if names["time"] in frame:
-        frame = _in_order(path, frame, names["time"])
-    annotations = _annotations(path, frame, names, classes)
+    of_model = [n for n in present if n == names["prob"] or n.startswith(f"{names['prob']}_")]
+    others = [name for name in present if name in wanted or name in of_model]
+    account = Account()
+    records = read_records(path, form=form, header=header, account=account)
+    rows = _rows(records, names, votes, required if header else (), account)
+    frame = _frame(path, rows, others, account, rating=toxic_from is not None)
+    frame = _merged(path, frame, account)
+    account.close(path.name)
+    left_out = _left_out(account)
+    annotations = _annotations(path, frame, classes, toxic_from, left_out)
+    more = pd.DataFrame(frame["more"].tolist(), columns=others, dtype=object)
+    timed = bool(frame["time"].notna().any())
+    notes = [*left_out, *_of_merged(account.places["merged"], timed=timed)]
+    if toxic_from is None:
+        notes += notes_on(annotations.classes)
     return AnnotationTable(
         annotations=annotations,
-        y_prob=_of_model(path, frame, annotations, names["prob"]),
-        groups={grouping: _group(path, frame, names["annotator"], grouping) for grouping in groups},
+        y_prob=_of_model(path, more, annotations, names["prob"]),
+        groups={by: _group(path, frame["annotator"].to_list(), more, by) for by in groups},
+        account=account,
+        notes=tuple(notes),
     )
 
 
@@ -101,19 +156,22 @@ def _attributes(grouping: str) -> list[str]:
 
 
 def _check_columns(
-    path: Path, present: Sequence[str], names: Mapping[str, str], attributes: Collection[str]
+    path: Path,
+    present: Sequence[str],
+    names: Mapping[str, str],
+    attributes: Collection[str],
+    required: Sequence[str],
 ) -> None:
     """Raise SourceError if one column is to be two things, or two are one, or one has no name."""
-    repeated = sorted({*names.values(), *attributes} & {n for n in present if present.count(n) > 1})
-    if repeated:
+    several = {name for name in present if present.count(name) > 1 or f"{name} (2)" in present}
+    if repeated := sorted({*names.values(), *attributes, *required} & several):
         raise SourceError(f"{path} has several columns {', '.join(repeated)}; rename all but one")
     if "" in attributes:
         raise SourceError(
             f"{path}: a grouping is the name of a column, or several joined by commas; there is "
             "one without a name"
         )
-    used = [names[part] for part in _REQUIRED]
-    if twice := sorted({name for name in used if used.count(name) > 1}):
+    if twice := sorted({name for name in required if required.count(name) > 1}):
         raise SourceError(
             f"{path}: the column {', '.join(twice)} cannot be two of {', '.join(_REQUIRED)}"
         )
@@ -123,54 +181,155 @@ def _check_columns(
         )
 
 
+def _is_row(path: Path, form: TextFormat, names: Sequence[str]) -> bool:
+    """Return whether names of columns are rather a row: one is a number, or occurs again."""
+    records = islice(read_records(path, form=form), _HEAD)
+    return any(number_of(name)[0] is not None for name in names) or any(
+        value == name for record in records for name, value in record.values.items()
+    )
+
+
+def _has(names: Sequence[str]) -> str:
+    # What has several words may be a comment.
+    shown = shown_names(["" if " " in name else name for name in names[:_MOST_NAMES]])
+    return f"; it has {', '.join(shown)}"
+
+
+def _rows(
+    records: Iterable[Record],
+    names: Mapping[str, str],
+    votes: Sequence[str],
+    header: Sequence[str],
+    account: Account,
+) -> Iterator[tuple[Record, list[Any]]]:
+    """Yield item, annotator, label and time of each annotation, with its record."""
+    for record in records:
+        value = record.values.get
+        if header and all(folded(str(value(name))) == folded(name) for name in header):
+            account.count("header")
+        elif record.problem or not votes:
+            yield record, [value(names[part]) for part in (*_REQUIRED, "time")]
+        else:
+            account.read += len(votes) - 1
+            for vote in votes:
+                if label_of(value(vote))[1] == "no_label":
+                    account.count("blank_cell")
+                else:
+                    yield record, [value(names["item"]), vote, value(vote), value(names["time"])]
+
+
+def _frame(
+    path: Path,
+    rows: Iterable[tuple[Record, list[Any]]],
+    others: Sequence[str],
+    account: Account,
+    *,
+    rating: bool,
+) -> pd.DataFrame:
+    """Return the rows that can be used: their lines, annotations, times, and other columns."""
+    used = []
+    for record, (*ids, label, time) in rows:
+        given = [*map(_id, ids), label_of(label, rating=rating), _time(time)]
+        more = [text_of(record.values.get(name)) for name in others]
+        problems = [problem for _, problem in given]
+        if problems[1] == "missing_id":
+            problems[1] = "missing_annotator"
+        problems += [problem for _, problem in more if problem == "undecodable_text"]
+        place = record.problem or next(filter(None, problems), "used")
+        if place == "used":
+            account.count(place)
+            texts = [text if text and text.strip() else None for text, _ in more]
+            used.append([record.line, *(value for value, _ in given), texts])
+        else:
+            account.count(place, where=f"{path.name}, line {record.line}")
+    if not used:
+        raise SourceError(" ".join([f"{path}: there is no annotation.", *_left_out(account)]))
+    return pd.DataFrame(used, columns=["line", *_REQUIRED, "time", "more"])
+
+
+def _id(value: object) -> tuple[str | None, str | None]:
+    text, problem = text_of(value)
+    return text, problem or id_problem(text)
+
+
+def _time(value: object) -> tuple[float, str | None]:
+    """Return a time in seconds since 1970, or the number of a round; NaN: there is none.
+
+    >>> _time("1970-01-01T01:01:00+01:00"), _time(" "), _time("2"), _time("late")
+    ((60.0, None), (nan, None), (2.0, None), (nan, 'unreadable_timestamp'))
+    """
+    number, problem = number_of(value)
+    if problem is None and (number is None or not math.isinf(number)):
+        return math.nan if number is None else number / epoch_scale(number), None
+    moment = read_moment(value, UTC)
+    return moment.created_at.timestamp() if moment.created_at else math.nan, moment.problem
+
+
+def _merged(path: Path, frame: pd.DataFrame, account: Account) -> pd.DataFrame:
+    """Return the rows in order of time, without those that repeat another; those count."""
+    frame = frame.iloc[np.argsort(frame["time"].to_numpy(np.float64), kind="stable")]
+    same = frame.assign(label=frame["label"].map(folded))
+    repeated = same.duplicated([*_REQUIRED, "time"])
+    repeated |= same["time"].isna() & same.duplicated([*_REQUIRED])
+    for line in frame.loc[repeated, "line"].sort_values():
+        account.count("merged", where=f"{path.name}, line {line}")
+    account.count("used", -int(repeated.sum()))
+    return frame[~repeated]
+
+
+def _left_out(account: Account) -> list[str]:
+    """Return a sentence on the rows that were left out; none if there are none."""
+    parts = [
+        f"{place} {number:,} (the first: {account.first[place]}{_REMEDIES.get(place, '')})"
+        for place, number in account.left_out.items()
+    ]
+    return [f"Rows left out: {', '.join(parts)}."] if parts else []
+
+
+def _of_merged(number: int, *, timed: bool) -> list[str]:
+    """Return a sentence on the rows that were merged; none if there are none."""
+    if timed or not number:
+        text = f"{number:,} rows repeat item, annotator, label and time of another: merged."
+        return [text] if number else []
+    return [
+        f"{number:,} rows repeat item, annotator and label of another: merged, since without a "
+        "time nothing tells a copy from a label given again. If annotators labelled items again, "
+        "add a column time or round; else only changed labels count as given again."
+    ]
+
+
 def _annotations(
-    path: Path, frame: pd.DataFrame, names: Mapping[str, str], classes: Sequence[str] | None
+    path: Path,
+    frame: pd.DataFrame,
+    classes: Sequence[str] | None,
+    toxic_from: float | None,
+    left_out: Sequence[str],
 ) -> Annotations:
-    item, annotator, label = (frame[names[part]].astype(str) for part in _REQUIRED)
-    if classes is None and len(label) and (label == label.iloc[0]).all():
+    label, names = frame["label"].map(folded), spellings(frame["label"])
+    remedy = "name the labels that could have been given, too (--classes)"
+    if toxic_from is not None:
+        remedy, limit = "choose another --toxic-from", text_of(toxic_from)[0]
+        label = (frame["label"].astype(float) >= toxic_from).astype(str)
+        names = {"False": f"under {limit}", "True": f"{limit} or more"}
+    elif classes is not None:
+        names = {folded(label_of(name)[0] or name): name for name in classes}
+    if classes is None and (label == label.iloc[0]).all():
+        alike = f"{path}: all {len(label)} labels are alike; {remedy}."
+        raise SourceError(" ".join([alike, *left_out]))
+    if classes is None and len(names) > _MOST_NUMBERS and numbers_of(names):
         raise SourceError(
-            f"{path}: all {len(label)} labels are alike; name the labels that could have been "
-            "given, too (--classes)"
+            f"{path}: the labels are {len(names)} different numbers, as on a scale; name the "
+            "number from which a label is positive (--toxic-from), or all classes (--classes)"
         )
     try:
         return Annotations.from_columns(
-            item=item, annotator=annotator, label=label, classes=classes
+            item=frame["item"],
+            annotator=frame["annotator"],
+            label=label.map(lambda key: names.get(key, key)),
+            classes=list(names.values()),
         )
     except MetricInputError as exc:
         raise SourceError(f"{path}: {exc}") from exc
-
-
-def _frame(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the columns as texts; empty ones are missing."""
-    rows, malformed = [], 0
-    for record in read_records(path):
-        malformed += record.problem is not None
-        if record.problem is None:
-            rows.append([record.values.get(name) for name in columns])
-    if malformed:
-        raise SourceError(f"{path}: {malformed} rows are malformed; correct or drop them")
-    frame = pd.DataFrame(rows, columns=list(columns), dtype=object)
-    if foreign := int(frame.map(_undecoded).any(axis=1).sum()):
-        raise SourceError(f"{path}: {foreign} rows are not UTF-8; save the file as UTF-8")
-    return frame.mask(frame.map(lambda value: isinstance(value, str) and not value.strip()))
-
-
-def _undecoded(value: object) -> bool:
-    """Return whether a text has bytes that are not UTF-8; the readers keep them as surrogates."""
-    return isinstance(value, str) and not value.isascii() and bool(_SURROGATES.search(value))
-
-
-def _in_order(path: Path, frame: pd.DataFrame, time: str) -> pd.DataFrame:
-    column = frame[time]
-    numbers = pd.to_numeric(column, errors="coerce")
-    when = pd.to_datetime(column.astype(str), errors="coerce", utc=True, format="ISO8601")
-    order = numbers if numbers.notna().all() else when
-    if order.isna().any():
-        raise SourceError(
-            f"{path}: {int(order.isna().sum())} values of {time} are neither numbers nor times of "
-            "ISO 8601; correct them, or rename the column"
-        )
-    return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
 
 def _of_model(
@@ -179,7 +338,12 @@ def _of_model(
     """Return the probability of the last of two classes (I,), or of all (I, K)."""
     if annotations.n_classes == 2 and name in frame:
         return _probabilities(path, frame, annotations, name)
-    columns = [f"{name}_{label}" for label in annotations.classes]
+    of = {
+        folded(label_of(column.removeprefix(f"{name}_"))[0] or ""): column
+        for column in map(str, frame)
+        if column.startswith(f"{name}_")
+    }
+    columns = [of.get(folded(str(label)), f"{name}_{label}") for label in annotations.classes]
     lacking = [column for column in columns if column not in frame]
     if not lacking:
         of_classes = [_probabilities(path, frame, annotations, column) for column in columns]
@@ -224,15 +388,13 @@ def _probabilities(
     return found
 
 
-def _group(path: Path, frame: pd.DataFrame, annotator: str, by: str) -> pd.Series:
+def _group(path: Path, annotator: Sequence[str], frame: pd.DataFrame, by: str) -> pd.Series:
     attributes = _attributes(by)
-    people = frame[[annotator, *attributes]].drop_duplicates()
-    people = people.dropna(subset=attributes, how="all")
-    twice = people.loc[people[annotator].duplicated(), annotator].nunique()
-    if twice:
+    people = frame[attributes].set_axis(pd.Index(annotator)).dropna(how="all")
+    people = people[~people.set_index(attributes, append=True).index.duplicated()]
+    if several := people.index[people.index.duplicated()].nunique():
         raise SourceError(
-            f"{path}: {twice} annotators have several values of {' and '.join(attributes)}; give "
-            "each one"
+            f"{path}: {several} annotators have several values of {' and '.join(attributes)}; "
+            "give each one"
         )
-    people = people.assign(**{annotator: people[annotator].astype(str)}).set_index(annotator)
     return intersections(people, attributes).dropna()

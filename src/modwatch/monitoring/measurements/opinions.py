@@ -163,10 +163,12 @@ def publish(
     title: str,
     tracking_uri: str,
     agreement: Sequence[GroupAgreement] = (),
+    more: Sequence[Section] = (),
 ) -> str:
     """Publish a report as a run in MLflow, dated `day`, in place of one of that name.
 
-    `agreement` of groups of moderators becomes a section of the page, and a table.
+    `agreement` of groups of moderators becomes a section of the page, and a table; `more` are
+    further sections.
     """
     tables = report.tables()
     if agreement:
@@ -177,7 +179,7 @@ def publish(
         metrics=report.metrics(),
         tags={"groups": "significant" if _differing(report) else "none significant"},
         description=describe(report),
-        page=render_page(report, title=title, more=_checks(agreement)),
+        page=render_page(report, title=title, more=[*_checks(agreement), *more]),
         tables=tables,
         figures={_file(key): figure for key, figure in report_figures(report).items()},
         tracking_uri=tracking_uri,
