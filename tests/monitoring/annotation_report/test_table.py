@@ -1,5 +1,6 @@
 """The rows of a file of annotations: used, merged or left out, whatever is in them."""
 
+import csv
 import json
 import re
 from collections import Counter
@@ -103,7 +104,7 @@ def test_an_annotation_exported_again_is_one_annotation(tmp_path, copies, again)
     merged = len(copied) - len(table)
     assert twice.account.places["merged"] == merged
     (note,) = twice.notes
-    assert note.startswith(f"{merged:,} rows repeat item, annotator, label and time of another")
+    assert note.startswith(f"{merged:,} rows repeat the item, annotator, label and time of another")
 
 
 def test_the_page_and_the_output_say_where_the_rows_went(tmp_path, capsys):
@@ -127,7 +128,9 @@ def test_copies_without_a_time_are_merged_and_the_page_says_why(tmp_path):
     found = read_annotations(written(pd.concat([table, table]), tmp_path / "twice.csv"))
     assert found.annotations.retests.item.size == 0
     (note,) = found.notes
-    assert note.startswith("600 rows repeat item, annotator and label of another: merged, since")
+    assert note.startswith(
+        "600 rows repeat the item, annotator and label of another: merged, since"
+    )
     page = render_page(annotation_report(found.annotations), more=[rows_section(found)])
     assert "add a column time or round" in page
 
@@ -414,6 +417,18 @@ def test_an_encoding_can_be_named(tmp_path, capsys):
     assert "undecodable_text 4 (the first: mine.csv, line 2; name" in capsys.readouterr().out
     assert main([*arguments, "--encoding", "cp1252"]) == 0
     assert "used records 12" in capsys.readouterr().out
+
+
+def test_an_unclosed_quotation_mark_costs_one_row(tmp_path):
+    path = tmp_path / "m.csv"
+    timed(items=100).astype(str).to_csv(path, index=False, quoting=csv.QUOTE_ALL)
+    lines = path.read_text().splitlines()
+    lines[7] = lines[7].removesuffix('"')
+    path.write_text("\n".join(lines))
+    found = read_annotations(path)
+    assert found.account.left_out == {"unclosed_quote": 1}
+    assert found.account.first["unclosed_quote"] == "m.csv, line 8"
+    assert found.account.places["used"] == 399
 
 
 #: What a cell of a row is replaced by, the place where the row ends, and the cell.

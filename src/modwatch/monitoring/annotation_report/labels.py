@@ -75,12 +75,12 @@ def _appearance(label: str) -> object:
     return "".join(filter(str.isalnum, letters)) or label
 
 
-def notes_on(classes: Sequence[object]) -> list[str]:
-    """Return what readers must know of the classes, in sentences."""
-    notes = []
-    for alike in look_alikes(map(str, classes)):
+def notes_on(classes: Sequence[object], *, are_ratings: bool) -> list[str]:
+    """Return what readers must know of the classes, in sentences; those of ratings are known."""
+    notes = list[str]()
+    for alike in () if are_ratings else look_alikes(map(str, classes)):
         shown = [label[:40] if label.isprintable() else ascii(label)[:40] for label in alike]
-        notes.append(f"Labels that may be one, and count as different: {', '.join(shown)}.")
+        notes.append(f"Labels that may be one and count as different: {', '.join(shown)}.")
     if len(classes) > 2 and numbers_of(classes):
         notes.append(
             "The labels are numbers, and each is a class: the nearest differ as much as the "

@@ -104,12 +104,10 @@ def read_annotations(
             labels are no annotations, such as labels of one class only. The message names columns
             and numbers of rows, and quotes nothing.
     """
-    form, names = TextFormat(encoding=encoding), {**COLUMNS, **(columns or {})}
-    present = unique_names(header) if header else column_names(path, form=form)
     if classes is not None and toxic_from is not None:
         raise SourceError("--toxic-from makes two classes itself; leave out --classes")
-    if not present:
-        raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
+    form, names = TextFormat(encoding=encoding), {**COLUMNS, **(columns or {})}
+    present = unique_names(header) if header else column_names(path, form=form)
     if "time" not in {*present, *(columns or {})}:
         names["time"] = "round"
     required = [names["item"], *(votes or (names["annotator"], names["label"]))]
@@ -117,32 +115,28 @@ def read_annotations(
     _check_columns(path, present, names, wanted, required)
     needed = dict.fromkeys([*required, *wanted, *(columns or {}).values()])
     if missing := [name for name in needed if name not in present]:
-        long = "" if {*missing}.isdisjoint(required) else _LONG_FORM
-        hidden = not header and _is_row(path, form, present)
-        raise SourceError(
-            f"{path} has no column {', '.join(missing)}{'' if hidden else _has(present)}.{long}"
-        )
+        shown = "" if not header and _is_row(path, form, present) else _has(present)
+        long_form = _LONG_FORM if {*missing} & {*required} else ""
+        raise SourceError(f"{path} has no column {', '.join(missing)}{shown}.{long_form}")
     of_model = [n for n in present if n == names["prob"] or n.startswith(f"{names['prob']}_")]
-    others = [name for name in present if name in wanted or name in of_model]
-    account = Account()
+    others, account = list(dict.fromkeys([*wanted, *of_model])), Account()
     records = read_records(path, form=form, header=header, account=account)
     rows = _rows(records, names, votes, required if header else (), account)
     frame = _frame(path, rows, others, account, rating=toxic_from is not None)
     frame = _merged(path, frame, account)
     account.close(path.name)
-    left_out = _left_out(account)
-    annotations = _annotations(path, frame, classes, toxic_from, left_out)
+    annotations = _annotations(path, frame, classes, toxic_from, account)
     more = pd.DataFrame(frame["more"].tolist(), columns=others, dtype=object)
-    timed = bool(frame["time"].notna().any())
-    notes = [*left_out, *_of_merged(account.places["merged"], timed=timed)]
-    if toxic_from is None:
-        notes += notes_on(annotations.classes)
     return AnnotationTable(
         annotations=annotations,
         y_prob=_of_model(path, more, annotations, names["prob"]),
         groups={by: _group(path, frame["annotator"].to_list(), more, by) for by in groups},
         account=account,
-        notes=tuple(notes),
+        notes=(
+            *_left_out(account),
+            *_of_merged(account, timed=bool(frame["time"].notna().any())),
+            *notes_on(annotations.classes, are_ratings=toxic_from is not None),
+        ),
     )
 
 
@@ -163,6 +157,8 @@ def _check_columns(
     required: Sequence[str],
 ) -> None:
     """Raise SourceError if one column is to be two things, or two are one, or one has no name."""
+    if not present:
+        raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
     several = {name for name in present if present.count(name) > 1 or f"{name} (2)" in present}
     if repeated := sorted({*names.values(), *attributes, *required} & several):
         raise SourceError(f"{path} has several columns {', '.join(repeated)}; rename all but one")
@@ -286,16 +282,16 @@ def _left_out(account: Account) -> list[str]:
     return [f"Rows left out: {', '.join(parts)}."] if parts else []
 
 
-def _of_merged(number: int, *, timed: bool) -> list[str]:
+def _of_merged(account: Account, *, timed: bool) -> list[str]:
     """Return a sentence on the rows that were merged; none if there are none."""
-    if timed or not number:
-        text = f"{number:,} rows repeat item, annotator, label and time of another: merged."
-        return [text] if number else []
-    return [
-        f"{number:,} rows repeat item, annotator and label of another: merged, since without a "
-        "time nothing tells a copy from a label given again. If annotators labelled items again, "
-        "add a column time or round; else only changed labels count as given again."
-    ]
+    why = (
+        "item, annotator and label of another: merged, since without a time nothing tells a "
+        "copy from a label given again. If annotators labelled items again, add a column time or "
+        "round; else only changed labels count as given again."
+    )
+    number = account.places["merged"]
+    same = "item, annotator, label and time of another: merged." if timed else why
+    return [f"{number:,} rows repeat the {same}"] if number else []
 
 
 def _annotations(
@@ -303,7 +299,7 @@ def _annotations(
     frame: pd.DataFrame,
     classes: Sequence[str] | None,
     toxic_from: float | None,
-    left_out: Sequence[str],
+    account: Account,
 ) -> Annotations:
     label, names = frame["label"].map(folded), spellings(frame["label"])
     remedy = "name the labels that could have been given, too (--classes)"
@@ -315,7 +311,7 @@ def _annotations(
         names = {folded(label_of(name)[0] or name): name for name in classes}
     if classes is None and (label == label.iloc[0]).all():
         alike = f"{path}: all {len(label)} labels are alike; {remedy}."
-        raise SourceError(" ".join([alike, *left_out]))
+        raise SourceError(" ".join([alike, *_left_out(account)]))
     if classes is None and len(names) > _MOST_NUMBERS and numbers_of(names):
         raise SourceError(
             f"{path}: the labels are {len(names)} different numbers, as on a scale; name the "
