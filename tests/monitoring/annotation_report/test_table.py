@@ -201,7 +201,7 @@ def test_labels_of_json_and_parquet_are_those_of_csv(tmp_path):
     assert one == two == three
 
 
-@pytest.mark.parametrize("blank", ["", "  ", "NaN", "nan", "<NA>", r"\N", "\u200b"])
+@pytest.mark.parametrize("blank", ["", "  ", "NaN", "nan", "<NA>", "NULL", "NaT", r"\N", "\u200b"])
 def test_a_missing_label_is_no_class(tmp_path, blank):
     table = timed(items=20).astype({"label": object, "time": object})
     table.loc[3, "label"] = blank
@@ -404,7 +404,9 @@ def test_names_are_for_files_without_them(tmp_path):
     with pytest.raises(SourceError, match="leave out those given for it"):
         read_annotations(tmp_path / "m.parquet", header=["item", "annotator", "label"])
     path = written(timed(items=5), tmp_path / "m.csv")
-    with pytest.raises(SourceError, match=r"no annotation.*malformed_record 21.*fewer fields"):
+    with pytest.raises(
+        SourceError, match=r"most rows cannot be used.*malformed_record 21.*fewer fields"
+    ):
         read_annotations(path, header=["item", "annotator", "label"])
 
 
@@ -452,7 +454,7 @@ ROWS = st.lists(
         st.sampled_from(["ok", "toxic", "unclear"]),
         st.integers(0, 59),
     ),
-    min_size=8,
+    min_size=16,
     max_size=40,
     unique_by=lambda row: (row[0], row[1], row[3]),
 ).filter(lambda rows: len({row[2] for row in rows}) > 1)

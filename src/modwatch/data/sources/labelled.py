@@ -21,10 +21,16 @@ from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
 from modwatch.data.sources.sql import connected, parse_url, public_name
-from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
+from modwatch.data.sources.values import (
+    MISSING,
+    listed,
+    names_of,
+    number_of,
+    plain,
+    text_of,
+    vote_of,
+)
 
-#: How pandas and databases write a missing value; `none` may be a class where labels are words.
-_MISSING = frozenset({"nan", "nat", "<na>", "null"})
 #: Words of a label column, at most; and characters and parts of a word that is shown.
 _WORDS, _CHARACTERS, _PARTS = 50, 40, 3
 #: Reasons that most records of a source cannot have, and what to do.
@@ -276,7 +282,7 @@ def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str 
         number = vote_of(value)[0] if problem else number
         if number is not None and 0 <= number <= 1:
             return float(number), None
-    missing = text_problem(word) == "blank_text" or word in _MISSING
+    missing = text_problem(word) == "blank_text" or word in MISSING
     return None, None if missing or (word == "none" and not words) else word
 
 

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from modwatch.common.text import folded, text_problem
-from modwatch.data.sources.values import number_of, plain, text_of, vote_of
+from modwatch.data.sources.values import MISSING, number_of, plain, text_of, vote_of
 
-#: Texts that stand for no label, folded.
-_MISSING = ("nan", "<na>")
 #: Letters of other scripts that look like Latin ones.
 _LOOKALIKES = str.maketrans("авекмнорстухіѕјԁαβεικνορτυχ", "abekmhopctyxisjdabeikvoptux")
 
@@ -25,7 +23,7 @@ def label_of(value: object, *, rating: bool = False) -> tuple[str | None, str | 
     value = plain(value)
     text, problem = (str(value), None) if isinstance(value, bool) else text_of(value)
     problem = problem or text_problem(text)
-    if text is None or problem == "blank_text" or folded(text) in _MISSING:
+    if text is None or problem == "blank_text" or folded(text) in MISSING:
         return None, "no_label"
     number, _ = number_of(text)
     finite = number is not None and math.isfinite(number)

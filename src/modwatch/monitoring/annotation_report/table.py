@@ -238,6 +238,9 @@ def _frame(
             used.append([record.line, *(value for value, _ in given), texts])
         else:
             account.count(place, where=f"{path.name}, line {record.line}")
+    left_out = account.left_out
+    if 2 * max(map(account.places.__getitem__, _REMEDIES)) > len(used) + sum(left_out.values()):
+        raise SourceError(f"{path}: most rows cannot be used. {_left_out(account)[0]}")
     if not used:
         raise SourceError(" ".join([f"{path}: there is no annotation.", *_left_out(account)]))
     return pd.DataFrame(used, columns=["line", *_REQUIRED, "time", "more"])
