@@ -81,6 +81,7 @@ def comments(day: datetime.date, rows: int, *, scores: bool) -> Iterator[pa.Reco
                 uncertainty=zero,
                 model_variance=zero,
                 mutual_information=zero,
+                cut=pa.array(np.zeros(size, bool)),
                 flagged=pa.array(prob > 0.5),
                 threshold=pa.array(np.full(size, 0.5)),
             )

@@ -48,8 +48,7 @@ class Coin:
     def score(self, texts: Sequence[str]) -> Predictions:
         length = np.fromiter(map(len, texts), np.float64, len(texts))
         prob = ((np.sin(length * 12.9898) + 1) / 2 * 0.6).astype(np.float32)
-        zero = np.zeros(len(texts), np.float32)
-        return Predictions(prob=prob, model_variance=zero, mutual_information=zero)
+        return Predictions.certain(prob)
 
 
 class BenchmarkResources(Resources):

@@ -19,6 +19,7 @@ from modwatch.common.text import (
     neutral,
     neutral_csv,
     original,
+    visible,
 )
 
 
@@ -33,6 +34,22 @@ def test_what_is_drawn_is_visible(character: str) -> None:
 )
 def test_what_is_not_drawn_is_invisible(character: str) -> None:
     assert is_invisible(character)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a line\tand\r\nanother", "a\x85b\u2028c\u2029d\x0be", "naïve", "日本 😀", "हि"]
+)
+def test_what_separates_or_is_drawn_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_a_blank_of_braille_is_a_space() -> None:
+    assert visible("you\u2800there") == "you there"
+
+
+@given(st.text())
+def test_a_visible_text_is_its_own_visible_text(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
 
 
 def test_the_classes_are_classes_of_regular_expressions() -> None:

@@ -8,11 +8,23 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5Config, T5Model
+from tokenizers import processors
+from transformers import (
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+    T5Model,
+)
 
 from modwatch.common.errors import ModelError
+from modwatch.common.text import visible
+from modwatch.models import encoder as encoder_module
 from modwatch.models.encoder import (
     encode,
+    encode_passages,
     hidden_states,
     longest_input,
     pool,
@@ -138,6 +150,93 @@ def test_every_text_has_subwords_and_no_more_than_asked(
     assert len(ids) == len(HOSTILE)
     assert all(1 <= len(sequence) <= 12 for sequence in ids)
     assert tokenizer.pad_token_id != tokenizer.unk_token_id
+
+
+@pytest.fixture(scope="module")
+def tokenizers(corpus: tuple[list[str], list[int]]) -> list[PreTrainedTokenizerFast]:
+    """One without special tokens, and one that adds two."""
+    plain, special = (train_tokenizer(corpus[0], Recipe(vocab_size=120)) for _ in range(2))
+    special.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
+    special.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[("[CLS]", special.cls_token_id), ("[SEP]", special.sep_token_id)],
+    )
+    return [plain, special]
+
+
+HIDDEN = st.characters(categories=["Cf"]) | st.sampled_from(
+    "\x00\x07\x7f\u034f\u115f\u17b4\u180b\u3164\ufe0f\uffa0\U000e0101"
+)
+WORDS = st.sampled_from(["garden", "rain", "bridge", "漢字", "🙂", "unheard" * 60, "a\n", "."])
+
+
+@given(words=st.lists(WORDS, max_size=60), length=st.integers(8, 40), at=st.sampled_from([0, 1]))
+def test_passages_have_every_subword(
+    tokenizers: list[PreTrainedTokenizerFast], words: list[str], length: int, at: int
+) -> None:
+    tokenizer, specials = tokenizers[at], 2 * at
+    (ids,) = encode(tokenizer, [" ".join(words)], max_length=10**6)
+    ((passages, cut),) = encode_passages(tokenizer, [" ".join(words)], max_length=length)
+    assert not cut
+    if len(ids) <= length:
+        assert passages == [ids]
+        return
+    assert all(len(passage) <= length // 2 for passage in passages)
+    bare = [passage[at : len(passage) - at] for passage in passages]
+    joined = bare[0]
+    for part in bare[1:]:
+        assert part[: length // 8] == joined[len(joined) - length // 8 :]
+        joined = joined + part[length // 8 :]
+    assert joined == ids[at : len(ids) - at]
+    assert all(passage[:at] == ids[:at] for passage in passages)
+    assert specials == 0 or all(passage[-1] == ids[-1] for passage in passages)
+
+
+def test_the_end_of_a_text_beyond_the_bound_is_cut(
+    tokenizers: list[PreTrainedTokenizerFast], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_module, "MOST_SUBWORDS", 60)
+    texts = ["🙂 " * 50, "🙂 " * 90, "rain", ""]
+    for tokenizer in tokenizers:
+        found = encode_passages(tokenizer, texts, max_length=32)
+        assert [cut for _, cut in found] == [False, True, False, False]
+        assert len(found[1][0]) == 5  # 60 subwords are in steps of 12
+    # A text whose characters are not all tokenised is cut, too, though it is short.
+    monkeypatch.setattr(encoder_module, "_MOST_CHARACTERS", 30)
+    for text in (" " * 40 + "rain", "rain" + " " * 30):
+        ((passages, cut),) = encode_passages(tokenizers[0], [text], max_length=32)
+        assert cut
+        assert len(passages) == 1
+
+
+def test_a_model_without_room_for_a_subword_reads_nothing_of_a_long_text(
+    tokenizers: list[PreTrainedTokenizerFast],
+) -> None:
+    ((passages, cut),) = encode_passages(tokenizers[1], ["rain " * 9], max_length=4)
+    assert cut
+    assert [len(passage) for passage in passages] == [2]
+
+
+@given(text=st.text(max_size=60), hidden=st.lists(st.tuples(st.integers(0, 60), HIDDEN)))
+def test_invisible_characters_are_not_read(
+    tokenizers: list[PreTrainedTokenizerFast], text: str, hidden: list[tuple[int, str]]
+) -> None:
+    text = visible(text)
+    spread = text
+    for position, sign in hidden:
+        spread = spread[:position] + sign + spread[position:]
+    one, other = encode_passages(tokenizers[0], [text, spread], max_length=8)
+    assert one == other
+
+
+def test_a_tokenizer_learns_no_invisible_characters(corpus: tuple[list[str], list[int]]) -> None:
+    texts = corpus[0]
+    hidden = ["\xad".join(text) for text in texts]
+    first, second = (
+        train_tokenizer(given, Recipe(vocab_size=120)).backend_tokenizer.to_str()
+        for given in (texts, hidden)
+    )
+    assert first == second
 
 
 def test_case_accents_and_spacing_are_folded(corpus: tuple[list[str], list[int]]) -> None:

@@ -225,5 +225,6 @@ def test_through_a_server_mlflow_itself_loads_the_champion(
         "uncertainty",
         "model_variance",
         "mutual_information",
+        "cut",
         "flagged",
     ]

@@ -295,3 +295,32 @@ def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
 def test_confirmations_come_on_top_and_move_no_slice():
     policy = RoutingPolicy(review_fraction=0.1)
     assert replace(policy, confirmation_share=0.5).digest == policy.digest
+
+
+@given(
+    cut=st.lists(st.booleans(), min_size=60, max_size=60),
+    strategy=st.sampled_from(["uncertainty", "toxicity", "hybrid"]),
+    seed=st.integers(0, 99),
+)
+def test_comments_that_were_cut_come_first_and_others_keep_their_order(
+    cut: list[bool], strategy: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    prob, keys = rng.random(60), rng.integers(0, 2**64, 60, dtype=np.uint64)
+    policy, first = RoutingPolicy(review_fraction=0.5, strategy=strategy), np.array(cut)
+    routing = design_routing(prob, keys, policy, cut=first)
+    plain = design_routing(prob, keys, policy)
+    top, usual = (made.row[made.stratum == 0] for made in (routing, plain))
+    ahead = min(int(first.sum()), top.size)
+    assert first[top[:ahead]].all()
+    score = review_scores(prob, strategy)
+    for part in (top[:ahead], top[ahead:]):
+        assert (np.diff(score[part]) <= 0).all()
+    assert len(routing.row) == len(plain.row)
+    if not first.any():
+        assert top.tolist() == usual.tolist()
+    inside = np.isin(np.arange(60), top)
+    found = strata_of(prob, routing.strata, inside, strategy=strategy)
+    assert (found[routing.row] == routing.stratum).all()
+    bounds = routing.strata.loc[0, ["lower", "upper"]].tolist()
+    assert bounds == [score[top].min(), score[top].max()]

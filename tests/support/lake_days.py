@@ -46,6 +46,7 @@ def put_scores(
         role=role,
         prob=prob,
         uncertainty=prob * (1 - prob),
+        cut=False,
         flagged=prob > 0.5 if flagged is None else flagged,
         threshold=0.5 if flagged is None else None,
     )

@@ -41,7 +41,9 @@ class LengthScorer:
             raise ModelError("the model is broken")
         self.subwords += sum(map(len, texts))
         prob = np.array([len(text) / 1_000 for text in texts], np.float32)
-        return Predictions(prob=prob, model_variance=prob / 10, mutual_information=prob / 5)
+        return Predictions(
+            prob=prob, model_variance=prob / 10, mutual_information=prob / 5, cut=prob > 0.9
+        )
 
 
 class Registry:

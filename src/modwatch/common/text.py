@@ -26,14 +26,26 @@ BIDI_CONTROLS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 #: counts as letters or symbols: Hangul fillers, Khmer inherent vowels, the blank of Braille.
 INVISIBLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
+    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 
 #: They choose a glyph of the character before, as in emoji, and have none of their own.
 VARIATION_SELECTORS = "\ufe00-\ufe0f"
 
+#: Formats that some scripts show: signs before Arabic, Syriac and Kaithi numbers, and joiners of
+#: hieroglyphs.
+_SHOWN_FORMATS = (
+    "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U0001343f"
+)
+
 _INVISIBLE = re.compile(f"[{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}]")
+
+#: Controls and formats, without those that separate words.
+_UNREAD = re.compile(
+    f"[{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}{_SHOWN_FORMATS}]"
+    "(?<![\x0b\x0c\x85\u2028\u2029\u2800])"
+)
 
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -48,6 +60,18 @@ def is_invisible(character: str) -> bool:
         unicodedata.category(character) in _INVISIBLE_CATEGORIES
         or _INVISIBLE.match(character) is not None
     )
+
+
+def visible(text: str) -> str:
+    """Return a text as models read it: without controls and formats, which hide or split words.
+
+    Every character of the Unicode category Cf is removed, as in BERT (Devlin et al. 2019), and what
+    else has no glyph. The blank of Braille looks like a space and becomes one.
+
+    >>> visible("i\\xadd\\u200bi\\ufe0fot")
+    'idiot'
+    """
+    return _UNREAD.sub("", text).replace("\u2800", " ")
 
 
 #: Besides spaces, controls and formats, what the validation rule `blank_text` takes for blank.

@@ -156,7 +156,8 @@ The probability that a comment is toxic, with the model's uncertainty. Trained w
 - **Encoder**: {recipe.encoder or "trained from scratch"}; `AutoModel.from_pretrained` loads the
   trained encoder, `modwatch.models.artifact.load` the whole model
 - **Uncertainty**: {recipe.method}, {len(model.members)} network(s); loss: {recipe.loss}
-- **Training data**: {facts.examples:,} comments, {facts.toxic:,} of them toxic; seed {facts.seed}
+- **Training data**: {facts.examples:,} comments, {facts.toxic:,} of them toxic; seed {facts.seed};
+  of {facts.truncated:,} only the first {recipe.max_length} subwords were used
 - **Calibration**: {model.calibration.method}, for a prevalence of {expected:.4g}
 - **Threshold**: comments above {model.threshold:.4g} are flagged
 
@@ -171,9 +172,10 @@ first is before calibration; the second is cross-validated.
 
 ## Use and limits
 
-The model decides which comments people review; it is not meant to act alone. It reads at most
-{recipe.max_length} subwords of a comment. Texts unlike the training data (other languages, topics,
-times) get less reliable scores: watch the live estimates, and audit.
+The model decides which comments people review; it is not meant to act alone. Comments with more
+than {recipe.max_length} subwords are scored in passages, and the most toxic one counts. Texts
+unlike the training data (other languages, topics, times) get less reliable scores: watch the live
+estimates, and audit.
 """
 
 

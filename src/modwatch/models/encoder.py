@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -20,12 +20,12 @@ from transformers import (
 from transformers.utils import logging as hf_logging
 
 from modwatch.common.errors import ModelError
-from modwatch.models.recipe import Pooling, Recipe
+from modwatch.common.text import visible
+from modwatch.models.recipe import MOST_SUBWORDS, Pooling, Recipe
 
 _PAD, _UNKNOWN = "[PAD]", "[UNK]"
-#: Texts are cut to this many characters per subword before they are tokenised, so that very long
-#: texts cost no more than long ones. The average in English is four or five.
-_CHARACTERS_PER_TOKEN = 16
+#: Longer texts are cut before they are tokenised. A subword of English has four or five characters.
+_MOST_CHARACTERS = 16 * MOST_SUBWORDS
 
 _ENCODERS = "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
 
@@ -171,8 +171,8 @@ def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> PreTrainedTokenizer
     """Return a byte-pair tokenizer trained on `texts`; the same texts give the same tokenizer.
 
     Byte-pair encoding is the only deterministic trainer of the library: WordPiece and Unigram
-    number their subwords differently in each run. Case and accents are folded, and whitespace only
-    separates.
+    number their subwords differently in each run. Case and accents are folded, whitespace only
+    separates, and invisible characters are left out.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=_UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence(
@@ -185,7 +185,7 @@ def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> PreTrainedTokenizer
         min_frequency=2,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(map(visible, texts), trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=_PAD,
@@ -212,25 +212,54 @@ def pretrained_tokenizer(source: str | Path) -> PreTrainedTokenizerFast:
 def encode(
     tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], *, max_length: int
 ) -> list[list[int]]:
-    """Return the subword ids of each text, at most `max_length`, special tokens included.
+    """Return the first subword ids of each text, at most `max_length` with special tokens.
 
     A text without subwords becomes one unknown subword.
     """
+    read = [visible(text) for text in texts]
+    empty = [0 if tokenizer.unk_token_id is None else int(tokenizer.unk_token_id)]
+    return [encoding.ids or empty for encoding in _encodings(tokenizer, read, max_length)]
+
+
+def encode_passages(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], *, max_length: int
+) -> list[tuple[list[list[int]], bool]]:
+    """Return the subword ids of each text in passages, and whether its end was cut.
+
+    A text of at most `max_length` subwords, special tokens included, is one passage, as `encode`
+    returns it. The passages of a longer one have half that length, since an insult shows less the
+    more there is around it. Each shares a quarter with the next, so that no phrase of that length
+    is divided. Texts are cut beyond about `MOST_SUBWORDS`.
+    """
+    read = [visible(text) for text in texts]
+    empty = [0 if tokenizer.unk_token_id is None else int(tokenizer.unk_token_id)]
+    whole = _encodings(tokenizer, read, max_length)
+    long = [text for text, encoding in zip(read, whole, strict=True) if encoding.overflowing]
+    length, overlap = max_length // 2, max_length // 8
+    most = -(-MOST_SUBWORDS // (length - overlap))
+    divided = iter(_encodings(tokenizer, long, length, overlap=overlap))
+    found = []
+    for text, encoding in zip(read, whole, strict=True):
+        passages = [encoding.ids or empty]
+        if encoding.overflowing:
+            first = next(divided)
+            passages = [first.ids, *(passage.ids for passage in first.overflowing)]
+        # Without room for a subword, the library returns the text as one passage of any length.
+        kept = [ids for ids in passages[:most] if len(ids) <= max_length]
+        found.append((kept, len(kept) < len(passages) or len(text) > _MOST_CHARACTERS))
+    return found
+
+
+def _encodings(
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], length: int, *, overlap: int = 0
+) -> list[Encoding]:
+    """Return the encoding of each text, divided into parts of at most `length` subwords."""
     if not texts:
         return []
     backend = tokenizer.backend_tokenizer
     backend.no_padding()
-    backend.enable_truncation(max_length)
-    encodings = backend.encode_batch_fast(cut(texts, max_length=max_length))
-    empty = [0 if tokenizer.unk_token_id is None else int(tokenizer.unk_token_id)]
-    return [encoding.ids or empty for encoding in encodings]
-
-
-def cut(texts: Sequence[str], *, max_length: int) -> list[str]:
-    """Return the beginning of each text, long enough for `max_length` subwords.
-
-    >>> cut(["word " * 100], max_length=2)[0]
-    'word word word word word word wo'
-    """
-    limit = max_length * _CHARACTERS_PER_TOKEN
-    return [text[:limit] for text in texts]
+    backend.enable_truncation(length, stride=overlap)
+    encodings: list[Encoding] = backend.encode_batch_fast(
+        [text[:_MOST_CHARACTERS] for text in texts]
+    )
+    return encodings

@@ -11,6 +11,9 @@ Loss = Literal["cross_entropy", "focal"]
 Pooling = Literal["mean", "max"]
 Precision = Literal["exact", "momentum"]
 
+#: Most subwords of a comment that a model reads; longer comments are cut.
+MOST_SUBWORDS = 16_384
+
 METHODS: tuple[Method, ...] = get_args(Method)
 LOSSES: tuple[Loss, ...] = get_args(Loss)
 
@@ -75,7 +78,8 @@ class Recipe:
     #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. use 0.1.
     mean_field_factor: float = 0.39269908169872414
 
-    #: Maximum length in subwords; longer comments are truncated, in training and in scoring.
+    #: Maximum length in subwords. Of longer comments, training reads the beginning, and scoring
+    #: passages of half this length.
     max_length: int = 128
     epochs: int = 1
     #: Most comments of a batch, and most subwords with padding (the token budget).

@@ -106,6 +106,7 @@ def register_model(
             tags={
                 "seed": str(facts.seed),
                 "examples": str(facts.examples),
+                "truncated": str(facts.truncated),
                 "method": recipe.method,
                 "loss": recipe.loss,
                 "encoder": recipe.encoder or SCRATCH,

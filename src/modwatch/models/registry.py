@@ -50,7 +50,7 @@ THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
-#: Columns of its predictions, in addition to `flagged`.
+#: Columns of its predictions, in addition to `cut` and `flagged`.
 _PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
 #: Description of a model, for its page.
 _ABOUT = f"""Scores comments for toxicity, with the model's uncertainty.
@@ -412,7 +412,7 @@ def _pack(folder: Path, target: Path) -> None:
 
     outputs = [
         *(ColSpec("float", name) for name in _PREDICTIONS),
-        ColSpec("boolean", "flagged"),
+        *(ColSpec("boolean", name) for name in ("cut", "flagged")),
     ]
     script = importlib.util.find_spec(_SCRIPT)
     if script is None or script.origin is None:

@@ -62,6 +62,8 @@ class TrainingFacts:
     toxic: int
     #: Comments left out, because the corpus has more than `max_examples`.
     left_out: int
+    #: Comments of `max_length` subwords or more, of which the rest was not used.
+    truncated: int
     #: Other comments left out of training, because of `negatives_per_positive`.
     negatives_left_out: int
     #: One entry for each network: steps, average precision, limits of a batch, curve.
@@ -201,6 +203,9 @@ def train(
             examples=len(kept),
             toxic=int(label[kept].sum()),
             left_out=len(texts) - len(kept),
+            truncated=sum(
+                len(ids) == recipe.max_length for ids in (*train_split.ids, *held_split.ids)
+            ),
             negatives_left_out=len(fitted) - len(used),
             networks=[asdict(made) for made in fits],
             validation={},

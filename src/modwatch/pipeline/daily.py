@@ -216,7 +216,7 @@ def route(resources: "Resources", day: datetime.date) -> int:
     lake, policy, salt = resources.lake, resources.policy, resources.sampling_salt
     scores = day_scores(lake, day)
     keys = routed.sampling_keys(scores, day=day, policy=policy, salt=salt)
-    routing = design_routing(scores.prob, keys, policy, flagged=scores.flagged)
+    routing = design_routing(scores.prob, keys, policy, flagged=scores.flagged, cut=scores.cut)
     recent = routed.recent_labels(lake, _window(resources, day)[:-1])
     rows = routed.routed_rows(day, scores, policy, routing, toxic_labels=recent)
     rows = routed.as_routed_before(lake, day, rows)

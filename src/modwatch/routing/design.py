@@ -115,6 +115,7 @@ def design_routing(
     *,
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
+    cut: NDArray[np.bool_] | None = None,
 ) -> Routing:
     """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
@@ -128,6 +129,8 @@ def design_routing(
         threshold: in [0, 1]; the model flags y_prob > threshold. Flagged comments outside the top
             have strata of their own, so precision and recall have labels among them.
         flagged: (n,) the decisions, where they are not y_prob > threshold.
+        cut: (n,) comments of which the model did not read all. They come first, whatever the
+            strategy, as far as the top has places; None: there are none.
 
     Raises:
         DesignError: not one key, or not one decision, per comment.
@@ -149,6 +152,8 @@ def design_routing(
     capacity = slots(policy.review_fraction, score.size)
     top = capacity - _slice_size(capacity, policy.slice_share)
     order = np.lexsort((keys, -score))  # descending score, ties by key
+    if cut is not None and cut.any():
+        order = _moved_ahead(order, order[cut[order]][:top])
     prob = np.asarray(y_prob, dtype=np.float64)
     rest = order[top:]
     measure = _size_measure(prob[rest])
@@ -228,6 +233,13 @@ def _decisions(
     return flagged
 
 
+def _moved_ahead(order: Ints, first: Ints) -> Ints:
+    """Return `order` with the rows `first` ahead of all others."""
+    left = np.ones(order.size, bool)
+    left[first] = False
+    return np.concatenate([first, order[left[order]]])
+
+
 def _slice_size(capacity: int, share: float) -> int:
     """Return the number of places of the slice."""
     if share == 0 or capacity == 0:
@@ -303,8 +315,9 @@ def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
 def _table(
     score: Floats, flagged: NDArray[np.bool_], strata: list[Ints], sample: Ints
 ) -> pd.DataFrame:
-    """Return the strata; each has its rows by descending score."""
-    ends = [score[stratum[[0, -1]]] if stratum.size else (None, None) for stratum in strata]
+    """Return the strata."""
+    scores = (score[stratum] for stratum in strata)
+    ends = [(part.max(), part.min()) if part.size else (None, None) for part in scores]
     sides = [set(flagged[stratum].tolist()) for stratum in strata]
     return pd.DataFrame(
         {

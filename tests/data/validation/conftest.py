@@ -99,6 +99,7 @@ def scores() -> Callable[..., pa.RecordBatch]:
             "uncertainty": p * (1 - p),
             "model_variance": [None] * rows,
             "mutual_information": [None] * rows,
+            "cut": [False] * rows,
             "flagged": p > 0.5,
             "threshold": [0.5] * rows,
         }

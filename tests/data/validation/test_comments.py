@@ -1,11 +1,15 @@
 """Each bad input of a day, and what becomes of it."""
 
+import json
+import sys
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from examples import examples
 from hypothesis import given
@@ -13,6 +17,8 @@ from hypothesis import strategies as st
 from published import real_data
 
 from modwatch.common.errors import CheckError
+from modwatch.common.text import visible
+from modwatch.data import validation
 from modwatch.data.validation import Thresholds, comments, expectations, valid_rows
 from modwatch.statistics.drift.seasons import Volume
 
@@ -364,3 +370,18 @@ def test_real_comments_pass(landed, validate):
 
     assert checked.result.status == "passed"
     assert checked.result.quarantined == {}
+
+
+def test_models_read_no_character_that_the_rule_of_blank_texts_calls_invisible() -> None:
+    """Spaces are read, and lone surrogates are rejected as texts that are not UTF-8."""
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    suite = json.loads((files(validation) / "suites" / "comments.json").read_text("utf-8"))
+    (regex,) = {
+        rule["kwargs"]["regex"]
+        for rule in suite["expectations"]
+        if rule["type"] == "expect_column_values_to_match_regex"
+        and rule["meta"]["modwatch"]["rule"] == "blank_text"
+    }
+    seen = pc.match_substring_regex(pa.array(characters), regex).to_pylist()
+    unseen = {sign for sign, shown in zip(characters, seen, strict=True) if not shown}
+    assert {sign for sign in unseen if visible(sign) and not sign.isspace()} == {"\u2800"}

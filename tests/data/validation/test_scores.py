@@ -71,6 +71,19 @@ def test_both_ends_are_probabilities(scores, day, bound):
     assert run([scores(["c0"], [bound])], day, ids=["c0"]).result.status == "passed"
 
 
+def test_cut_comments_are_counted_and_warned_of(scores, day, prob):
+    batch = scores(IDS, prob)
+    cut = np.isin(np.arange(len(IDS)), [3, 700])
+    batch = batch.set_column(batch.schema.get_field_index("cut"), "cut", pa.array(cut))
+
+    checked = run([batch], day)
+
+    (result,) = (result for result in checked.result.results if result.name == "cut_comments")
+    assert (result.passed, result.severity, result.observed) == (False, "warning", "2")
+    assert failed(checked) == {"cut_comments"}
+    assert checked.result.status == "warned"
+
+
 def test_double_scores_reject_the_day(scores, day, prob):
     checked = run([scores(IDS, prob), scores(["c7"], [0.5])], day)
 

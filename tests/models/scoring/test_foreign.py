@@ -145,6 +145,13 @@ def test_a_pyfunc_takes_and_returns_a_frame(tmp_path: Path) -> None:
     assert found.prob == pytest.approx([0.9, 0.1, 0.1, 0.9])
 
 
+def test_a_pyfunc_gets_texts_whole_and_without_invisible_characters(tmp_path: Path) -> None:
+    long = "fine " * 20_000
+    found = pyfunc(Array(), tmp_path / "model").score([f"{long}f\u200bo\xadol", f"{long}fine"])
+    assert found.prob[0] > 0.5 > found.prob[1]
+    assert not found.cut.any()
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

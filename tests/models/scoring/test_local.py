@@ -32,7 +32,7 @@ def scorer(scoring_artifact: Path) -> LocalScorer:
 
 
 def columns(predictions: Predictions) -> np.ndarray:
-    return np.stack([predictions.prob, predictions.model_variance, predictions.mutual_information])
+    return predictions.columns[:3]
 
 
 def mixed(n: int, seed: int = 0) -> list[str]:
@@ -103,10 +103,12 @@ def test_chunks_do_not_matter(scorer: LocalScorer, monkeypatch: pytest.MonkeyPat
     assert np.abs(columns(scorer.score(texts)) - whole).max() <= 1e-6
 
 
-def test_megabyte_comment_is_cut_to_the_same_score(scorer: LocalScorer) -> None:
+def test_a_comment_of_a_megabyte_is_cut(scorer: LocalScorer) -> None:
     long = "river stone " * 90_000
     predictions = scorer.score([long, long[:5_000]])
     assert predictions.prob[0] == pytest.approx(predictions.prob[1], abs=1e-6)
+    assert predictions.cut.tolist() == [True, False]
+    assert predictions.uncertainty[0] == 0.25 > predictions.uncertainty[1]
 
 
 def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: Path) -> None:
@@ -121,7 +123,7 @@ def test_a_shortage_of_memory_halves_batches_until_it_is_over(
 ) -> None:
     monkeypatch.setattr(devices, "_SUCCESSES", 2)
     scorer = LocalScorer(scoring_artifact, model_version="7")
-    texts, most = mixed(200), scorer.limits
+    texts, most = [text[:30] for text in mixed(200)], scorer.limits
     expected = scorer.score(texts)
     predict, fits = scorer.predictor.logit_moments, 32
 

@@ -181,6 +181,34 @@ def test_anybody_s_server_is_a_deterministic_scorer() -> None:
     }
 
 
+def test_a_server_says_which_comments_were_cut() -> None:
+    def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
+        cut = {"name": "cut", "datatype": "BOOL", "shape": [-1]}
+        known = foreign()
+        if content is None:
+            return known | {"outputs": [*known["outputs"], cut]}
+        assert [output["name"] for output in content["outputs"]] == ["scores", "cut"]
+        found = two_columns(content)
+        rows = len(content["inputs"][0]["data"])
+        data = [row == 1 for row in range(rows)]
+        return found | {"outputs": [*found["outputs"], cut | {"shape": [rows], "data": data}]}
+
+    with independent(Script(answer)) as url, RemoteScorer(url, model="hate") as scorer:
+        found = scorer.score(["a", "bc"])
+    assert found.cut.tolist() == [False, True]
+    assert found.uncertainty[1] == 0.25
+    assert not found.model_variance.any()
+
+
+def test_a_server_gets_no_invisible_characters() -> None:
+    with (
+        independent(Script(plain)) as url,
+        RemoteScorer(url, model="hate", threshold=0.2) as scorer,
+    ):
+        found = scorer.score(["a\u200bb\xad", "ab"])
+    assert found.prob[0] == found.prob[1]
+
+
 def test_a_server_without_versions_is_asked_without() -> None:
     def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
         if content is None:

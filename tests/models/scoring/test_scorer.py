@@ -10,16 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.models.scoring import scorer
-from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
+from modwatch.models.scoring.scorer import Ids, Passages, Predictions, score_in_windows
 
 
-def split(texts: Sequence[str]) -> Ids:
-    return [[ord(character) for character in text] for text in texts]
+def split(texts: Sequence[str]) -> Passages:
+    """Return the characters of each text; those after a full stop are another passage."""
+    return [
+        ([[ord(sign) for sign in part] for part in text.split(".")], text.endswith("!"))
+        for text in texts
+    ]
 
 
 def lengths(ids: Ids) -> Predictions:
     value = np.array([len(id) for id in ids], np.float32)
-    return Predictions(prob=value, model_variance=value + 1, mutual_information=value + 2)
+    return Predictions(
+        prob=value, model_variance=value + 1, mutual_information=value + 2, cut=value < 0
+    )
 
 
 @given(texts=st.lists(st.text(alphabet="ab", max_size=3), max_size=20), window=st.integers(1, 25))
@@ -45,7 +51,7 @@ def test_the_next_window_is_tokenised_while_the_model_predicts(
     monkeypatch.setattr(scorer, "WINDOW", 1)
     begun = {text: threading.Event() for text in "abc"}
 
-    def tokenize(texts: Sequence[str]) -> Ids:
+    def tokenize(texts: Sequence[str]) -> Passages:
         begun[texts[0]].set()
         return split(texts)
 
@@ -73,11 +79,55 @@ def test_two_windows_at_most_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(scorer, "WINDOW", 10)
     texts = [str(number) for number in range(400)]
 
-    def tokenize(texts: Sequence[str]) -> Ids:
-        return [[*range(1_000, 3_000)] for _ in texts]  # 72 kB each
+    def tokenize(texts: Sequence[str]) -> Passages:
+        return [([[*range(1_000, 3_000)]], False) for _ in texts]  # 72 kB each
 
     tracemalloc.start()
     score_in_windows(texts, tokenize=tokenize, predict=lengths)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4_000_000  # all windows: 29 MB
+
+
+@given(texts=st.lists(st.text(alphabet="ab.!", max_size=9), max_size=20), window=st.integers(1, 9))
+def test_a_text_has_the_prediction_of_its_most_toxic_passage(texts: list[str], window: int) -> None:
+    first = list[Ids]()
+
+    def predict(ids: Ids) -> Predictions:
+        assert len(ids) <= window
+        first.append(ids)
+        return lengths(ids)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "WINDOW", window)
+        found = score_in_windows(texts, tokenize=split, predict=predict)
+    longest = [max(map(len, text.split("."))) for text in texts]
+    assert found.columns[:3].tolist() == [[n + more for n in longest] for more in range(3)]
+    assert found.cut.tolist() == [text.endswith("!") for text in texts]
+    assert (found.uncertainty[found.cut] == 0.25).all()
+
+
+def test_long_texts_change_no_batch_of_the_others() -> None:
+    batches = list[Ids]()
+
+    def predict(ids: Ids) -> Predictions:
+        batches.append(ids)
+        return lengths(ids)
+
+    score_in_windows(["ab", "a.b.c", "b"], tokenize=split, predict=predict)
+    assert [len(ids) for ids in batches] == [3, 2]
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 12), st.integers(1, 5))
+def test_windows_have_every_text_once_and_bounded_characters(
+    sizes: list[int], characters: int, window: int
+) -> None:
+    texts = [chr(97 + row) * size for row, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scorer, "WINDOW", window)
+        patch.setattr(scorer, "CHARACTERS", characters)
+        windows = list(scorer._windows(texts))
+    assert [text for part in windows for text in part] == texts
+    for part in windows:
+        assert len(part) <= window
+        assert len(part) == 1 or sum(map(len, part)) <= characters

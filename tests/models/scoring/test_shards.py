@@ -135,6 +135,15 @@ def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: 
     ]  # fmt: skip
 
 
+def test_a_comment_that_was_cut_is_stored_as_uncertain(scoring_artifact: Path) -> None:
+    scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
+    texts = ["river", "river " * 200_000]
+    comments = pa.RecordBatch.from_pydict({"comment_id": ["a", "b"], "text": texts})
+    rows = score_rows(comments, ScoresOnce(scorer), day=DAY).to_pydict()
+    assert rows["cut"] == [False, True]
+    assert rows["uncertainty"][1] == 0.25
+
+
 def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     empty = batch(["a"]).slice(0, 0)

@@ -50,7 +50,7 @@ def test_health_server_and_model(client: httpx.Client) -> None:
     assert (found["name"], found["versions"]) == ("toxicity", ["1"])
     assert found["inputs"] == [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
     assert [output["name"] for output in found["outputs"]] == [
-        "prob", "uncertainty", "model_variance", "mutual_information",
+        "prob", "uncertainty", "model_variance", "mutual_information", "cut",
     ]  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(
     assert answer.status_code == 413
     many = client.post(f"{MODEL}/infer", json=body(*["a"] * 10_001))
     assert many.status_code == 413
-    assert len(client.post(f"{MODEL}/infer", json=body(*["a"] * 10_000)).json()["outputs"]) == 4
+    assert len(client.post(f"{MODEL}/infer", json=body(*["a"] * 10_000)).json()["outputs"]) == 5
 
 
 def test_a_request_that_does_not_arrive_in_time_is_refused(

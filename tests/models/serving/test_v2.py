@@ -16,7 +16,9 @@ TEXTS = ["a", "", "two\nlines", "שלום 🙂"]
 
 def predictions(n: int) -> Predictions:
     prob = np.linspace(0, 1, n, dtype=np.float32)
-    return Predictions(prob=prob, model_variance=prob / 8, mutual_information=prob / 2)
+    return Predictions(
+        prob=prob, model_variance=prob / 8, mutual_information=prob / 2, cut=prob == 1
+    )
 
 
 def request(texts: list[str], **changes: object) -> dict[str, object]:
@@ -142,9 +144,10 @@ def test_a_response_has_every_output_unless_some_are_wanted() -> None:
     columns = {output["name"]: output["data"] for output in found["outputs"]}  # type: ignore[attr-defined]
     assert columns == {
         "prob": [0, 0.5, 1],
-        "uncertainty": [0, 0.25, 0],
+        "uncertainty": [0, 0.25, 0.25],
         "model_variance": [0, 0.0625, 0.125],
         "mutual_information": [0, 0.25, 0.5],
+        "cut": [False, False, True],
     }
     few, _ = answered(request(["a", "b", "c"]) | {"outputs": [{"name": "uncertainty"}]})
     assert [output["name"] for output in few["outputs"]] == ["uncertainty"]  # type: ignore[attr-defined]
@@ -158,7 +161,8 @@ def test_outputs_may_be_binary() -> None:
     first, second = found["outputs"]  # type: ignore[misc]
     assert first["parameters"] == {"binary_data_size": 12}
     assert "data" not in first
-    assert second["data"] == [0, 0.25, 0]
+    assert second["data"] == [0, 0.25, 0.25]
     everything = {"parameters": {"binary_data_output": True}}
     _, rest = answered(request(["a", "b", "c"]) | everything)
-    assert len(rest) == 4 * 12
+    assert len(rest) == 4 * 12 + 3
+    assert np.frombuffer(rest[-3:], bool).tolist() == [False, False, True]

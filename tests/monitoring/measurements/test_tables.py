@@ -55,6 +55,7 @@ def scored(lake: Lake) -> Callable[[int], DayScores]:
             role="champion",
             prob=prob,
             uncertainty=prob * (1 - prob),
+            cut=False,
             flagged=prob > 0.25,
             threshold=0.25,
         )
@@ -67,7 +68,7 @@ def scored(lake: Lake) -> Callable[[int], DayScores]:
 def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=policy, salt="salt")
-    routing = design_routing(scores.prob, keys, policy)
+    routing = design_routing(scores.prob, keys, policy, flagged=scores.flagged, cut=scores.cut)
     recent = routing_rows.recent_labels(lake, [DAY])
     routed = routing_rows.routed_rows(DAY, scores, policy, routing, toxic_labels=recent)
     routed = routing_rows.as_routed_before(lake, DAY, routed)
@@ -128,7 +129,7 @@ def test_a_challengers_scores_are_not_read(lake: Lake, scored: Callable[[int], D
     scored(2)
     other = batch(
         SCORES, dt=DAY, comment_id=ids(2), model_version="4", role="challenger",
-        prob=[0.9, 0.9], uncertainty=[0.1, 0.1], flagged=True, threshold=0.1,
+        prob=[0.9, 0.9], uncertainty=[0.1, 0.1], cut=False, flagged=True, threshold=0.1,
     )  # fmt: skip
     lake.replace("scores", DAY, [other], role="challenger")
     assert day_scores(lake, DAY).model_version == "3"
@@ -194,6 +195,22 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.uncertainty == pytest.approx(item.prob * (1 - item.prob))
         assert (item.rank, item.stratum) == (row["rank"], row["stratum"])
         assert item.inclusion_probability == row["inclusion_probability"]
+
+
+def test_a_comment_that_was_cut_is_queued_first_with_the_highest_uncertainty(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    scores = replace(scored(40), cut=np.arange(40) == 1)
+    comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
+    lake.replace("comments", DAY, [comments])
+    routed = route(lake, scores)
+    first, *_ = sorted(routed.to_pylist(), key=lambda row: row["rank"])
+    assert (first["comment_id"], first["stratum"]) == ("c001", 0)
+    assert first["inclusion_probability"] == 1
+    items = {item.comment_id: item for item in routing_rows.queue_items(lake, DAY, routed, scores)}
+    assert items["c001"].uncertainty == 0.25
+    grouped = tables.grouped_day(lake, DAY, scores, toxic_share=POLICY.toxic_share)
+    assert grouped.stratum[1] == 0
 
 
 def test_confirmations_of_the_routed_come_next_to_them(

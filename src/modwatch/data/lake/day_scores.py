@@ -22,6 +22,8 @@ class DayScores:
     prob: NDArray[np.float32]
     #: (N,) the automated decisions.
     flagged: NDArray[np.bool_]
+    #: (N,) whether the model read only a part of the comment.
+    cut: NDArray[np.bool_]
     #: The model's, which flags prob > threshold; None where the source brought the decisions, and
     #: 0.5 without scores.
     threshold: float | None
@@ -41,7 +43,7 @@ class DayScores:
 
 def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:
     """Return the published scores of `day` by the model with this role, champion or challenger."""
-    columns = ["comment_id", "prob", "flagged"]
+    columns = ["comment_id", "prob", "flagged", "cut"]
     rows = lake.table("scores", day, columns=columns, role=role)
     model = ["threshold", "model_version"]
     heads = (
@@ -53,5 +55,6 @@ def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> Day
         comment_id=rows.column("comment_id"),
         prob=rows.column("prob").to_numpy(),
         flagged=rows.column("flagged").to_numpy(),
+        cut=rows.column("cut").to_numpy(),
         **first,
     )

@@ -75,9 +75,10 @@ QUARANTINE = pa.schema(
     ]
 )
 
-#: One prediction. `prob` is the posterior mean of p(y=1|x); `uncertainty` is p(1−p);
-#: `model_variance` is Var_W p(y=1|x,W); `flagged` is the automated decision: prob > threshold of
-#: that model version, or the decision that the source brought, and then `threshold` is null.
+#: One prediction. `prob` is the posterior mean of p(y=1|x); `uncertainty` is p(1−p), or 0.25 where
+#: the model read only a part of the comment (`cut`); `model_variance` is Var_W p(y=1|x,W);
+#: `flagged` is the automated decision: prob > threshold of that model version, or the decision that
+#: the source brought, and then `threshold` is null.
 SCORES = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -85,7 +86,7 @@ SCORES = pa.schema(
         *_required(pa.string(), "role"),  # champion | challenger
         *_required(pa.float32(), "prob", "uncertainty"),
         *_columns(pa.float32(), "model_variance", "mutual_information"),
-        *_required(pa.bool_(), "flagged"),
+        *_required(pa.bool_(), "cut", "flagged"),
         ("threshold", pa.float64()),  # of that model version; null: of the source
     ]
 )

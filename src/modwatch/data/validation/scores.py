@@ -73,6 +73,8 @@ class _Scores:
     prob: NDArray[np.float32]
     #: (M,) bool
     flagged: NDArray[np.bool_]
+    #: Comments of which the model read only a part.
+    cut: int
     model_versions: tuple[str, ...]
     #: Number of pairs of model version and threshold.
     models: int
@@ -118,12 +120,14 @@ def validate_scores(
     invalid, row_results = _check_rows(scores, rules, parameters, day)
     valid = invalid.reason == 0
     profile = profile_scores(scores.prob[valid], scores.flagged[valid], scores.model_versions)
-    measures = _measures(scores, valid) | {"stale_scores": _count(stale)}
+    measures = _measures(scores, valid)
+    measures |= {"stale_scores": _count(stale), "cut_comments": _count(scores.cut)}
     compared, flagged = _compared(profile, trailing, bounds, held_out=held_out)
     measures |= compared
     parameters |= flagged | {"mostly_scored": _mostly_scored(len(scores.comment_ids), bounds)}
     profiled = {
         "stale_scores": stale,
+        "cut_comments": scores.cut,
         "model_versions": scores.models,
         "psi": measures["score_shift"].value,
     }
@@ -192,6 +196,7 @@ def _read(
     index = IdIndex.from_chunks(list(comment_ids))
     parts = [(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, bool))]
     models: set[tuple[str, float | None]] = set()
+    cut = 0
     faults: tuple[str, ...] = ()
     found = tuple(SCORES.names)
     for batch in batches:
@@ -203,6 +208,7 @@ def _read(
         table.add({name: columns[name] for name in table.columns}, wanted.true_count)
         prob = pc.fill_null(columns["prob"], float("nan")).to_numpy()
         parts.append((index.positions(columns["comment_id"]), prob, bools(columns["flagged"])))
+        cut += bools(columns["cut"]).sum()
         pairs = pa.table([columns["model_version"], columns["threshold"]], names=_MODEL)
         pairs = pairs.filter(pc.is_valid(pairs["model_version"])).group_by(_MODEL).aggregate([])
         models.update(zip(*(pairs[name].to_pylist() for name in _MODEL), strict=True))
@@ -212,6 +218,7 @@ def _read(
         comment=comment,
         prob=prob,
         flagged=flagged,
+        cut=int(cut),
         model_versions=tuple(sorted({version for version, _ in models})),
         models=len(models),
         schema_faults=faults,

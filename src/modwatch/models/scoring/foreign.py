@@ -17,11 +17,23 @@ from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from modwatch.common.errors import ModelError
+from modwatch.common.text import visible
 from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
-from modwatch.models.encoder import encode, longest_input, pretrained_tokenizer, reading
-from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Ids, Predictions, score_in_windows
+from modwatch.models.encoder import (
+    encode_passages,
+    longest_input,
+    pretrained_tokenizer,
+    reading,
+)
+from modwatch.models.scoring.scorer import (
+    DEFAULT_THRESHOLD,
+    Ids,
+    Passages,
+    Predictions,
+    score_in_windows,
+)
 
 #: Parts of the names that classifiers give to the class of toxic texts.
 _TOXIC = ("toxic", "hate", "offens", "abus", "harm", "insult", "label_1")
@@ -82,8 +94,8 @@ class HuggingFaceScorer:
         """Return predictions for `texts`, in their order."""
         return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
 
-    def _tokenize(self, texts: Sequence[str]) -> Ids:
-        return encode(self._tokenizer, texts, max_length=self._max_length)
+    def _tokenize(self, texts: Sequence[str]) -> Passages:
+        return encode_passages(self._tokenizer, texts, max_length=self._max_length)
 
     @torch.inference_mode()
     def _predict(self, ids: Ids) -> Predictions:
@@ -108,7 +120,8 @@ class HuggingFaceScorer:
 class PyfuncScorer:
     """Scores with any MLflow pyfunc; satisfies `scoring.scorer.Scorer`.
 
-    It is given a list of texts, or a frame with the column `text` if it takes no list, and returns
+    It is given a list of texts, whole but for invisible characters, or a frame with the column
+    `text` if it takes no list, and returns
     one probability for each: an array (N,), the last column of an array (N, 2), or a frame with a
     column prob, probability, toxicity, score or prediction. Loading it runs its code.
     """
@@ -143,7 +156,7 @@ class PyfuncScorer:
         """
         if not texts:
             return Predictions.certain(np.zeros(0, np.float32))
-        found = _probabilities(self._predict(list(texts)))
+        found = _probabilities(self._predict([visible(text) for text in texts]))
         if found is None or found.shape != (len(texts),):
             raise ModelError(
                 f"version {self.model_version} must return one probability for each text: an "

@@ -12,9 +12,9 @@ from transformers import PreTrainedModel
 from modwatch.common.errors import ModelError
 from modwatch.models.artifact import load
 from modwatch.models.devices import BatchLimits, LastingLimits, device_of, has_bf16
-from modwatch.models.encoder import encode
+from modwatch.models.encoder import encode_passages
 from modwatch.models.posterior import LogitPosterior
-from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
+from modwatch.models.scoring.scorer import Ids, Passages, Predictions, score_in_windows
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -32,9 +32,10 @@ _LEAST_TOKENS = 256
 class LocalScorer:
     """Scores comments in this process; satisfies `scoring.scorer.Scorer`.
 
-    Comments are scored in batches of similar length, equal ones once. The batching changes a
+    Comments are scored in batches of similar length, equal ones once; long ones have the score of
+    their most toxic passage. The batching changes a
     probability by rounding only (≤ 1e-6 in fp32), and the same list gives exactly the same scores.
-    Except for the three numbers per text that are returned, memory does not grow with the number of
+    Except for the four numbers per text that are returned, memory does not grow with the number of
     texts.
     """
 
@@ -97,8 +98,8 @@ class LocalScorer:
         """
         return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
 
-    def _tokenize(self, texts: Sequence[str]) -> Ids:
-        return encode(self.tokenizer, texts, max_length=self.max_length)
+    def _tokenize(self, texts: Sequence[str]) -> Passages:
+        return encode_passages(self.tokenizer, texts, max_length=self.max_length)
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
@@ -107,7 +108,8 @@ class LocalScorer:
         self.subwords += sum(map(len, ids))
         posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
         moments = posterior.moments(self.calibration)
-        columns = moments.prob, moments.variance, moments.mutual_information
+        whole = np.zeros_like(moments.prob)
+        columns = moments.prob, moments.variance, moments.mutual_information, whole
         return Predictions.from_columns(np.stack(columns))
 
 

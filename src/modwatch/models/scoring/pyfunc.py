@@ -19,7 +19,7 @@ from modwatch.models.scoring.local import LocalScorer
 
 
 class ToxicityModel(PythonModel):  # type: ignore[misc]
-    """Texts in; a frame of prob, uncertainty, model_variance, mutual_information, flagged out.
+    """Texts in; a frame of probability, uncertainty and decision out.
 
     The texts are a list, or a frame with one column; the signature is in `models.registry`.
     """
@@ -37,6 +37,7 @@ class ToxicityModel(PythonModel):  # type: ignore[misc]
                 "uncertainty": predictions.uncertainty,
                 "model_variance": predictions.model_variance,
                 "mutual_information": predictions.mutual_information,
+                "cut": predictions.cut,
                 "flagged": predictions.prob > self._scorer.threshold,
             }
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
+from modwatch.common.text import visible
 from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Predictions
 
 #: What a model is called on a server that knows no versions.
@@ -45,14 +46,8 @@ class _Tensors:
     """Names of the tensors of a model."""
 
     text: str
-    prob: str
-    #: Whether there are `model_variance` and `mutual_information`.
-    uncertain: bool
-
-    @property
-    def outputs(self) -> list[str]:
-        more = ["model_variance", "mutual_information"] if self.uncertain else []
-        return [self.prob, *more]
+    #: That are asked for; each is a row of `Predictions.columns`, the first is the probability.
+    outputs: dict[str, int]
 
 
 class RemoteScorer:
@@ -63,7 +58,8 @@ class RemoteScorer:
 
     The model of the server has one input of texts (BYTES) and an output with the probability, of
     shape (N,), (N, 1) or (N, 2): called `prob`, or the only one of floating-point numbers. Without
-    the outputs `model_variance` and `mutual_information` the model is taken as deterministic.
+    the outputs `model_variance` and `mutual_information` the model is taken as deterministic, and
+    without `cut` its comments as read to the end. No invisible characters are sent.
     """
 
     def __init__(
@@ -143,7 +139,8 @@ class RemoteScorer:
             ModelError: the server refuses a request, fails for longer than the patience, answers
                 with another version, or returns no probability for each text.
         """
-        columns = np.zeros((3, len(texts)), np.float32)
+        columns = np.zeros((4, len(texts)), np.float32)
+        texts = [visible(text) for text in texts]
         parts = list(_parts(texts))
         self._gave_up.clear()
         with ThreadPoolExecutor(self._concurrency) as pool:
@@ -158,7 +155,7 @@ class RemoteScorer:
         return Predictions.from_columns(columns)
 
     def _infer(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return prob, variance and information (3, n)."""
+        """Return the columns (4, n) of the predictions."""
         names = self._tensors
         content = {
             "inputs": [_input(names.text, texts)],
@@ -176,9 +173,9 @@ class RemoteScorer:
         threshold = parameters.get("threshold") if isinstance(parameters, dict) else None
         if not self._fixed_threshold and isinstance(threshold, int | float) and 0 <= threshold <= 1:
             self.threshold = float(threshold)
-        found = np.zeros((3, len(texts)), np.float32)
+        found = np.zeros((4, len(texts)), np.float32)
         given = _by_name(answer.get("outputs"))
-        for row, name in enumerate(names.outputs):
+        for name, row in names.outputs.items():
             found[row] = self._column(given.get(name, {}), name, len(texts))
         prob = found[0]
         if not (np.isfinite(found).all() and (prob >= 0).all() and (prob <= 1).all()):
@@ -257,11 +254,12 @@ def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
             f"floating-point numbers; it has {', '.join(inputs) or 'none'} and "
             f"{', '.join(outputs) or 'none'}"
         )
-    return _Tensors(
-        text=texts[0],
-        prob=(named or floats)[0],
-        uncertain={"model_variance", "mutual_information"} <= set(floats),
-    )
+    asked = {(named or floats)[0]: 0}
+    if {"model_variance", "mutual_information"} <= set(floats):
+        asked |= {"model_variance": 1, "mutual_information": 2}
+    if outputs.get("cut") == "BOOL":
+        asked |= {"cut": 3}
+    return _Tensors(text=texts[0], outputs=asked)
 
 
 def _by_name(tensors: object) -> dict[str, dict[str, Any]]:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from modwatch.common.errors import ModelError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import SCORES, STAGED_SCORES
+from modwatch.models.recipe import MOST_SUBWORDS
 from modwatch.models.scoring.scorer import Predictions, Scorer
 
 #: Columns of `comments` that hold them.
 OWN_COLUMNS = ("comment_id", "prob", "model_version", "flagged")
 
-#: Bytes of UTF-8 a subword, roughly, and the most subwords that models read of a comment.
+#: Bytes of UTF-8 a subword, roughly.
 _BYTES_PER_SUBWORD = 4
-_MOST_SUBWORDS = 512
 
 #: Most shards of a day; Airflow expands a task to 1,024 at most, by default.
 _MOST_SHARDS = 1_000
@@ -33,13 +33,13 @@ _PIECE_ROWS = 10_000
 def subwords(texts: pa.Array) -> NDArray[np.float64]:
     """Return about how many subwords a model reads of each text.
 
-    >>> subwords(pa.array(["", "a" * 40, "a" * 9_000])).tolist()
-    [2.0, 12.0, 512.0]
+    >>> subwords(pa.array(["", "a" * 40, "a" * 90_000])).tolist()
+    [2.0, 12.0, 16384.0]
     """
     length = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
     size: NDArray[np.float64] = length.astype(np.float64)
     marks = 2  # at the beginning and end
-    return np.minimum(marks + size / _BYTES_PER_SUBWORD, _MOST_SUBWORDS)
+    return np.minimum(marks + size / _BYTES_PER_SUBWORD, MOST_SUBWORDS)
 
 
 def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[range]:
@@ -179,13 +179,13 @@ def store_shard(
 class ScoresOnce:
     """Scores equal texts of a shard once; satisfies `scoring.scorer.Scorer`.
 
-    It keeps the texts, and three numbers of each.
+    It keeps the texts, and four numbers of each.
     """
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
         self._place: dict[str, int] = {}
-        self._columns = np.zeros((3, 0), np.float32)
+        self._columns = np.zeros((4, 0), np.float32)
 
     @property
     def model_version(self) -> str:
@@ -245,6 +245,7 @@ def score_batch(
         "uncertainty": predictions.uncertainty,
         "model_variance": predictions.model_variance,
         "mutual_information": predictions.mutual_information,
+        "cut": predictions.cut,
         **decided,
     }
     arrays = [pa.array(columns[field.name], field.type) for field in SCORES]

@@ -46,7 +46,7 @@ class _Job:
     scored: int = 0
 
     def __post_init__(self) -> None:
-        self.columns = np.zeros((3, len(self.texts)), np.float32)
+        self.columns = np.zeros((4, len(self.texts)), np.float32)
 
 
 class Batcher:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.models.scoring.scorer import Predictions
@@ -23,11 +22,18 @@ _MOST_DIGITS = 12  # of that length; Python reads no number of thousands of digi
 #: The one input.
 INPUT = {"name": "text", "datatype": "BYTES", "shape": [-1]}
 #: The outputs, in the order of a response that names none.
+_DATATYPES = {
+    "prob": "FP32",
+    "uncertainty": "FP32",
+    "model_variance": "FP32",
+    "mutual_information": "FP32",
+    "cut": "BOOL",
+}
 OUTPUTS = tuple(
-    {"name": name, "datatype": "FP32", "shape": [-1]}
-    for name in ("prob", "uncertainty", "model_variance", "mutual_information")
+    {"name": name, "datatype": kind, "shape": [-1]} for name, kind in _DATATYPES.items()
 )
-_NAMES = tuple(str(output["name"]) for output in OUTPUTS)
+#: Elements of a binary tensor, by datatype.
+_BINARY = {"FP32": "<f4", "BOOL": "?"}
 
 
 class RequestError(Exception):
@@ -91,10 +97,11 @@ def response(
     """Return body and headers of a response; `threshold` is among its parameters."""
     tensors, parts = [], []
     for name, binary in request.outputs.items():
-        values: NDArray[np.float32] = np.asarray(getattr(found, name), np.float32)
-        tensor: dict[str, Any] = {"name": name, "datatype": "FP32", "shape": [len(values)]}
+        values: NDArray[Any] = getattr(found, name)
+        kind = _DATATYPES[name]
+        tensor: dict[str, Any] = {"name": name, "datatype": kind, "shape": [len(values)]}
         if binary:
-            parts.append(values.astype("<f4").tobytes())
+            parts.append(values.astype(_BINARY[kind]).tobytes())
             tensor["parameters"] = {"binary_data_size": len(parts[-1])}
         else:
             tensor["data"] = values.tolist()
@@ -200,13 +207,13 @@ def _outputs(given: Mapping[str, Any]) -> dict[str, bool]:
     everything = _parameters(given).get("binary_data_output") is True
     wanted = given.get("outputs")
     if not wanted:
-        return dict.fromkeys(_NAMES, everything)
+        return dict.fromkeys(_DATATYPES, everything)
     if not isinstance(wanted, list) or not all(isinstance(output, dict) for output in wanted):
         raise RequestError("`outputs` must be a list of objects with a name")
     found = {}
     for output in wanted:
-        if output.get("name") not in _NAMES:
-            raise RequestError(f"the outputs are {', '.join(_NAMES)}")
+        if output.get("name") not in _DATATYPES:
+            raise RequestError(f"the outputs are {', '.join(_DATATYPES)}")
         found[str(output["name"])] = _parameters(output).get("binary_data", everything) is True
     return found
 
