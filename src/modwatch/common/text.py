@@ -71,6 +71,8 @@ def visible(text: str) -> str:
     >>> visible("i\\xadd\\u200bi\\ufe0fot")
     'idiot'
     """
+    if text.isascii() and text.isprintable():  # most texts
+        return text
     return _UNREAD.sub("", text).replace("\u2800", " ")
 
 

@@ -16,7 +16,7 @@ Passages = Sequence[tuple[Ids, bool]]
 #: nearly the same length; and most characters of the texts, unless a single one has more. Two
 #: windows are in memory at a time.
 WINDOW = 4_096
-CHARACTERS = 1_024 * WINDOW
+CHARACTERS = 512 * WINDOW
 
 #: Of a model that says no other.
 DEFAULT_THRESHOLD = 0.5
@@ -118,20 +118,27 @@ def score_in_windows(
 def _predict_most_toxic(
     columns: NDArray[np.float32], window: Passages, predict: Callable[[Ids], Predictions]
 ) -> None:
-    """Set the columns (4, n) of n texts to the predictions of their most toxic passages.
+    """Set the columns (4, n), zeros, of n texts to the predictions of their most toxic passages.
 
-    The first passages are predicted by themselves, so that no long text changes the batches, and
-    thereby the rounding, of the others.
+    Texts of one passage are predicted by themselves, so that no long text changes their batches,
+    and thereby their rounding.
     """
-    columns[:] = predict([passages[0] for passages, _ in window]).columns
+    one = [row for row, (passages, _) in enumerate(window) if len(passages) == 1]
+    if one:
+        columns[:, one] = predict([window[row][0][0] for row in one]).columns
     columns[3] = [cut for _, cut in window]
-    further = ((row, ids) for row, (passages, _) in enumerate(window) for ids in passages[1:])
-    while part := list(islice(further, WINDOW)):
+    several = (
+        (row, ids)
+        for row, (passages, _) in enumerate(window)
+        for ids in passages
+        if len(passages) > 1
+    )
+    while part := list(islice(several, WINDOW)):
         row = np.array([row for row, _ in part])
         found = predict([ids for _, ids in part]).columns
         order = np.lexsort((found[0], row))
         most = order[np.flatnonzero(np.diff(row[order], append=-1))]  # the last of each row
-        most = most[found[0, most] > columns[0, row[most]]]
+        most = most[found[0, most] >= columns[0, row[most]]]
         columns[:3, row[most]] = found[:3, most]
 
 
