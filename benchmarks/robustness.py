@@ -2,6 +2,7 @@
 
     python benchmarks/robustness.py MODEL TEXTS [--comments 1000] [--seed 0] [--output FILE.csv]
     python benchmarks/robustness.py --demo wikipedia_talk [--keep FOLDER]
+    python benchmarks/robustness.py --long
 
 MODEL is the folder of a model: Modwatch's own, a Hugging Face classifier or an MLflow pyfunc. TEXTS
 has labelled comments, with the columns `text` and `label`, in any format of `modwatch train`. With
@@ -17,6 +18,10 @@ Columns: the share of toxic and of harmless comments that are flagged; the AUROC
 mean uncertainty of the toxic ones, 0.25 where the model did not read to the end; the share of toxic
 comments that nobody may see: not flagged, and less uncertain than 90 % of the harmless comments as
 they were.
+
+`--long` compares ways to read comments of the Jigsaw challenge that are longer than what the model
+reads at once, with the model of the demo `wikipedia_talk`: the beginning alone, and the most toxic
+of overlapping passages of several lengths. Near duplicates of training comments are left out.
 """
 
 import argparse
@@ -30,25 +35,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
-from modwatch.data.sources.labelled import LabelColumns, read_labelled
-from modwatch.demo.datasets import demo_data
+from modwatch.data.sources.corpora.corpus import LabelledTexts
+from modwatch.data.sources.labelled import read_labelled
+from modwatch.demo.datasets import demo_data, published_file
 from modwatch.models.artifact import save
 from modwatch.models.duplicates import near_duplicates
+from modwatch.models.encoder import _encodings
 from modwatch.models.recipe import offline_recipe
+from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.scoring.opening import open_scorer
-from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.scoring.scorer import Passages, Predictions, score_in_windows
 from modwatch.models.training import train
 
 Disguise = Callable[[str, np.random.Generator], str]
-Labelled = tuple[Sequence[str], np.ndarray]
 
 CYRILLIC = str.maketrans("aceiopsxyABCEHIKMOPTX", "асеіорѕхуАВСЕНІКМОРТХ")
 GREEK = str.maketrans("aeiknoptuvxABEZHIKMNOPTX", "αεικηορτυνχΑΒΕΖΗΙΚΜΝΟΡΤΧ")
 LEET = str.maketrans("aeiostAEIOST", "431057431057")
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
+LONG_COLUMNS = ("toxic flagged", "harmless flagged", "precision", "F1", "AUROC", "AP")
 COLUMNS = ("disguise", "toxic_flagged", "harmless_flagged", "auroc", "uncertainty", "unseen")
 
 
@@ -167,15 +176,54 @@ def table(
     return found
 
 
-def demo(name: str, folder: Path) -> Labelled:
-    """Train the demo's model in `folder`, and return its evaluation data."""
+def demo(name: str, folder: Path) -> tuple[LabelledTexts, LabelledTexts]:
+    """Train the demo's model in `folder`; return its evaluation and training data."""
     data = demo_data(name)
     assert data.evaluation is not None
     evaluation, corpus = data.evaluation(), data.training()
     corpus = corpus.without(near_duplicates(corpus.texts, evaluation.texts), "in_the_evaluation")
     recipe = offline_recipe(expected_prevalence=data.expected_prevalence)
     save(train(corpus.texts, corpus.labels.tolist(), recipe=recipe, seed=0), folder)
-    return evaluation.texts, np.asarray(evaluation.labels, float)
+    return evaluation, corpus
+
+
+def long_comments(folder: Path) -> None:
+    """Train the model of Wikipedia Talk; print what it finds in long comments."""
+    _, trained_on = demo("wikipedia_talk", folder)
+    scorer = LocalScorer(folder, model_version="0", threads=torch.get_num_threads())
+    path = published_file("jigsaw2018", "train.parquet")
+    frame = pd.read_parquet(path, columns=["text", "any_toxic"]).dropna()
+    whole = scorer.max_length
+    frame = frame[[len(e) > 1 for e in passages(scorer, frame["text"].tolist(), whole)]]
+    frame = frame[~near_duplicates(frame["text"].tolist(), trained_on.texts)]
+    texts, toxic = frame["text"].tolist(), frame["any_toxic"].to_numpy() > 0.5
+    print(f"{len(texts):,} comments of more than {whole} subwords, {toxic.sum():,} toxic\n")
+    print(f"| {' | '.join(('read', *LONG_COLUMNS))} |\n|{'---|' * (1 + len(LONG_COLUMNS))}")
+    ways = {"the beginning": [[e[0]] for e in passages(scorer, texts, whole)]}
+    for part in (1, 2, 4, 8):
+        ways[f"passages of {whole // part} subwords"] = passages(scorer, texts, whole // part)
+    for name, read in ways.items():
+        found = score_in_windows(
+            [str(row) for row in range(len(read))],
+            tokenize=partial(looked_up, read=read),
+            predict=scorer._predict,
+        )
+        flagged = found.prob > scorer.threshold
+        both = (flagged & toxic).sum()
+        print(f"| {name} | {flagged[toxic].mean():.1%} | {flagged[~toxic].mean():.1%} | "
+              f"{both / flagged.sum():.1%} | {2 * both / (flagged.sum() + toxic.sum()):.3f} | "
+              f"{roc_auc_score(toxic, found.prob):.3f} | "
+              f"{average_precision_score(toxic, found.prob):.3f} |")  # fmt: skip
+
+
+def looked_up(rows: Sequence[str], *, read: list[list[list[int]]]) -> Passages:
+    return [(read[int(row)], False) for row in rows]
+
+
+def passages(scorer: LocalScorer, texts: list[str], length: int) -> list[list[list[int]]]:
+    """Return the ids of each text in passages of a length, which share a quarter with the next."""
+    found = _encodings(scorer.tokenizer, texts, length, overlap=length // 4)
+    return [[first.ids, *(more.ids for more in first.overflowing)] for first in found]
 
 
 def main() -> None:
@@ -183,6 +231,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("texts", nargs="?")
     parser.add_argument("--demo", choices=["synthetic", "wikipedia_talk"])
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("--data", help="the folder of the published data")
     parser.add_argument("--keep", type=Path, help="an empty folder for the demo's model")
     parser.add_argument("--comments", type=int, default=1_000)
@@ -190,7 +239,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("robustness.csv"))
     given = parser.parse_args()
-    if (given.demo is None) == (given.model is None or given.texts is None):
+    if not given.long and (given.demo is None) == (given.model is None or given.texts is None):
         parser.error("name a model and texts, or a demo")
     torch.set_num_threads(given.threads)
     if given.data:
@@ -198,12 +247,12 @@ def main() -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.model or given.keep or Path(scratch) / "model"
-        if given.demo:
-            texts, labels = demo(given.demo, folder)
-        else:
-            corpus = read_labelled([given.texts], columns=LabelColumns(text="text", label="label"))
-            texts, labels = corpus.texts, corpus.labels
-        found = table(folder, texts, labels, most=given.comments, seed=given.seed)
+        if given.long:
+            long_comments(folder)
+            return
+        tested = demo(given.demo, folder)[0] if given.demo else read_labelled([given.texts])
+        labels = np.asarray(tested.labels, float)
+        found = table(folder, tested.texts, labels, most=given.comments, seed=given.seed)
     with given.output.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
