@@ -12,6 +12,7 @@ from sqlalchemy import text
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.common.errors import SettingsError, SourceError
 from modwatch.data.sources.community import Community, Drift
+from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.landing import OwnScores
 from modwatch.data.sources.replay import ReplaySource
@@ -35,6 +36,12 @@ def test_files_are_opened_with_every_setting() -> None:
         "timestamp_column": "posted",
         "assume_timezone": "UTC",
         "encoding": "latin-1",
+        "delimiter": "tab",
+        "quoting": "none",
+        "escape": "~",
+        "votes": ["ann", "ben"],
+        "generate_ids": "true",
+        "day": "{dt}",
         "platform": "forum",
         "columns": columns,
     }
@@ -42,7 +49,10 @@ def test_files_are_opened_with_every_setting() -> None:
         path="in/{dt}.csv",
         timestamp_column="posted",
         assume_timezone="UTC",
-        encoding="latin-1",
+        form=TextFormat(encoding="latin-1", delimiter="\t", quoting="none", escape="~"),
+        votes=("ann", "ben"),
+        generate_ids=True,
+        day="{dt}",
         platform="forum",
         columns=columns,
     )

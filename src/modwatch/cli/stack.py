@@ -44,16 +44,29 @@ if TYPE_CHECKING:
     help="The source's column of comment_id, text, created_at, language …; may be repeated.",
 )
 @click.option("--encoding", default="utf-8", help="Encoding of text files.")
+@click.option(
+    "--quoting",
+    type=click.Choice(["minimal", "none"]),
+    help="Whether fields of text files may be in quotation marks; default: as the lines show.",
+)
 @click.option("--output", type=PATH, default=Path(DEFAULT), help="The settings file.")
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
     table=(str, "Table of a database; default: its only one, or ask."),
     day_first=(bool, "Read 01/02/2026 as February 1st."),
     month_first=(bool, "Read 01/02/2026 as January 2nd."),
+    delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
+    escape=(str, "Character before a quotation mark in a field of text files."),
+    time_format=(str, "Format of times, in the notation of strptime; default: as they show."),
+    generate_ids=(bool, "The files have no ids: make them from file name, line and values."),
+    votes=(str, "Columns with one vote each, with commas: the label is that of most votes."),
     timezone=(str, "IANA time zone of times without one; default: UTC."),
     platform=(str, "Name of your platform."),
     own_scores=(str, "Column with probabilities of a model of yours, or none; default: ask."),
-    day=(day, "First day to run; default: the last complete one."),
+    day=(
+        day,
+        "First day to run, default: the last complete one; of files without times, their day.",
+    ),
     home=(PATH, "Folder for all data; default: modwatch-home."),
     force=(bool, "Replace a settings file."),
     no_run=(bool, "Write the settings file only."),

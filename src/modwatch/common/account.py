@@ -15,6 +15,7 @@ _NAMES = {
     "continued": "Further lines of a record",
     "blank_cell": "Blank cells",
     "other_day": "Records of other days",
+    "undated": "Records without a time, on no day",
     "merged": "Records merged with another",
     "landed": "Landed records",
     "used": "Used records",

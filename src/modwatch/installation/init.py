@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from modwatch.common.days import require_possible
 from modwatch.common.errors import SettingsError
-from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.delimited import Dialect, TextFormat
+from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.inspection import (
     TimeFormat,
     describe,
@@ -27,11 +29,29 @@ from modwatch.data.sources.inspection import (
 )
 from modwatch.data.sources.landing import FILLABLE
 from modwatch.data.sources.own_data import FileData, Sample, TableData, database_url, table_names
-from modwatch.settings import EMBEDDED, Settings
+from modwatch.data.sources.readers import dialect_of
+from modwatch.data.sources.sql import SqlSource
+from modwatch.installation.resources import source_of
+from modwatch.installation.trial import try_source
+from modwatch.settings import EMBEDDED, FileSourceSettings, Settings, SqlSourceSettings
 from modwatch.settings.fields import variables
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
 
-_REQUIRED = {"comment_id": "the id", "text": "the text", "created_at": "the time"}
+#: What a column is of a comment, what it must be, and the options that answer for it.
+_REQUIRED = {
+    "comment_id": (
+        "the id",
+        "with another value in every row",
+        "--column comment_id=COLUMN, or --generate-ids",
+    ),
+    "text": ("the text", "with text", "--column text=COLUMN"),
+    "created_at": (
+        "the time",
+        "with times that Modwatch can read",
+        "--column created_at=COLUMN, --time-format FORMAT for times in another form, or --day DATE "
+        "as the day of all rows",
+    ),
+}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
 
 
@@ -48,11 +68,21 @@ class InitOptions:
     day_first: bool
     month_first: bool
     timezone: str | None
+    #: Format of strptime of the times.
+    time_format: str | None
     encoding: str
+    #: Of text files.
+    delimiter: str | None
+    quoting: str | None
+    escape: str | None
+    #: The source has no ids.
+    generate_ids: bool
+    #: Columns with one vote each, with commas between them.
+    votes: str | None
     platform: str | None
     #: Column of probabilities, or `none`.
     own_scores: str | None
-    #: First day to run.
+    #: First day to run; of files without times, the day of all rows.
     day: datetime.date | None
     home: Path | None
     #: The settings file.
@@ -111,11 +141,13 @@ class _Reading:
     """How to read a source."""
 
     columns: Mapping[str, str]
-    time_column: str
-    form: "TimeFormat"
+    #: None: the source has no times.
+    time_column: str | None
+    form: TimeFormat | None
     timezone: str | None
     #: Column of probabilities; None: a model scores.
     score: str | None
+    votes: Sequence[str]
 
 
 def write_settings(options: InitOptions) -> datetime.date:
@@ -124,8 +156,8 @@ def write_settings(options: InitOptions) -> datetime.date:
     What the options leave open is asked on the terminal.
 
     Raises:
-        SettingsError: a question is open and cannot be asked, an answer is impossible, or the
-            settings file exists.
+        SettingsError: a question is open and cannot be asked, an answer is impossible, the
+            settings file exists, or most of the first rows would be quarantined.
     """
     if options.output.exists() and not options.force:
         raise SettingsError(
@@ -138,12 +170,17 @@ def write_settings(options: InitOptions) -> datetime.date:
     sample = data.sample()
     if not sample.rows:
         raise SettingsError(f"{sample.where} has no row; point to data with comments")
-    reading = _reading(sample, options, dialogue)
-    data = data.dated(reading.time_column, reading.form, reading.timezone)
-    days = data.days(reading.time_column, reading.form, reading.timezone)
+    reading = _reading(data, sample, options, dialogue)
+    days = Counter(filter(None, [options.day]))
+    if reading.time_column is not None and reading.form is not None:
+        data = data.dated(reading.time_column, reading.form, reading.timezone)
+        days = data.days(reading.time_column, reading.form, reading.timezone)
+    elif isinstance(data, FileData) and "{dt}" in data.path:
+        days = data.days_of_names()
     chosen = options.day or _last_whole_day(days)
     require_possible(chosen, min(days))
     source = _source_settings(data, sample, reading, options)
+    _try(source, chosen)
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
     entries = _entries(source, min(days), options)
     write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
@@ -151,10 +188,36 @@ def write_settings(options: InitOptions) -> datetime.date:
     return chosen
 
 
+def _try(source: Mapping[str, object], day: datetime.date) -> None:
+    """Validate the first rows as these settings read them; SettingsError if most fail."""
+    kind = FileSourceSettings if source["KIND"] == "files" else SqlSourceSettings
+    given = kind.model_validate({name.lower(): value for name, value in source.items()})
+    opened = cast(FileSource | SqlSource, source_of(given))
+    if isinstance(opened, SqlSource) and (undated := opened.undated()):
+        print(f"\n{undated:,} rows have no time that the database can read; they are on no day.")
+    trial = try_source(opened, day)
+    if trial.has_failed:
+        raise SettingsError(
+            f"most rows would be quarantined, so no settings are written. {trial}\nCorrect the "
+            "data, or add an option"
+        )
+    if not trial.rows:
+        raise SettingsError(f"the query finds no row of {day}; add another --day, or make a view")
+    print(f"\n{trial}")
+
+
 def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | TableData:
     url = database_url(given)
     if url is None:
-        return FileData.find(given, form=TextFormat(encoding=options.encoding))
+        files = FileData.find(given, form=TextFormat(**_text_format(options)))
+        dialect = dialect_of(files.files[0], form=files.form)
+        if dialect != Dialect():
+            quotes = "no quotation marks" if not dialect.quoted else "quotation marks"
+            escape = f", and {dialect.escape} before them" if dialect.escape else ""
+            print(f"Text is read with {dialect.delimiter!r} between fields, {quotes}{escape}.\n")
+        return files
+    if options.generate_ids:
+        raise SettingsError("--generate-ids is for files; make a view of the table with ids")
     tables = table_names(url)
     proposed = options.table or (tables[0] if len(tables) == 1 else None)
     return TableData(
@@ -165,35 +228,79 @@ def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | Ta
     )
 
 
+def _text_format(options: InitOptions) -> dict[str, Any]:
+    delimiter = "\t" if options.delimiter == "tab" else options.delimiter
+    given = {"delimiter": delimiter, "quoting": options.quoting, "escape": options.escape}
+    return {"encoding": options.encoding, **given}
+
+
 def _known(table: str, tables: Sequence[str]) -> str:
     if table not in tables:
         raise SettingsError(f"there is no table {table!r}; --table may be {', '.join(tables)}")
     return table
 
 
-def _reading(sample: Sample, options: InitOptions, dialogue: Dialogue) -> _Reading:
-    columns, rows = look(sample.rows, sample.names), len(sample.rows)
+def _reading(
+    data: FileData | TableData, sample: Sample, options: InitOptions, dialogue: Dialogue
+) -> _Reading:
+    columns, rows = look(sample.rows, sample.names, options.time_format), len(sample.rows)
     print(f"The first {rows:,} rows of {sample.where}:\n\n{describe(columns, rows)}\n")
     choices = _choices(sample.names)
     usable = [column for column in columns if column.name in choices.values()]
     shown = {name: label for label, name in choices.items()}
     given = _given_columns(options.column, choices)
     chosen = propose(usable, rows) | given
-    for field, meaning in _REQUIRED.items():
-        if field not in given:
-            proposed = shown[chosen[field]] if field in chosen else None
-            question, option = f"Column with {meaning}", f"--column {field}=COLUMN"
-            chosen[field] = choices[dialogue.choose(question, [*choices], proposed, option)]
-    time_column = chosen.pop("created_at")
-    [forms] = [column.formats for column in usable if column.name == time_column]
-    form = _form(shown[time_column], forms, options, dialogue)
-    timezone = None if form.has_zone else _timezone(shown[time_column], options, dialogue)
+    generated = _generated(data, chosen, options)
+    chosen = {field: column for field, column in chosen.items() if field not in generated}
+    for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
+        chosen[field] = _column(field, chosen.get(field), choices, dialogue)
+    time_column, form, timezone = chosen.pop("created_at", None), None, None
+    if time_column is not None:
+        [forms] = [column.formats for column in usable if column.name == time_column]
+        form = _form(shown[time_column], forms, options, dialogue)
+        timezone = None if form.has_zone else _timezone(shown[time_column], options, dialogue)
+    votes = [choices.get(name, name) for name in (options.votes or "").split(",") if name]
+    if missing := sorted(set(votes) - set(choices.values())):
+        raise SettingsError(f"there is no column {missing[0]!r}; correct --votes")
     score = _score(propose_score(usable, rows), choices, options, dialogue)
-    as_read = {**chosen, "created_at": time_column, **({"prob": score} if score else {})}
+    read = {**chosen, "created_at": time_column, "prob": score}
+    as_read = {field: column for field, column in read.items() if column is not None}
     print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
+    if generated:
+        print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
     return _Reading(
-        columns=chosen, time_column=time_column, form=form, timezone=timezone, score=score
+        columns=chosen,
+        time_column=time_column,
+        form=form,
+        timezone=timezone,
+        score=score,
+        votes=votes,
     )
+
+
+def _generated(
+    data: FileData | TableData, chosen: Mapping[str, str], options: InitOptions
+) -> set[str]:
+    """Return the required fields that no column is needed for."""
+    has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
+    needed = {"comment_id": not options.generate_ids}
+    needed["created_at"] = "created_at" in chosen or not has_day
+    return {field for field, is_needed in needed.items() if not is_needed}
+
+
+def _column(
+    field: str, proposed: str | None, choices: Mapping[str, str], dialogue: Dialogue
+) -> str:
+    """Return the column of a required field; SettingsError that says why none can be proposed."""
+    meaning, condition, option = _REQUIRED[field]
+    shown = next((label for label, name in choices.items() if name == proposed), None)
+    if shown is None and dialogue.yes:
+        hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else ""
+        raise SettingsError(
+            f"no column {condition} is {meaning}; add {option}{hint}; if the names above are "
+            "damaged, add --encoding"
+        )
+    return choices[dialogue.choose(f"Column with {meaning}", [*choices], shown, option)]
 
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
@@ -253,7 +360,8 @@ def _form(
     if not forms:
         raise SettingsError(
             f"the values of {shown} are not times that Modwatch can read (ISO 8601, numbers "
-            "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN"
+            "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN, "
+            "--time-format, or --day without this column"
         )
     if len(forms) == 1:
         return forms[0]
@@ -283,37 +391,55 @@ def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
 
 def _source_settings(
     data: FileData | TableData, sample: Sample, reading: _Reading, options: InitOptions
-) -> dict[str, str]:
+) -> dict[str, object]:
     """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
     wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
-    values: dict[str, str | None] = {}
+    values: dict[str, object] = {}
     if isinstance(data, FileData):
-        encoding = None if data.form.encoding == "utf-8" else data.form.encoding
-        values = {"KIND": "files", "PATH": data.path, "ENCODING": encoding}
-    else:
+        form = {name.upper(): value for name, value in _text_format(options).items()}
+        values = {"KIND": "files", "PATH": data.path, **form}
+        values["ENCODING"] = None if options.encoding == "utf-8" else options.encoding
+        values["GENERATE_IDS"] = options.generate_ids or None
+        if reading.time_column is None:
+            values["DAY"] = "{dt}" if "{dt}" in data.path else str(options.day)
+    elif reading.time_column is not None and reading.form is not None:
         time = next(row[reading.time_column] for row in sample.rows if row[reading.time_column])
-        query = data.query(wanted, reading.time_column, reading.form, time)
-        values = {"KIND": "sql", "URL": data.url, "QUERY": query}
+        query, undated = data.queries(
+            [*wanted.values(), *reading.votes],
+            wanted["comment_id"],
+            reading.time_column,
+            reading.form,
+            time,
+        )
+        values = {"KIND": "sql", "URL": data.url, "QUERY": query, "UNDATED_QUERY": undated}
     renamed = {name: column for name, column in wanted.items() if name != column}
     values |= {
         "TIMESTAMP_COLUMN": reading.time_column,
-        "TIMESTAMP_FORMAT": reading.form.written,
+        "TIMESTAMP_FORMAT": reading.form.written if reading.form else None,
         "ASSUME_TIMEZONE": reading.timezone,
         "PLATFORM": options.platform,
-        "COLUMNS": json.dumps(renamed, ensure_ascii=False) if renamed else None,
-        "OWN_SCORES": "true" if reading.score else None,
+        "COLUMNS": renamed or None,
+        "VOTES": reading.votes or None,
+        "OWN_SCORES": True if reading.score else None,
     }
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _entries(source: Mapping[str, str], first: datetime.date, options: InitOptions) -> list[Entry]:
+def _entries(
+    source: Mapping[str, object], first: datetime.date, options: InitOptions
+) -> list[Entry]:
     home = (options.home or Path("modwatch-home")).expanduser().absolute()
     values = {
         "MODWATCH_HOME": str(home),
         "MODWATCH_DATABASE_URL": EMBEDDED,
         "MODWATCH_FIRST_DAY": first.isoformat(),
         **dict(_other_ports()),
-        **{f"MODWATCH_SOURCE__{name}": value for name, value in source.items()},
+        **{
+            f"MODWATCH_SOURCE__{name}": value
+            if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False)
+            for name, value in source.items()
+        },
     }
     kind = source["KIND"]
     known = {

@@ -47,6 +47,7 @@ from modwatch.settings import (
     FileSourceSettings,
     ReplaySourceSettings,
     Settings,
+    SourceSettings,
     SqlSourceSettings,
     load_settings,
 )
@@ -380,7 +381,12 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
 
 def open_source(settings: Settings) -> Source:
     """Return the source that the settings name."""
-    match settings.source:
+    return source_of(settings.source)
+
+
+def source_of(settings: SourceSettings) -> Source:
+    """Return the source of its settings."""
+    match settings:
         case FileSourceSettings() as files:
             given = files.model_dump(exclude={"kind", *_OWN, *_FORM})
             form = TextFormat(**files.model_dump(include=_FORM))

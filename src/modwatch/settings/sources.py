@@ -37,6 +37,13 @@ _OwnModelVersion = Annotated[
 ]
 
 
+_Votes = Annotated[
+    tuple[str, ...],
+    Field(
+        description="Columns with one vote each, as JSON; the known label is that of most votes, "
+        "and unknown of a tie"
+    ),
+]
 _Delimiter = Annotated[str, AfterValidator(lambda given: "\t" if given == "tab" else given)]
 
 
@@ -49,8 +56,8 @@ class FileSourceSettings(_SourceSettings):
     timestamp_format: str | None = Field(
         None,
         description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
-        "or microseconds since 1970",
+        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds to "
+        "nanoseconds since 1970",
     )
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
@@ -76,6 +83,18 @@ class FileSourceSettings(_SourceSettings):
         default_factory=dict,
         description="The file's name of each Modwatch column that it names differently, as JSON",
     )
+    generate_ids: bool = Field(
+        False,
+        description="The files have no ids: an id is a hash of file name, line and values; rows "
+        "that are added above others change their ids",
+    )
+    day: str | None = Field(
+        None,
+        pattern=r"^(\d{4}-\d\d-\d\d|\{dt\})$",
+        description="The files have no times: the day of all rows, such as `2026-03-13`, or "
+        "`{dt}`, that of the path",
+    )
+    votes: _Votes = ()
     own_scores: _OwnScores = False
     own_threshold: _OwnThreshold = 0.5
     own_model_version: _OwnModelVersion = "own"
@@ -89,12 +108,15 @@ class SqlSourceSettings(_SourceSettings):
     query: str = Field(
         description="Query with the parameters `:start` (inclusive) and `:end` (exclusive)"
     )
+    undated_query: str | None = Field(
+        None, description="Query that counts the rows without a time, which are on no day"
+    )
     timestamp_column: str = Field("created_at", description="Column with the time of a comment")
     timestamp_format: str | None = Field(
         None,
         description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
-        "or microseconds since 1970",
+        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds to "
+        "nanoseconds since 1970",
     )
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
@@ -104,6 +126,7 @@ class SqlSourceSettings(_SourceSettings):
         default_factory=dict,
         description="The query's name of each Modwatch column that it names differently, as JSON",
     )
+    votes: _Votes = ()
     own_scores: _OwnScores = False
     own_threshold: _OwnThreshold = 0.5
     own_model_version: _OwnModelVersion = "own"

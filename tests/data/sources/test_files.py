@@ -1,4 +1,6 @@
+import csv
 import datetime as dt
+import io
 import json
 import logging
 from pathlib import Path
@@ -9,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
+from modwatch.common.text import text_problem
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import FileSource
@@ -192,6 +196,118 @@ def test_folders_globs_and_day_folders(tmp_path, caplog):
 def test_impossible_settings_are_refused_at_once(options, message):
     with pytest.raises(SourceError, match=message):
         FileSource(path="a.csv", **options)
+
+
+def test_a_day_must_fit_the_path():
+    for path, day in (("a.csv", "{dt}"), ("{dt}.csv", "2026-03-13")):
+        with pytest.raises(SourceError, match="MODWATCH_SOURCE__DAY must be"):
+            FileSource(path=path, day=day)
+
+
+def test_generated_ids_depend_on_file_line_and_values(tmp_path):
+    csv_file(tmp_path, "1,a,2024-03-01T12:00:00Z", "1,a,2024-03-01T12:00:00Z", name="a.csv")
+    csv_file(tmp_path, "1,a,2024-03-01T12:00:00Z", name="b.csv")
+    source = FileSource(path=tmp_path, generate_ids=True)
+    first = ids(source)
+    assert len(set(first)) == 3
+    csv_file(tmp_path, "1,b,2024-03-01T12:00:00Z", "1,a,2024-03-01T12:00:00Z", name="a.csv")
+    again = ids(source)
+    assert again[0] not in first
+    assert again[1:] == first[1:]
+
+
+def test_ids_of_files_of_several_days_differ(tmp_path):
+    for day in DAYS[:2]:
+        (tmp_path / f"{day}").mkdir()
+        csv_file(tmp_path / f"{day}", f"1,a,{day}T12:00:00Z")
+    source = FileSource(path=tmp_path / "{dt}/*.csv", generate_ids=True, day="{dt}")
+    assert len({*ids(source, DAYS[0]), *ids(source, DAYS[1])}) == 2
+    assert landed(source, DAYS[0])[0]["created_at"].date() == DAYS[0]
+
+
+@pytest.mark.parametrize(
+    ("votes", "label", "problem"),
+    [("1,0,1", 1, None), ("no,,false", 0, None), ("1,0,", None, None), (",,", None, None),
+     ("1,1,maybe", 1, "unreadable_label")],
+)  # fmt: skip
+def test_the_label_is_that_of_most_votes(tmp_path, votes, label, problem):
+    path = tmp_path / "a.csv"
+    path.write_text(f"comment_id,text,created_at,a,b,c\n1,x,2024-03-01T12:00:00Z,{votes}\n")
+    [row] = landed(FileSource(path=path, votes=("a", "b", "c")))
+    assert (row["label"], row["problem"]) == (label, problem)
+    with pytest.raises(SourceError, match="Column 'd' is not in"):
+        landed(FileSource(path=path, votes=("a", "d")))
+
+
+def test_the_first_rows_come_from_every_file_with_their_day(tmp_path):
+    for day in DAYS:
+        lines = [f"{day}-{n},x,{day}T12:00:00Z" for n in range(50)]
+        csv_file(tmp_path, *lines, name=f"{day}.csv")
+    for path in (tmp_path, tmp_path / "{dt}.csv"):
+        found = [*FileSource(path=path).first_rows(100, DAY)]
+        assert [day for day, _ in found] == [day for day in DAYS for _ in range(20)]
+
+
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]) | st.sampled_from('",;\t|\\'),
+    min_size=1,
+    max_size=12,
+).filter(lambda text: text_problem(text) is None and text != "\\N")
+dialects = st.fixed_dictionaries(
+    {
+        "delimiter": st.sampled_from(",;|\t"),
+        "quoting": st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+        "lineterminator": st.sampled_from(["\n", "\r\n"]),
+    }
+)
+damages = st.sampled_from(
+    ["", "", "", "more", "less", '"', "blank", "header", "time", "bytes", "swallow"]
+)
+
+
+def damaged(fields: list[str], damage: str, dialect: dict) -> bytes:
+    """Return a record, with damage that spoils only itself."""
+    delimiter = dialect["delimiter"]
+    given = {
+        "more": [*fields, "x"],
+        "less": fields[:-1],
+        "blank": [],
+        "header": HEADER.strip().split(","),
+        "time": [*fields[:-1], "soon"],
+    }
+    file = io.StringIO()
+    csv.writer(file, **dialect).writerow(given.get(damage, fields))
+    line = file.getvalue().encode()
+    if damage == "swallow":
+        line = delimiter.join([fields[0], '"oh', fields[2]]).encode() + b"\n"
+    if damage == '"':
+        line = delimiter.join([fields[0], '"a" b', fields[2]]).encode() + b"\n"
+    return line.replace(b"T", b"T\xff", 1) if damage == "bytes" else line
+
+
+@given(rows=st.lists(st.tuples(texts, damages), min_size=1, max_size=30), dialect=dialects)
+def test_the_account_of_all_days_closes_and_no_valid_row_changes(tmp_path_factory, rows, dialect):
+    path = tmp_path_factory.mktemp("property") / "a.csv"
+    form = TextFormat(delimiter=dialect["delimiter"], quoting="minimal", escape="")
+    lines, whole = [damaged(HEADER.strip().split(","), "", dialect)], {}
+    for number, (text, damage) in enumerate(rows):
+        fields = [f"k{number}", text, f"{DAYS[number % 3]}T12:00:00Z"]
+        lines.append(damaged(fields, damage, dialect))
+        if damage == "":
+            whole[fields[0]] = (text, DAYS[number % 3])
+    path.write_bytes(b"".join([*lines, damaged(["last", "x", f"{DAY}T12:00:00Z"], "", dialect)]))
+    source, found, read = FileSource(path=path, form=form), {}, 0
+    for day in DAYS:
+        account = Account()
+        for row in pa.Table.from_batches(source.read(day, account), LANDED).to_pylist():
+            account.count("landed")
+            read += 1
+            if row["problem"] is None:
+                found[row["comment_id"]] = (row["text"], row["dt"])
+        account.close(source.name)
+    assert found == whole | {"last": ("x", DAY)}
+    kept = [damage for _, damage in rows if damage not in ("blank", "header")]
+    assert read == len(kept) + 1
 
 
 stamps = st.sampled_from(

@@ -1,4 +1,5 @@
 import datetime as dt
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,7 @@ def test_one_day_beyond_the_twelfth_decides_the_order():
         (["2026-03-01"], False, "2026-03-21"),
         (["1772359200"], True, "1774096245"),
         ([1772359200123], True, "1774096245000"),
+        ([1772359200123456789], True, "1774096245000000000"),
         ([dt.datetime(2026, 3, 1, tzinfo=dt.UTC)], True, "2026-03-21 12:30:45+00:00"),
     ],
 )
@@ -92,6 +94,24 @@ def test_columns_without_telling_names_are_found_by_their_values():
     columns = look(found, list(found[0]))
     chosen = propose(columns, len(found))
     assert chosen == {"comment_id": "key", "text": "words", "created_at": "at"}
+
+
+def test_large_numbers_of_ids_are_no_times():
+    found = rows(tweet_id=lambda row: 2**60 + row, at=lambda row: 10**18 + row, text=str)
+    assert [column.kind for column in look(found, ["tweet_id", "at"])] == ["number", "time"]
+
+
+def test_typed_values_are_described_as_they_are_read():
+    found = [{"id": 1.0, "text": b"caf\xc3\xa9", "none": float("nan")}, {"id": Decimal(1)}]
+    by_name = {column.name: column for column in look(found, ["id", "text", "none"])}
+    assert (by_name["id"].kind, by_name["id"].distinct) == ("number", 1)
+    assert (by_name["text"].kind, by_name["text"].mean_length) == ("text", 4)
+    assert by_name["none"].kind == "empty"
+
+
+def test_only_times_of_a_format_that_is_given_are_times():
+    found = rows(a=lambda row: f"{row + 1:02} Mar 2026", b=lambda row: f"2026-03-{row + 1:02}")
+    assert [c.kind for c in look(found, ["a", "b"], "%d %b %Y")] == ["time", "text"]
 
 
 def test_an_id_that_repeats_is_not_proposed():

@@ -144,7 +144,11 @@ def test_parquet_with_broken_utf8_dictionaries_and_nanoseconds(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("a.csv.gz", b"\x1f\x8bno"), ("a.parquet", b"no parquet"), ("a.jsonl.gz", b"\x1f\x8b\x08")],
+    [
+        ("a.csv.gz", b"\x1f\x8bno"),
+        ("a.parquet", b"PAR1 no parquet"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08"),
+    ],
 )
 def test_a_file_that_is_not_what_its_suffix_says(tmp_path, name, content):
     path = tmp_path / name

@@ -1,4 +1,5 @@
 import datetime as dt
+import locale
 import zoneinfo
 
 import pytest
@@ -21,6 +22,12 @@ BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
         "2024-03-01 12:00:00+00",
         "2024-03-01 12:00:00 UTC",
         " 2024-03-01T12:00:00.000000000Z ",
+        "2024-03-01T12:00:00.000000999Z",
+        "2024-03-01 12:00:00 +0000 UTC",
+        "2024-03-01 12:00:00.000000999 +0000 UTC m=+0.1",
+        "2024-03-01 13:00:00 +0100 CET m=-2.5",
+        "2024-03-01 13:00:00 +0100 +01",
+        "1709294400000000000",
         "1709294400",
         "1709294400.0",
         1709294400,
@@ -86,12 +93,42 @@ def test_an_unknown_zone_is_refused():
         ("31.03.2026 23:59:58", "%d.%m.%Y %H:%M:%S", "2026-03-31T23:59:58+00:00"),
         ("3/31/26 11:59 PM", "%m/%d/%y %I:%M %p", "2026-03-31T23:59:00+00:00"),
         (" 2026/03/31 ", "%Y/%m/%d", "2026-03-31T00:00:00+00:00"),
+        ("Tue Mar 31 12:00:00 +0200 2026", "%a %b %d %H:%M:%S %z %Y", "2026-03-31T10:00:00+00:00"),
+        ("Tue Mar 31 10:00:00 UTC 2026", "%a %b %d %H:%M:%S %z %Y", "2026-03-31T10:00:00+00:00"),
+        ("Tuesday, 31-March-26 10:00 GMT", "%A, %d-%B-%y %H:%M %z", "2026-03-31T10:00:00+00:00"),
+        ("31 Mar 2026 10:00 +0000 (UTC)", "%d %b %Y %H:%M %z", "2026-03-31T10:00:00+00:00"),
+        ("31.03.2026 10:00:00.000000999", "%d.%m.%Y %H:%M:%S.%f", "2026-03-31T10:00:00+00:00"),
         ("31.03.2026 12:00 +0200", "%d.%m.%Y %H:%M %z", "2026-03-31T10:00:00+00:00"),
     ],
 )
 def test_a_format_reads_times_that_are_not_iso(written, form, expected):
     check_format(form)
     assert read_moment(written, dt.UTC, form).created_at.isoformat() == expected
+
+
+def test_names_of_days_and_months_are_english_whatever_the_locale():
+    before = locale.setlocale(locale.LC_TIME)
+    names = [locale.ABMON_3, locale.MON_3]
+    others = [name for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C") if _has_locale(name)]
+    try:
+        for name in others:
+            locale.setlocale(locale.LC_TIME, name)
+            assert len({locale.nl_langinfo(item) for item in names}) == 2
+            check_format("%a %d %B %Y")
+            moment = read_moment("Fri 13 March 2026", dt.UTC, "%a %d %B %Y")
+            assert moment.day == dt.date(2026, 3, 13), name
+    finally:
+        locale.setlocale(locale.LC_TIME, before)
+
+
+def _has_locale(name):
+    before = locale.setlocale(locale.LC_TIME)
+    try:
+        locale.setlocale(locale.LC_TIME, name)
+    except locale.Error:
+        return False
+    locale.setlocale(locale.LC_TIME, before)
+    return True
 
 
 def test_a_format_reads_nothing_else():

@@ -168,7 +168,7 @@ def _variants(best: Dialect, form: TextFormat, head: Sequence[str]) -> Iterator[
     yield replace(best, trailing=True)
     yield replace(best, blank=True)
     wrapped, odd = _quotes(head, best)
-    free = form.quoting is None and wrapped < odd
+    free = form.quoting is None and wrapped < max(odd, 1)
     for quoted in (True, False) if free else (best.quoted,):
         yield replace(best, quoted=quoted)
         if form.escape is None:

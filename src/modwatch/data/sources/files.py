@@ -1,11 +1,15 @@
-"""Comments from files: CSV, TSV, JSON lines and Parquet."""
+"""Comments from files: CSV, TSV, JSON, Parquet and Excel."""
 
 import datetime as dt
 import glob
+import hashlib
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +31,8 @@ from modwatch.data.sources.values import decodable
 _log = logging.getLogger(__name__)
 
 _DAY = "{dt}"
+#: Files of a source that a sample is taken from, and the fewest rows of one.
+_SAMPLED, _FEWEST = 100, 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +50,10 @@ class FileSource(MappedSource):
     `unreadable_label`, `unreadable_probability`, `unreadable_decision`. An empty file is an empty
     day.
 
+    Generated ids are hashes of the file's path below the source, the line and the values: no two
+    rows have the same, and a file that is read again has the same ids. Rows that are added above
+    others change their ids.
+
     >>> FileSource(path="incoming/{dt}.csv").name
     'file:incoming/{dt}.csv'
     """
@@ -52,6 +62,19 @@ class FileSource(MappedSource):
     path: str | Path
     #: How text files are written.
     form: TextFormat = field(default_factory=TextFormat)
+    #: The files have no ids: generate them.
+    generate_ids: bool = False
+    #: The files have no times: all rows are of this day, `2026-03-13`, or of that of `{dt}` in the
+    #: path. Their time is its midnight in UTC. None: the files have times.
+    day: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.day is not None and (self.day == _DAY) != (_DAY in str(self.path)):
+            raise SourceError(
+                f"MODWATCH_SOURCE__DAY must be {_DAY} where MODWATCH_SOURCE__PATH has {_DAY}, and "
+                "a date where it has not."
+            )
 
     @property
     def name(self) -> str:
@@ -69,7 +92,7 @@ class FileSource(MappedSource):
         columns: dict[Path, frozenset[str]] = {}
         for path in self._files(day):
             problems: Counter[str] = Counter()
-            for row in self._file_rows(path, day, columns, account):
+            for _, row in self._file_rows(path, day, columns, account):
                 if row.problem:
                     problems[row.problem] += 1
                     account.first.setdefault(row.problem, row.origin)
@@ -80,39 +103,44 @@ class FileSource(MappedSource):
                     extra={"event": "rows_with_problems", "file": str(path), **problems},
                 )
 
-    def _file_rows(
-        self, path: Path, day: dt.date, columns: dict[Path, frozenset[str]], account: Account
-    ) -> Iterator[LandedRow]:
-        """Yield the rows of the day in a file; `columns` gets its columns of scores, if it has any.
+    def first_rows(self, most: int, _day: dt.date) -> Iterator[tuple[dt.date, LandedRow]]:
+        """Yield up to `most` rows of all files, of many files of some, with the day of each."""
+        for path, rows in sampled(find_files(self.path), most):
+            day = day_of(path, self.path)
+            yield from islice(self._file_rows(path, day, {}, Account()), rows)
 
-        Files of one day that bring scores have the same: half a day is not decided by a threshold.
+    def _file_rows(
+        self,
+        path: Path,
+        day: dt.date | None,
+        columns: dict[Path, frozenset[str]],
+        account: Account,
+    ) -> Iterator[tuple[dt.date, LandedRow]]:
+        """Yield the rows of a day in a file with their day, or without a day all of them.
+
+        `columns` gets its columns of scores, if it has any. Files of one day that bring scores have
+        the same: half a day is not decided by a threshold.
         """
         names = self._names(path)
         if names is None:
             return
-        dated = _DAY in str(self.path)
-        current = None if dated else self._first_day(path)
-        for record, moment in self._records(path, account):
-            current = moment.day or current
-            if not dated and current != day:
+        dated = day if _DAY in str(self.path) else None
+        if self.day is not None:
+            dated = dated or dt.date.fromisoformat(self.day)
+        current = dated or self._first_day(path)
+        for record, moment in self._records(path, account, dated):
+            current = dated or moment.day or current
+            if current is None or day not in (None, current):
                 account.count("other_day")
                 continue
             if path not in columns:
                 columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)
-                _raise_on_mixed_columns(day, columns)
-            yield self._row(path, record, moment, names)
+                _raise_on_mixed_columns(current, columns)
+            yield current, self._row(path, record, moment, names)
 
     def _files(self, day: dt.date) -> list[Path]:
         pattern = str(self.path).replace(_DAY, day.isoformat())
-        path = Path(pattern)
-        if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.is_file() and _is_data(p))
-        elif path.exists():
-            found = [path]
-        else:
-            # Path.glob takes no absolute pattern.
-            matches = glob.glob(pattern, recursive=True)  # noqa: PTH207
-            found = sorted(Path(match) for match in matches if Path(match).is_file())
+        found = find_files(pattern)
         if not found:
             raise SourceError(
                 f"No file matches {pattern}; check MODWATCH_SOURCE__PATH (a day without comments "
@@ -127,9 +155,11 @@ class FileSource(MappedSource):
             return None
         # JSON omits null values, so only the other formats must have every mapped column.
         omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
+        optional = omitted if file_format(path) == "json" else set()
+        generated = {"comment_id": self.generate_ids, "created_at": self.day is not None}
         return self._source_columns(
             available,
-            optional=omitted if file_format(path) == "json" else (),
+            optional=optional | {name for name, is_generated in generated.items() if is_generated},
             missing=lambda column: _missing_column(path, column, available, self.form.encoding),
         )
 
@@ -150,10 +180,14 @@ class FileSource(MappedSource):
         return (*available, *sorted(found))
 
     def _records(
-        self, path: Path, account: Account | None = None
+        self, path: Path, account: Account | None = None, dated: dt.date | None = None
     ) -> Iterator[tuple[Record, Moment]]:
+        midnight = None
+        if self.day is not None and dated is not None:
+            time = dt.datetime.combine(dated, dt.time(), dt.UTC)
+            midnight = Moment(created_at=time, day=dated, problem=None)
         for record in read_records(path, form=self.form, account=account):
-            yield record, self._moment(record.values)
+            yield record, midnight or self._moment(record.values)
 
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""
@@ -177,7 +211,58 @@ class FileSource(MappedSource):
         if record.problem:
             text = decodable(record.raw or "")[0]
             return LandedRow(origin=origin, values={"text": text}, problem=record.problem)
-        return self._landed_row(origin, record.values, names, moment)
+        row = self._landed_row(origin, record.values, names, moment)
+        if self.generate_ids:
+            row = replace(row, values={**row.values, "comment_id": self._id(path, record)})
+        return row
+
+    def _id(self, path: Path, record: Record) -> str:
+        fixed = Path(*takewhile(lambda part: not set(part) & set("{*?["), Path(self.path).parts))
+        folder = fixed if fixed.is_dir() else fixed.parent
+        known = repr((path.relative_to(folder).as_posix(), record.line, [*record.values.items()]))
+        return hashlib.blake2b(known.encode(errors="surrogatepass"), digest_size=10).hexdigest()
+
+
+def find_files(path: str | Path) -> list[Path]:
+    """Return a file, the data of a folder and its subfolders, or the files of a glob, in order.
+
+    `{dt}` in the path stands for any day.
+    """
+    given = Path(str(path).replace(_DAY, "????-??-??"))
+    if given.is_dir():
+        return sorted(found for found in given.rglob("*") if found.is_file() and _is_data(found))
+    if given.exists():
+        return [given]
+    # Path.glob takes no absolute pattern.
+    matches = glob.glob(str(given), recursive=True)  # noqa: PTH207
+    files = [Path(match) for match in matches if Path(match).is_file()]
+    return sorted(file for file in files if str(path) == str(given) or day_of(file, path))
+
+
+def day_of(path: Path, pattern: str | Path) -> dt.date | None:
+    """Return the day in the path of a file where its pattern has `{dt}`; None: there is none.
+
+    >>> day_of(Path("in/2026-03-13.csv"), "in/{dt}.csv")
+    datetime.date(2026, 3, 13)
+    """
+    begin, *rest = re.escape(str(pattern)).split(re.escape(_DAY))
+    if not rest:
+        return None
+    written = begin + r"(\d{4}-\d\d-\d\d)" + r"\1".join(rest)
+    found = re.match(re.sub(r"(?:\\[*?])+|\\\[.*?\]", ".*", written), str(path))
+    with suppress(ValueError):
+        return dt.date.fromisoformat(found[1]) if found else None
+    return None
+
+
+def sampled(files: Sequence[Path], most: int) -> list[tuple[Path, int]]:
+    """Return files, evenly spaced if there are many, and how many rows of each are looked at.
+
+    >>> sampled([Path("a.csv"), Path("b.csv")], 1000)
+    [(PosixPath('a.csv'), 500), (PosixPath('b.csv'), 500)]
+    """
+    chosen = files[:: -(-len(files) // _SAMPLED) or 1]
+    return [(path, max(most // len(chosen), _FEWEST)) for path in chosen]
 
 
 def _is_data(path: Path) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.timestamps import read_moment
+from modwatch.data.sources.values import number_of, plain, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first.
 NAMES: Mapping[str, Sequence[str]] = {
@@ -31,14 +32,29 @@ SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "pr
 _MOST = 0.9
 #: Mean length of the names of platforms and languages, at most.
 _SHORT = 20
+#: Longest time in text, in characters.
+_LONGEST_TIME = 80
 #: The moment of all examples.
 _EXAMPLE = dt.datetime(2026, 3, 21, 12, 30, 45, tzinfo=dt.UTC)
 
 _NUMBERS = re.compile(
     r"(?P<a>\d{1,4})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<c>\d{1,4})"
-    r"(?P<gap>,? +|T)?(?P<clock>\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,6})?)?"
+    r"(?P<gap>,? +|T)?(?P<clock>\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,9})?)?"
     r"(?P<half> ?[AaPp][Mm])?)?(?P<zone> ?[+-]\d{2}:?\d{2})?"
 )
+
+#: Times with names of days or months, or the zone within: of Twitter, mail, web servers, scripts.
+_NAMED = (
+    "%a %b %d %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%d %b %Y %H:%M:%S %z",
+    "%d/%b/%Y:%H:%M:%S %z",
+    "[%d/%b/%Y:%H:%M:%S %z]",
+    "%a %b %d %Y %H:%M:%S GMT%z",
+    "%a %b %d %H:%M:%S %Y",
+    *(f"{day}{clock}" for day in ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
+      for clock in ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")),
+)  # fmt: skip
 
 
 #: Without a header, the names are a comment: only what looks like a name is shown.
@@ -74,9 +90,14 @@ class Column:
     formats: Sequence[TimeFormat]
 
 
-def look(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> list[Column]:
-    """Return what the rows show about each of the columns `names`."""
-    return [_column(name, [row.get(name) for row in rows]) for name in names]
+def look(
+    rows: Sequence[Mapping[str, object]], names: Sequence[str], written: str | None = None
+) -> list[Column]:
+    """Return what the rows show about each of the columns `names`.
+
+    `written` is the format of the times, as MODWATCH_SOURCE__TIMESTAMP_FORMAT; None: it is open.
+    """
+    return [_column(name, [row.get(name) for row in rows], written) for name in names]
 
 
 def describe(columns: Sequence[Column], rows: int) -> str:
@@ -146,9 +167,9 @@ def time_formats(values: Collection[object]) -> list[TimeFormat]:
     given = [value for value in values if value not in (None, "")]
     if not given:
         return []
-    plain = _readable(given, None)
-    if plain is not None:
-        return [plain]
+    iso = _readable(given, None)
+    if iso is not None:
+        return [iso]
     candidates = Counter(form for value in given for form in set(_candidates(str(value).strip())))
     # One value that only one order can read decides; a format must read nearly all of them.
     read = [form for form, count in candidates.items() if count >= _MOST * len(given)]
@@ -208,10 +229,17 @@ def require_header(names: Sequence[str], where: str) -> None:
             )
 
 
-def _column(name: str, values: Sequence[object]) -> Column:
-    given = [value for value in values if value not in (None, "")]
-    numbers = [number for value in given if (number := _number(value)) is not None]
-    formats = time_formats(given) if len(numbers) < len(given) or _are_epochs(numbers) else []
+def _column(name: str, values: Sequence[object], written: str | None = None) -> Column:
+    given = [value for value in map(plain, values) if value not in (None, "")]
+    texts = [str(text_of(value)[0]) for value in given]
+    are_texts = all(isinstance(value, str) for value in given)
+    numbers = [number for value in given if (number := number_of(value)[0]) is not None]
+    # Ids of Twitter and Discord are numbers as large as nanoseconds since 1970.
+    may_be_epochs = _are_epochs(numbers) and not name.lower().endswith("id")
+    formats = time_formats(given) if len(numbers) < len(given) or may_be_epochs else []
+    if written is not None:
+        form = _readable(given, written) if given and are_texts else None
+        formats = [] if form is None else [form]
     kind = (
         "empty"
         if not given
@@ -225,8 +253,8 @@ def _column(name: str, values: Sequence[object]) -> Column:
         name=name,
         kind=kind,
         filled=len(given),
-        distinct=len({str(value) for value in given}),
-        mean_length=sum(len(str(value)) for value in given) / max(len(given), 1),
+        distinct=len(set(texts)),
+        mean_length=sum(map(len, texts)) / max(len(texts), 1),
         is_share=kind == "number" and all(0 <= number <= 1 for number in numbers),
         formats=formats,
     )
@@ -242,18 +270,9 @@ def _has_few_values(column: Column, rows: int) -> bool:
     )
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
 def _are_epochs(numbers: Sequence[float]) -> bool:
     """Return whether numbers look like times since 1970, of the years 2001 to 2065."""
-    scales = (1.0, 1e3, 1e6)
+    scales = (1.0, 1e3, 1e6, 1e9)
     return any(all(1e9 * scale <= abs(n) < 3e9 * scale for n in numbers) for scale in scales)
 
 
@@ -274,7 +293,7 @@ def _example(value: object, written: str | None, has_zone: bool) -> str:
         return _EXAMPLE.strftime(written)
     if isinstance(value, dt.datetime):
         return _EXAMPLE.isoformat(" ") if has_zone else _EXAMPLE.replace(tzinfo=None).isoformat(" ")
-    number = _number(value)
+    number = number_of(value)[0]
     if number is not None:
         digits = len(str(int(number)))
         return str(int(_EXAMPLE.timestamp() * 10 ** max(0, digits - 10)))
@@ -297,7 +316,8 @@ def _candidates(text: str) -> list[str]:
     """Return the formats by which a time that is not ISO 8601 can be read."""
     match = _NUMBERS.fullmatch(text)
     if match is None:
-        return []
+        named = _NAMED if len(text) <= _LONGEST_TIME else ()
+        return [form for form in named if read_moment(text, None, form).day is not None]
     sep, year = match["sep"], "%Y" if max(len(match["a"]), len(match["c"])) == 4 else "%y"
     orders = (
         [("%Y", "%m", "%d")] if len(match["a"]) == 4 else [("%d", "%m", year), ("%m", "%d", year)]

@@ -5,6 +5,7 @@ Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -158,6 +159,8 @@ class MappedSource:
     assume_timezone: str | None = None
     #: Platform of rows without one.
     platform: str | None = None
+    #: Columns with one vote each: the known label is that of most votes; of a tie, there is none.
+    votes: Sequence[str] = ()
     #: The source brings scores, in columns `prob`, `model_version` and `flagged`; None: it does
     #: not.
     own_scores: OwnScores | None = None
@@ -196,7 +199,7 @@ class MappedSource:
         """Return the source's column of each Modwatch column that it has.
 
         Required are the columns of id, text and time, of the probability if the source brings
-        scores, and those in `columns` but not in `optional`.
+        scores, and those in `columns` and `votes`; none in `optional`.
 
         Raises:
             SourceError: `missing(column)`, for the first required column that is not available.
@@ -206,8 +209,8 @@ class MappedSource:
         required = {"comment_id", "text", *self.columns} - set(optional)
         if self.own_scores is not None:
             required.add("prob")
-        needed = (names[name] for name in fillable if name in required)
-        for column in (*needed, self.timestamp_column):
+        needed = [names[name] for name in fillable if name in required] + [*self.votes]
+        for column in needed if "created_at" in optional else [*needed, self.timestamp_column]:
             if column not in available:
                 raise missing(column)
         return {name: column for name, column in names.items() if column in available}
@@ -220,6 +223,9 @@ class MappedSource:
         for name, column in names.items():
             values[name], problem = convert(name, record.get(column))
             problems.append(problem)
+        if self.votes:
+            values["label"], problem = _majority([record.get(column) for column in self.votes])
+            problems.append(problem)
         if values.get("platform") is None:
             values["platform"] = self.platform
         if self.own_scores is not None:
@@ -228,6 +234,14 @@ class MappedSource:
         return LandedRow(
             origin=origin, created_at=moment.created_at, values=values, problem=problem
         )
+
+
+def _majority(votes: Sequence[object]) -> tuple[int | None, str | None]:
+    """Return the label of most votes, None of a tie, and the problem of one that is no vote."""
+    read = [vote_of(vote) for vote in votes]
+    counts = Counter(vote for vote, _ in read if vote is not None)
+    label = None if counts[0] == counts[1] else int(counts[1] > counts[0])
+    return label, next((problem for _, problem in read if problem), None)
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:

@@ -22,7 +22,9 @@ _OTHERS = {
     b"%PDF": "a PDF; export the data as CSV",
     b"<!doctype": "an HTML page, such as one to log in; download the data again",
     b"<html": "an HTML page, such as one to log in; download the data again",
+    b"<table": "an HTML page; save the table as CSV",
     b"<?xml": "an XML document; export the data as CSV or JSON lines",
+    b"\x1f\x8b": "compressed twice; unpack it once",
 }
 
 
@@ -35,10 +37,8 @@ def open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
     """
     with path.open("rb") as raw, _uncompressed(raw) as binary:
         head = binary.peek(_HEAD)[:_HEAD]
-        begin = head.removeprefix(codecs.BOM_UTF8).lstrip().lower()
-        for start, kind in _OTHERS.items():
-            if begin.startswith(start.lower()):
-                raise SourceError(f"{path} is {kind}.")
+        if kind := _kind(head):
+            raise SourceError(f"{path} is {kind}.")
         with io.TextIOWrapper(
             cast(BinaryIO, binary),
             encoding=_encoding(head, encoding),
@@ -46,6 +46,23 @@ def open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
             newline="",
         ) as text:
             yield text
+
+
+def require_start(path: Path, start: bytes) -> None:
+    """Raise SourceError, with what a file is, unless it begins as files of its suffix do."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head.startswith(start):
+        kind = _kind(head) if head else "empty"
+        raise SourceError(
+            f"{path} is {kind or f'no {path.suffix} file; name a text file *.csv or *.jsonl'}."
+        )
+
+
+def _kind(head: bytes) -> str | None:
+    """Return what a file is that begins so, and what to do; None: it may be text."""
+    begin = head.removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    return next((kind for start, kind in _OTHERS.items() if begin.startswith(start.lower())), None)
 
 
 def _uncompressed(raw: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile:

@@ -13,15 +13,19 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.files import day_of, find_files, sampled
 from modwatch.data.sources.inspection import TimeFormat, require_header
-from modwatch.data.sources.readers import FORMATS, column_names, file_format, is_data, read_records
+from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
 from modwatch.data.sources.sql import SqlSource
 from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
 
-#: Rows that are looked at, and the most of them from one file.
-_ROWS, _FILE_ROWS = 1000, 200
+#: Rows that are looked at.
+_ROWS = 1000
+#: Rows of a file whose times decide whether all of them are of its day.
+_FILE_ROWS = 200
 #: Rows of files whose days are counted.
 _COUNTED = 500_000
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -50,28 +54,58 @@ class FileData:
 
     @classmethod
     def find(cls, given: str, *, form: TextFormat) -> "FileData":
-        """Return the data in a file or folder; SourceError when there is none."""
-        path = Path(given).expanduser().absolute()
-        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_data(p))
+        """Return the data in a file, folder or glob; SourceError when there is none."""
+        path = str(Path(given).expanduser().absolute())
+        files = find_files(path)
         if not files:
             raise SourceError(
                 f"{path} is no file and no folder with files *{', *'.join(FORMATS)} (text formats "
                 "also .gz); correct the path"
             )
-        by_day = _by_day(files)
-        return cls(path=by_day or str(path), whole=str(path), files=files, form=form)
+        by_day = path if "{dt}" in path else _by_day(files)
+        whole = path.replace("{dt}", "????-??-??")
+        return cls(path=by_day or path, whole=whole, files=files, form=form)
 
     def sample(self) -> Sample:
-        """Return the first rows, of several files if there are."""
-        names = column_names(self.files[0], form=self.form)
-        if file_format(self.files[0]) in ("csv", "tsv"):
-            require_header(names, str(self.files[0]))
-        most = _ROWS if len(self.files) == 1 else _FILE_ROWS
-        records = chain.from_iterable(
-            islice(read_records(path, form=self.form), most) for path in self.files
-        )
-        rows = [dict(r.values) for r in islice(records, _ROWS) if r.problem is None]
+        """Return the first rows, of several files if there are; SourceError if there is none."""
+        found = {path: column_names(path, form=self.form) for path, _ in sampled(self.files, _ROWS)}
+        path = next((path for path, names in found.items() if names), self.files[0])
+        names = found[path]
+        rows = [dict(record.values) for _, record in self._records() if record.problem is None]
+        is_text = file_format(path) in ("csv", "tsv")
+        if is_text and (rows or names):
+            require_header(names, str(path))
+        if not rows:
+            raise SourceError(self._why_no_row(len(names)))
+        if len(rows) == 1 and any(_are_records(value) for value in rows[0].values()):
+            raise SourceError(f"{path} is {_ONE_OBJECT}")
         return Sample(where=self.path, names=names, rows=rows)
+
+    def _records(self, account: Account | None = None) -> Iterator[tuple[Path, Record]]:
+        for path, rows in sampled(self.files, _ROWS):
+            for record in islice(read_records(path, form=self.form, account=account), rows):
+                yield path, record
+
+    def _why_no_row(self, names: int) -> str:
+        account = Account()
+        damaged = list(self._records(account))
+        if not damaged:
+            empty = "has the names of its columns and no row" if account.read else "is empty"
+            return f"{self.path} {empty}; point to data with comments"
+        path, first = damaged[0]
+        if file_format(path) == "json":
+            return f"line {first.line} of {path} is no record; perhaps the file is {_ONE_OBJECT}"
+        [(size, number)] = Counter(record.fields for _, record in damaged).most_common(1)
+        problem = (
+            "damaged quotation marks; add --quoting none, or --escape with the character before a "
+            "quotation mark in a text"
+            if size is None
+            else f"{size} fields under {names} name{'s' * (names > 1)}; " + _remedy(size, names)
+        )
+        return (
+            f"no row of {path} can be read: {number:,} of {len(damaged):,}, from line {first.line} "
+            f"on, have {problem}"
+        )
 
     def dated(self, column: str, form: TimeFormat, assume: str | None) -> "FileData":
         """Return the same data, without `{dt}` if the first rows of a file are of another UTC day.
@@ -84,15 +118,14 @@ class FileData:
         for path in self.files:
             for record in islice(read_records(path, form=self.form), _FILE_ROWS):
                 moment = read_moment(record.values.get(column), local, form.written)
-                if moment.day is not None and moment.day.isoformat() not in path.name:
+                if moment.day not in (None, day_of(path, self.path)):
                     return replace(self, path=self.whole)
         return self
 
     def days(self, column: str, form: TimeFormat, assume: str | None) -> Counter[dt.date]:
         """Return how many rows each day has; of one file a day, by its name, one each."""
         if "{dt}" in self.path:
-            found = (_DATE.search(path.name) for path in self.files)
-            return Counter(dt.date.fromisoformat(day[0]) for day in found if day)
+            return self.days_of_names()
         records = chain.from_iterable(read_records(path, form=self.form) for path in self.files)
         local = zone(assume)
         moments = (
@@ -100,6 +133,10 @@ class FileData:
             for record in islice(records, _COUNTED)
         )
         return Counter(moment.day for moment in moments if moment.day is not None)
+
+    def days_of_names(self) -> Counter[dt.date]:
+        """Return the days in the names of the files."""
+        return Counter(day for path in self.files if (day := day_of(path, self.path)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +165,13 @@ class TableData:
         """Return the same data: a table is selected by its times."""
         return self
 
-    def query(
-        self, columns: Mapping[str, str], column: str, form: TimeFormat, value: object
-    ) -> str:
-        """Return the query for one day, for MODWATCH_SOURCE__QUERY.
+    def queries(
+        self, columns: Sequence[str], order: str, column: str, form: TimeFormat, value: object
+    ) -> tuple[str, str]:
+        """Return the query for one day, and that for the number of rows without a time.
 
-        `columns` are the table's, by Modwatch's names; `value` is one time of `column`, which
-        decides how times are compared.
+        Rows are sorted by `column`, their time, and `order`; `value` is one time, which decides how
+        times are compared.
 
         Raises:
             SourceError: the database cannot compare times that are written in this way.
@@ -142,15 +179,15 @@ class TableData:
         with _opened(self.url) as engine:
             quote = engine.dialect.identifier_preparer.quote
             time, start, end = _comparison(engine.dialect.name, quote(column), form, value)
-            wanted = dict.fromkeys([*columns.values(), column])
+            wanted = dict.fromkeys([*columns, column])
             if strange := [name for name in (*wanted, self.table) if ":" in name]:
                 raise SourceError(f"the name {strange[0]!r} has a colon; rename it in a view")
-            order = f"{quote(column)}, {quote(columns['comment_id'])}"
-            parts = [
-                f"SELECT {', '.join(map(quote, wanted))} FROM {quote(self.table)}",  # noqa: S608
-                f"WHERE {time} >= {start} AND {time} < {end} ORDER BY {order}",
-            ]
-            return " ".join(parts)
+            table = f"FROM {quote(self.table)} WHERE"
+            query = (
+                f"SELECT {', '.join(map(quote, wanted))} {table} {time} >= {start} AND "
+                f"{time} < {end} ORDER BY {quote(column)}, {quote(order)}"
+            )
+            return query, f"SELECT COUNT(*) {table} {time} IS NULL"
 
     def _names(self) -> list[str]:
         with _opened(self.url) as engine:
@@ -213,8 +250,21 @@ def _by_day(files: Sequence[Path]) -> str | None:
     return pattern if len(files) > 1 and not patterns and "{dt}" in pattern else None
 
 
-def _is_data(path: Path) -> bool:
-    return path.is_file() and is_data(path) and not path.name.startswith((".", "_"))
+_ONE_OBJECT = (
+    "one JSON object with the records in a list; save the list, or one record a line, as a file"
+)
+
+
+def _are_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _remedy(fields: int, names: int) -> str:
+    """Return what to do where all rows have other numbers of fields than the header."""
+    if names == 1:
+        return "delete the lines above the names, or add --delimiter"
+    start = "name the first column (R writes row names without one), or " * (fields == names + 1)
+    return start + "put texts in quotation marks, or add --delimiter, --quoting or --escape"
 
 
 @contextmanager

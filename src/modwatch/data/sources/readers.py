@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.delimited import MAX_FIELD, Rows, TextFormat
-from modwatch.data.sources.opening import open_text
+from modwatch.data.sources.delimited import MAX_FIELD, Dialect, Rows, TextFormat
+from modwatch.data.sources.opening import open_text, require_start
 from modwatch.data.sources.values import text_of
 
 #: Formats by suffix; `.gz` or `.zst` may follow those of text.
@@ -32,6 +32,8 @@ FORMATS = {
     ".parquet": "parquet",
     ".xlsx": "xlsx",
 }
+#: How files of a format begin that are no text.
+_STARTS = {"parquet": b"PAR1", "xlsx": b"PK"}
 _COMPRESSED = (".gz", ".zst")
 #: A file of its own may have this suffix; in folders it is mostly something to read.
 _TEXT = ".txt"
@@ -52,6 +54,8 @@ class Record:
     problem: str | None = None
     #: The raw text of a damaged record.
     raw: str | None = field(default=None, repr=False)
+    #: How many fields a damaged record has; None: its quotation marks are damaged.
+    fields: int | None = None
 
 
 def file_format(path: Path) -> str:
@@ -66,7 +70,8 @@ def file_format(path: Path) -> str:
     if suffix not in known or (known[suffix] in ("parquet", "xlsx") and name != path.name):
         raise SourceError(
             f"The format of {path} is unknown; name the file *{', *'.join(known)} "
-            f"(text formats also {' or '.join(_COMPRESSED)})."
+            f"(text formats also {' or '.join(_COMPRESSED)}), unpack an archive, and save an old "
+            "Excel file as *.xlsx."
         )
     return known[suffix]
 
@@ -102,10 +107,13 @@ def read_records(
     if header and kind not in ("csv", "tsv"):
         raise SourceError(f"{path} has names of columns; leave out those given for it.")
     with _mapped(path, form.encoding):
+        if kind in _STARTS:
+            require_start(path, _STARTS[kind])
         if kind == "parquet":
             yield from _parquet(path, account)
         elif kind == "xlsx":
-            yield from _xlsx(path, account)
+            with _sheet(path) as rows:
+                yield from _xlsx(rows, account)
         elif kind == "json":
             yield from _json(path, form, account)
         else:
@@ -150,10 +158,11 @@ def read_delimited(
                     account.count("header")
                 else:
                     yield Record(line=line, values=dict(zip(names, fields, strict=True)))
-            elif not raw.strip():
-                account.count("blank_line")
+            elif fields == [] or not raw.strip():
+                account.count("header" if raw.strip() else "blank_line")  # a line sep=;
             else:
-                yield Record(line=line, problem=problem or "malformed_record", raw=raw)
+                problem, found = problem or "malformed_record", len(fields) if fields else None
+                yield Record(line=line, problem=problem, raw=raw, fields=found)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -174,15 +183,29 @@ def column_names(path: Path, *, form: TextFormat = _PLAIN) -> tuple[str, ...]:
     """Return the columns of `path`: its header, its schema, or the keys of its first records."""
     kind = file_format(path)
     with _mapped(path, form.encoding):
+        if kind in _STARTS:
+            require_start(path, _STARTS[kind])
         if kind == "parquet":
             return tuple(pq.read_schema(path).names)
-        if kind in ("json", "xlsx"):
-            records = islice(read_records(path, form=form), 1000 if kind == "json" else 1)
+        if kind == "json":
+            records = islice(read_records(path, form=form), 1000)
             return tuple(dict.fromkeys(key for record in records for key in record.values))
+        if kind == "xlsx":
+            with _sheet(path) as rows:
+                return tuple(next((_sheet_names(cells) for cells in rows if any(cells)), []))
         with open_text(path, form.encoding) as text:
             rows = Rows(text, _of_suffix(kind, form), None)
             header = next((fields for _, _, fields, _, _ in rows if fields != []), None)
             return tuple(unique_names(header or []))
+
+
+def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
+    """Return the dialect of a file; of one that is no delimited text, the plain one."""
+    kind = file_format(path)
+    if kind not in ("csv", "tsv"):
+        return Dialect()
+    with _mapped(path, form.encoding), open_text(path, form.encoding) as text:
+        return Rows(text, _of_suffix(kind, form), None).dialect
 
 
 #: NaN and infinities, which JSON does not have, are missing values.
@@ -249,8 +272,9 @@ def _item(buffer: str, start: int) -> tuple[object, int | None]:
         return None, None
 
 
-def _xlsx(path: Path, account: Account) -> Iterator[Record]:
-    """Yield the rows of the only sheet that has any; its first row names the columns."""
+@contextmanager
+def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
+    """Open the only sheet that has rows."""
     # Few need it, and it takes 0.2 s.
     from openpyxl import load_workbook  # noqa: PLC0415
 
@@ -261,10 +285,16 @@ def _xlsx(path: Path, account: Account) -> Iterator[Record]:
             raise SourceError(
                 f"{len(filled)} sheets of {path} have rows; save the one with the data as a file."
             )
-        yield from _sheet(filled[0] if filled else (), account)
+        yield filled[0] if filled else ()
 
 
-def _sheet(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]:
+def _sheet_names(cells: Sequence[Any]) -> list[str]:
+    size = max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
+    return unique_names([text_of(cell)[0] or "" for cell in cells[:size]])
+
+
+def _xlsx(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]:
+    """Yield the rows of a sheet; the first that is not blank names the columns."""
     names: list[str] = []
     for number, cells in enumerate(rows, start=1):
         account.read += 1
@@ -272,10 +302,10 @@ def _sheet(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record
         if not size:
             account.count("blank_line")
         elif not names:
-            names = unique_names([text_of(cell)[0] or "" for cell in cells[:size]])
+            names = _sheet_names(cells)
             account.count("header")
         elif size > len(names):
-            yield Record(line=number, problem="malformed_record", raw="")
+            yield Record(line=number, problem="malformed_record", raw="", fields=size)
         else:
             padded = chain(cells, repeat(None))
             yield Record(line=number, values=dict(zip(names, padded, strict=False)))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,8 @@ class SqlSource(MappedSource):
     url: str | URL = field(repr=False)
     #: A SELECT with `:start` and `:end`.
     query: str
+    #: Counts the rows without a time, which the query selects on no day; None: they are unknown.
+    undated_query: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,12 +76,29 @@ class SqlSource(MappedSource):
     def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
 
-        Raises SourceError when the query fails or lacks a column.
+        `account` gets the rows without a time, too. Raises SourceError when the query fails or
+        lacks a column.
         """
         return batches(day, self._rows(day, Account() if account is None else account))
 
+    def first_rows(self, most: int, day: dt.date) -> Iterator[tuple[dt.date, LandedRow]]:
+        """Yield up to `most` rows of a day, with the day."""
+        return ((day, row) for row in islice(self._rows(day, Account()), most))
+
+    def undated(self) -> int:
+        """Return how many rows have no time, by `undated_query`; without it, 0."""
+        with connected(parse_url(self.url), self.name) as connection:
+            return self._undated(connection)
+
+    def _undated(self, connection: Connection) -> int:
+        query = self.undated_query
+        return 0 if query is None else int(connection.execute(text(query)).scalar_one())
+
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         with connected(parse_url(self.url), self.name) as connection:
+            if undated := self._undated(connection):
+                account.read += undated
+                account.count("undated", undated)
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
             available = list(result.keys())

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 import zoneinfo
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +18,25 @@ _MICROSECONDS = 1e14
 _NANOSECONDS = 1e17
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+#: What Go writes: the zone as a number and by its name, and a monotonic clock.
+_GO = re.compile(
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4})"
+    r"(?: (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: m=[+-][\d.]+)?"
+)
+#: Numbers of days from Sunday and of months, by their names in English whatever the locale is.
+_NUMBERS = {
+    name[:size]: str(number)
+    for first, names in (
+        (0, "sunday monday tuesday wednesday thursday friday saturday"),
+        (
+            1,
+            "january february march april may june july august september october november december",
+        ),
+    )
+    for number, name in enumerate(names.split(), start=first)
+    for size in (3, len(name))
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +79,7 @@ def check_format(written: str | None) -> None:
     if written is None:
         return
     probe = dt.datetime(2026, 3, 25, tzinfo=dt.UTC)
-    try:
-        read = dt.datetime.strptime(probe.strftime(written), written)  # noqa: DTZ007
-        known = read.date() == probe.date()
-    except ValueError:
-        known = False
-    if not known:
+    if read_moment(probe.strftime(_numeric(written)), None, written).day != probe.date():
         raise SourceError(
             f"MODWATCH_SOURCE__TIMESTAMP_FORMAT {written!r} gives no day; write day, month and "
             "year as in '%d.%m.%Y %H:%M:%S'."
@@ -74,7 +89,8 @@ def check_format(written: str | None) -> None:
 def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = None) -> Moment:
     """Return the moment of `value`: ISO 8601 text, a datetime, or seconds since 1970.
 
-    With `written`, a format of strptime, text is read by it alone.
+    With `written`, a format of strptime, text is read by it alone; names of days and months are
+    English. Of a fraction of a second, six digits are read.
 
     Numbers from 1e11 on are milliseconds, from 1e14 on microseconds, from 1e17 on nanoseconds. A
     time without zone is in the zone `assume`; of an hour that occurs twice, it is in the first.
@@ -126,11 +142,36 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
         return _from_epoch(float(value))
     written = str(value).strip()
     if form is not None:
-        return dt.datetime.strptime(written, form)  # noqa: DTZ007 – the zone is added by the caller
+        return _by_form(written, form)
     # Eight digits are a date (20240301); more are a number of seconds.
     if len(written) > 8 and written.replace(".", "", 1).isdecimal():
         return _from_epoch(float(written))
-    return dt.datetime.fromisoformat(written.removesuffix(" UTC") + "Z" * written.endswith(" UTC"))
+    try:
+        return dt.datetime.fromisoformat(
+            written.removesuffix(" UTC") + "Z" * written.endswith(" UTC")
+        )
+    except ValueError:
+        if (go := _GO.fullmatch(written)) is None:
+            raise
+        return dt.datetime.fromisoformat(go[1] + go[2])
+
+
+def _by_form(written: str, form: str) -> dt.datetime:
+    if "%z" in form:
+        written = re.sub(r" \([^()]*\)$", "", written)
+        written = re.sub(r"\b(?:GMT|UTC)\b(?![+-])", "+0000", written)
+    if "%f" in form:
+        written = re.sub(r"(\.\d{6})\d+", r"\1", written)
+    if (numeric := _numeric(form)) != form:
+        written = re.sub(
+            "[A-Za-z]{3,}", lambda word: _NUMBERS.get(word[0].lower(), word[0]), written
+        )
+    return dt.datetime.strptime(written, numeric)  # noqa: DTZ007 – the zone is added by the caller
+
+
+def _numeric(form: str) -> str:
+    """Return a format with numbers in place of names, which depend on the locale."""
+    return re.sub("%([aAbB])", lambda name: "%w" if name[1] in "aA" else "%m", form)
 
 
 def _from_epoch(number: float) -> dt.datetime | None:

@@ -1,0 +1,519 @@
+"""Forms of files that `modwatch init` reads, and the causes it names where it cannot."""
+
+import csv
+import datetime as dt
+import gzip
+import io
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from openpyxl import Workbook
+from sqlalchemy import create_engine, text
+
+from modwatch.cli.main import main
+from modwatch.common.account import Account
+from modwatch.data.validation import validate_comments
+from modwatch.installation.resources import open_source
+from modwatch.review.embedded import EmbeddedServer
+from modwatch.settings import load_settings
+from modwatch.settings.file import apply_settings_file
+
+MARK = "quillfeather"
+DAY = dt.date(2026, 3, 13)
+HEADER = ["id", "body", "posted"]
+ROWS = [
+    [f"k{number}", f'the {MARK} "remark" {number}, or so', f"2026-03-13T{number % 24:02}:30:00Z"]
+    for number in range(60)
+]
+#: The same texts without anything that a dialect would have to escape.
+PLAIN = [[row[0], f"the {MARK} remark {number}", row[2]] for number, row in enumerate(ROWS)]
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def init(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run `init` without a question; return what it printed, which no comment is in."""
+
+    def run(*arguments: str, status: int = 0) -> str:
+        given = ["init", "--yes", "--no-run", "--force", *arguments]
+        assert main(given) == status
+        captured = capsys.readouterr()
+        shown = captured.out + captured.err
+        assert MARK not in shown
+        assert Path("modwatch.env").exists() == (status == 0)
+        for name in [name for name in os.environ if name.startswith("MODWATCH_SOURCE__")]:
+            monkeypatch.delenv(name)
+        environ: dict[str, str] = {}
+        apply_settings_file(environ)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        return shown
+
+    return run
+
+
+def read_day(day: dt.date = DAY) -> tuple[list[dict], int]:
+    """Return the landed rows of a day by the settings, and how many are valid."""
+    source = open_source(load_settings())
+    account = Account()
+    landed = list(source.read(day, account))
+    account.count("landed", sum(batch.num_rows for batch in landed))
+    account.close(source.name)
+
+    def read(columns: list[str] | None = None) -> list[pa.RecordBatch]:
+        return [batch.select(columns) if columns else batch for batch in landed]
+
+    rows = [row for batch in landed for row in batch.to_pylist()]
+    return rows, validate_comments(read, day=day).result.valid
+
+
+def written(delimiter: str = ",", rows: list[list[str]] = ROWS, **options) -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, lineterminator="\n", **options).writerows([HEADER, *rows])
+    return file.getvalue()
+
+
+def joined(delimiter: str, rows: list[list[str]], end: str = "", header_end: str = "") -> str:
+    lines = [delimiter.join(HEADER) + header_end, *(delimiter.join(row) + end for row in rows)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def escaped(delimiter: str, rows: list[list[str]]) -> str:
+    lines = [[field.replace('"', '\\"') for field in row] for row in [HEADER, *rows]]
+    return "".join(delimiter.join(f'"{field}"' for field in line) + "\n" for line in lines)
+
+
+DUMP = [[row[0], f"the {MARK}\\tremark\\\nof {number}", row[2]] for number, row in enumerate(ROWS)]
+TEXTS = {
+    **{f"minimal {d}": written(d) for d in ",;|\t"},
+    **{f"all quoted {d}": written(d, quoting=csv.QUOTE_ALL) for d in ",;|\t"},
+    **{f"sep line {d}": f"sep={d}\n{written(d)}" for d in ",;|\t"},
+    **{f"BOM and sep line {d}": f"\ufeffsep={d}\n{written(d)}" for d in ",;|\t"},
+    **{f"trailing {d}": joined(d, PLAIN, end=d) for d in ",;|\t"},
+    **{f"trailing, in the header {d}": joined(d, PLAIN, end=d, header_end=d) for d in ",;|\t"},
+    **{f"blank after {d}": joined(d + " ", [[*r[:2], r[2]] for r in PLAIN]) for d in ",;|"},
+    **{f"quoted, blank after {d}": written(d).replace(d, d + " ") for d in ";|"},
+    **{f"backslash {d}": escaped(d, ROWS) for d in ",;|\t"},
+    **{f"unquoted {d}": joined(d, [[r[0], f'"{MARK} 5" nails', r[2]] for r in ROWS]) for d in ";|"},
+    "semicolons in texts": written(";", [[r[0], r[1] + "; and; more", r[2]] for r in ROWS]),
+    "repeated header": written() + written(rows=[[f"x{r[0]}", *r[1:]] for r in ROWS]),
+    "blank lines": written().replace("\n", "\n\n"),
+}  # fmt: skip
+
+
+ENCODED = ["minimal ,", "sep line ;", "backslash \t", "trailing |", "unquoted |"]
+FORMS = [
+    *((form, "utf-8") for form in TEXTS),
+    *((form, name) for form in ENCODED for name in ("utf-16", "utf-16-le", "utf-16-be")),
+]
+
+
+@pytest.mark.parametrize(("form", "encoding"), FORMS)
+def test_texts_of_every_dialect(form: str, encoding: str, init: Callable[..., str]) -> None:
+    Path("a.csv").write_bytes(TEXTS[form].encode(encoding))
+    shown = init("a.csv")
+    rows = 120 if form == "repeated header" else 60
+    assert f"The first {rows} rows are valid." in shown
+    assert read_day()[1] == rows
+
+
+def test_another_dialect_is_shown(init: Callable[..., str]) -> None:
+    Path("a.csv").write_text(TEXTS["unquoted ;"])
+    assert "Text is read with ';' between fields, no quotation marks.\n" in init("a.csv")
+    Path("a.csv").write_text(TEXTS["backslash ,"])
+    assert "between fields, quotation marks, and \\ before them.\n" in init("a.csv")
+    Path("a.csv").write_text(TEXTS["minimal ,"])
+    assert "between fields" not in init("a.csv")
+
+
+def test_the_dialect_can_be_set(init: Callable[..., str]) -> None:
+    Path("a.csv").write_text(joined("~", [[r[0], f"a {MARK} 5' nail", r[2]] for r in ROWS]))
+    shown = init("a.csv", status=1)
+    assert "--delimiter: the first line names only one" in shown
+    init("a.csv", "--delimiter", "~", "--quoting", "none", "--escape", "\\")
+    assert read_day()[1] == 60
+    form = load_settings().source
+    assert (form.delimiter, form.quoting, form.escape) == ("~", "none", "\\")
+    Path("a.txt").write_text(joined("\t", PLAIN))
+    init("a.txt", "--delimiter", "tab")
+    assert read_day()[1] == 60
+    Path("modwatch.env").unlink()
+    Path("b.csv").write_text(joined(",", [[r[0], f'"{MARK}" "{MARK}', r[2]] for r in ROWS]))
+    shown = init("b.csv", "--quoting", "minimal", "--escape", "", status=1)
+    assert "60 of 60, from line 2 on, have damaged quotation marks; add --quoting none" in shown
+    assert "must be one character" in init("a.txt", "--delimiter", "~~", status=1)
+
+
+def test_dumps_of_databases(init: Callable[..., str]) -> None:
+    Path("outfile.txt").write_text(joined("\t", DUMP))  # MySQL INTO OUTFILE with names before it
+    init("outfile.txt")
+    assert read_day()[1] == 60
+    missing = [[*row, r"\N"] for row in PLAIN]
+    Path("copy.tsv").write_text(joined("\t", missing, header_end="\tlang"))  # COPY … HEADER
+    init("copy.tsv", "--column", "language=lang")
+    rows, valid = read_day()
+    assert (valid, {row["language"] for row in rows}) == (60, {None})
+    batch = [[row[0], f"the {MARK}\\tremark {number}", row[2]] for number, row in enumerate(ROWS)]
+    Path("batch.tsv").write_text(joined("\t", batch))  # mysql -B
+    init("batch.tsv")
+    assert read_day()[1] == 60
+    Path("names.txt").write_text(joined("\t", PLAIN).partition("\n")[2])  # without names
+    shown = init("names.txt", status=1) if not Path("modwatch.env").unlink() else ""
+    assert "names.txt does not name its columns: its field 3 is a time" in shown
+
+
+def sheet(*rows: list[object], more: str | None = None) -> bytes:
+    book, file = Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    if more:
+        book.create_sheet(more).append(["x"])
+    book.save(file)
+    return file.getvalue()
+
+
+CSV = written(rows=ROWS)
+LINES = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
+CP1252 = [[r[0], f"ein {MARK} f\xfcr Gr\xfc\xdfe", r[2]] for r in ROWS]
+CAUSES = {
+    "empty.csv": (b"", "empty.csv is empty; point to data"),
+    "header.csv": (b"id,body,posted\n", "header.csv has the names of its columns and no row"),
+    "names.xlsx": (sheet(HEADER), "names.xlsx has the names of its columns and no row"),
+    "empty.json": (b"[]", "empty.json is empty; point to data"),
+    "r.csv": (
+        written(rows=[[str(n), *row] for n, row in enumerate(ROWS)]).encode(),
+        "no row of /r.csv can be read: 60 of 60, from line 2 on, have 4 fields under 3 names; name "
+        "the first column (R writes row names without one)",
+    ),
+    "commas.csv": (
+        joined(",", [[r[0], f"{MARK}, {MARK}, {MARK}", r[2]] for r in ROWS]).encode(),
+        "have 5 fields under 3 names; put texts in quotation marks, or add --delimiter",
+    ),
+    "titled.xlsx": (
+        sheet([f"An export of {MARK}"], HEADER, *ROWS),
+        "61 of 61, from line 2 on, have 3 fields under 1 name; delete the lines above the names",
+    ),
+    "titled.csv": (f"An export\n{CSV}".encode(), "have 3 fields under 1 name; delete the lines"),
+    "sheets.xlsx": (sheet(HEADER, *ROWS, more="x"), "2 sheets of /sheets.xlsx have rows; save"),
+    "page.csv": (b"<!DOCTYPE html><html></html>", "page.csv is an HTML page"),
+    "table.csv": (b"\n <table><tr><td>1</td></tr></table>", "table.csv is an HTML page"),
+    "page.xlsx": (b"<html><table></table></html>", "page.xlsx is an HTML page"),
+    "page.parquet": (b"<html><table></table></html>", "page.parquet is an HTML page"),
+    "excel.csv": (sheet(HEADER, *ROWS), "excel.csv is a spreadsheet or an archive; name a"),
+    "excel.json": (sheet(HEADER, *ROWS), "excel.json is a spreadsheet or an archive; name a"),
+    "excel.parquet": (sheet(HEADER, *ROWS), "excel.parquet is a spreadsheet or an archive"),
+    "text.xlsx": (CSV.encode(), "text.xlsx is no .xlsx file; name a text file *.csv or *.jsonl"),
+    "text.parquet": (CSV.encode(), "text.parquet is no .parquet file; name a text file *.csv"),
+    "old.xlsx": (b"\xd0\xcf\x11\xe0 more", "old.xlsx is an old Excel file; save it as *.xlsx"),
+    "old.xls": (b"\xd0\xcf\x11\xe0 more", "save an old Excel file as *.xlsx"),
+    "all.zip": (b"PK\x03\x04", "unpack an archive"),
+    "twice.csv.gz": (gzip.compress(gzip.compress(CSV.encode())), "is compressed twice; unpack it"),
+    "object.json": (
+        json.dumps({"next": None, "comments": LINES}).encode(),
+        "object.json is one JSON object with the records in a list; save the list",
+    ),
+    "pretty.json": (
+        json.dumps({"comments": LINES}, indent=1).encode(),
+        "line 1 of /pretty.json is no record; perhaps the file is one JSON object",
+    ),
+    "cut.json": (json.dumps(LINES)[:-9].encode(), "Record 60 of /cut.json is not valid JSON"),
+    "one.csv": (b"body\n" + b"".join(b"a %d\n" % n for n in range(60)), "--generate-ids"),
+    "cp1252.csv": (
+        written(rows=CP1252).encode("cp1252"),
+        "most rows would be quarantined, so no settings are written. Of the first 60 rows, 0 are "
+        "valid; quarantined: 60 (100 %)\n  undecodable_text 60 (first: cp1252.csv, line 2); may "
+        "need --encoding, such as cp1252\n",
+    ),
+    "names.csv": (
+        ("k\xfc,w\xf6rter,z\xe4hler\n" + CSV.partition("\n")[2]).encode("cp1252"),
+        "if the names above are damaged, add --encoding",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_the_cause_is_named(name: str, tmp_path: Path, init: Callable[..., str]) -> None:
+    content, message = CAUSES[name]
+    Path(name).write_bytes(content)
+    assert message in init(name, status=1).replace(f"{tmp_path}", "")
+
+
+def test_what_helps_without_an_id_or_a_time_is_named(init: Callable[..., str]) -> None:
+    Path("a.csv").write_text(written(rows=[["1", *row[1:]] for row in ROWS]))
+    assert (
+        "no column with another value in every row is the id; add --column comment_id=COLUMN, or "
+        "--generate-ids" in init("a.csv", status=1)
+    )
+    Path("a.csv").write_text(written(rows=[[*row[:2], "soon"] for row in ROWS]))
+    assert (
+        "no column with times that Modwatch can read is the time; add --column "
+        "created_at=COLUMN, --time-format FORMAT for times in another form, or --day DATE"
+        in init("a.csv", status=1)
+    )
+
+
+def test_a_few_rows_in_quarantine_are_stated(init: Callable[..., str]) -> None:
+    rows = [[r[0], " " if number < 3 else r[1], r[2]] for number, r in enumerate(ROWS)]
+    rows[5][0], rows[7] = rows[4][0], [*rows[7], "more"]
+    Path("a.csv").write_text(written(rows=rows))
+    assert (
+        "Of the first 60 rows, 55 are valid; quarantined: 5 (8.3 %)\n"
+        "  blank_text 3 (first: a.csv, line 2); may need --column text=COLUMN\n"
+        "  duplicate_id 1 (first: a.csv, line 7); may need --column comment_id=COLUMN or "
+        "--generate-ids\n"
+        "  malformed_record 1 (first: a.csv, line 9); may need --delimiter, --quoting or --escape\n"
+    ) in init("a.csv", "--column", "comment_id=id")
+    assert read_day()[1] == 55
+
+
+def test_rows_of_every_file_are_tried(init: Callable[..., str]) -> None:
+    Path("in").mkdir()
+    for number in range(5):
+        ids = [[f"{number}-{row[0]}", *row[1:]] for row in ROWS]
+        Path(f"in/{number}.csv").write_text(written(rows=ids))
+    Path("in/5.csv").write_text(written(rows=[["", *row[1:]] for row in ROWS]))
+    shown = init("in", "--column", "comment_id=id")
+    assert "Of the first 360 rows, 300 are valid; quarantined: 60 (16.7 %)" in shown
+    assert "missing_id 60 (first: 5.csv, line 2)" in shown
+    Path("modwatch.env").unlink()
+    Path("in/6.csv").write_text("id,words,posted\n1,2,2026-03-13\n")
+    shown = init("in", "--column", "comment_id=id", status=1)
+    assert "Column 'body' is not in" in shown
+
+
+TIMES = {
+    "%a %b %d %H:%M:%S +0000 %Y": "%a %b %d %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S +0000": "%a, %d %b %Y %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S GMT": "%a, %d %b %Y %H:%M:%S %z",
+    "%d/%b/%Y:%H:%M:%S +0000": "%d/%b/%Y:%H:%M:%S %z",
+    "%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)": "%a %b %d %Y %H:%M:%S GMT%z",
+    "%m/%d/%Y %I:%M:%S %p": "%m/%d/%Y %I:%M:%S %p",
+    "%b %d, %Y %I:%M %p": "%b %d, %Y %I:%M %p",
+    "%Y-%m-%d %H:%M:%S.123456789 +0000 UTC m=+0.1": None,
+    "%Y-%m-%d %H:%M:%S +0000 UTC": None,
+    "%Y-%m-%dT%H:%M:%S.123456789Z": None,
+    "%s": None,
+    "%s123": None,
+    "%s123456": None,
+    "%s123456789": None,
+}
+
+
+@pytest.mark.parametrize("form", TIMES)
+def test_times_are_proposed(form: str, init: Callable[..., str]) -> None:
+    times = [dt.datetime(2026, 3, 13, number % 24, tzinfo=dt.UTC) for number in range(60)]
+    rows = [[*row[:2], time.strftime(form)] for row, time in zip(ROWS, times, strict=True)]
+    Path("a.csv").write_text(written(rows=rows))
+    init("a.csv")
+    assert load_settings().source.timestamp_format == TIMES[form]
+    found, valid = read_day()
+    assert valid == 60
+    assert [row["created_at"].replace(microsecond=0) for row in found] == times
+
+
+def test_the_format_of_times_can_be_set(init: Callable[..., str]) -> None:
+    rows = [[*row[:2], f"{number % 24:02}h on 13 of March 2026"] for number, row in enumerate(ROWS)]
+    Path("a.csv").write_text(written(rows=rows))
+    init("a.csv", status=1)
+    init("a.csv", "--time-format", "%Hh on %d of %B %Y")
+    assert read_day()[1] == 60
+    Path("modwatch.env").unlink()
+    assert "no column with times" in init("a.csv", "--time-format", "%d.%m.%Y", status=1)
+
+
+def test_ids_are_generated(init: Callable[..., str]) -> None:
+    Path("in/more").mkdir(parents=True)
+    same = [[MARK, "2026-03-13T08:00:00Z"]] * 30
+    for path in ("in/a.csv", "in/more/a.csv"):
+        with Path(path).open("w", newline="") as file:
+            csv.writer(file).writerows([["body", "posted"], *same])
+    init("in", "--generate-ids")
+    first, valid = read_day()
+    assert (valid, len({row["comment_id"] for row in first})) == (60, 60)
+    assert all(len(row["comment_id"]) == 20 for row in first)
+    assert read_day()[0] == first
+    Path("in").rename("moved")
+    init("moved", "--generate-ids")
+    assert [r["comment_id"] for r in read_day()[0]] == [r["comment_id"] for r in first]
+
+
+def test_a_day_stands_for_times(init: Callable[..., str]) -> None:
+    rows = [row[:2] for row in ROWS]
+    Path("a.csv").write_text(written(rows=rows).replace(",posted", ""))
+    init("a.csv", "--day", "2026-03-13")
+    found, valid = read_day()
+    assert (valid, load_settings().source.day) == (60, "2026-03-13")
+    assert {row["created_at"] for row in found} == {dt.datetime(2026, 3, 13, tzinfo=dt.UTC)}
+    assert read_day(DAY + dt.timedelta(days=1)) == ([], 0)
+
+
+@pytest.mark.parametrize("given", ["in", "in/{dt}.csv"])
+def test_the_day_of_the_file_stands_for_times(given: str, init: Callable[..., str]) -> None:
+    Path("in").mkdir()
+    for number in (12, 13):
+        lines = [[f"{number}-{row[0]}", row[1]] for row in ROWS]
+        text = written(rows=lines).replace(",posted", "")
+        Path(f"in/2026-03-{number}.csv").write_text(text)
+    shown = init(given)
+    assert "Without a column: created_at" in shown
+    assert "2 days were found, the last is 2026-03-13" in shown
+    found, valid = read_day()
+    assert (valid, load_settings().source.day) == (60, "{dt}")
+    assert {row["created_at"].date() for row in found} == {DAY}
+
+
+def test_the_label_is_that_of_most_votes(init: Callable[..., str]) -> None:
+    votes = {"yes,no,1": 1, "no,false,": 0, "1,0,": None, ",,": None, "nein,ja,ja": 1}
+    lines = [f"{n},a {MARK},2026-03-13,{text}" for n, text in enumerate(votes)]
+    Path("a.csv").write_text("\n".join(["id,body,posted,ann,ben,cem", *lines, ""]))
+    init("a.csv", "--votes", "ann,ben,cem")
+    rows, valid = read_day()
+    assert (valid, [row["label"] for row in rows]) == (5, [*votes.values()])
+    Path("modwatch.env").unlink()
+    assert "no column 'dan'; correct --votes" in init("a.csv", "--votes", "ann,dan", status=1)
+
+
+KINDS: dict[str, tuple[str, pa.DataType | None, Callable[[int], object]]] = {
+    "uuid": ("id", None, lambda n: uuid.UUID(int=n)),
+    "decimal": ("id", pa.decimal128(20, 0), Decimal),
+    "integers": ("id", pa.int64(), lambda n: 2**60 + n),
+    "dictionary": ("body", pa.dictionary(pa.int32(), pa.string()), lambda n: f"{MARK} {n % 7}"),
+    "binary": ("body", pa.binary(), lambda n: f"Gr\xfc\xdfe {MARK} {n}".encode()),
+    "large_binary": ("body", pa.large_binary(), lambda n: f"Gr\xfc\xdfe {MARK} {n}".encode()),
+    "fixed_binary": ("id", pa.binary(4), lambda n: f"{n:04}".encode()),
+    "string_view": ("body", pa.string_view(), lambda n: f"{MARK} {n}"),
+    "nanoseconds": ("posted", pa.timestamp("ns", "UTC"), lambda n: 1773360000 * 10**9 + n),
+    "wall_clock": ("posted", pa.timestamp("us"), lambda n: dt.datetime(2026, 3, 13, n % 24)),  # noqa: DTZ001
+    "date": ("posted", pa.date32(), lambda _: DAY),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parquet_of_every_type(kind: str, init: Callable[..., str]) -> None:
+    column, type_, make = KINDS[kind]
+    arrays = {name: pa.array([row[at] for row in ROWS]) for at, name in enumerate(HEADER)}
+    if type_ is None:
+        storage = pa.array([make(n).bytes for n in range(60)], pa.binary(16))
+        arrays[column] = pa.ExtensionArray.from_storage(pa.uuid(), storage)
+    else:
+        arrays[column] = pa.array([make(n) for n in range(60)], type_)
+    pq.write_table(pa.table(arrays), "a.parquet")
+    init("a.parquet")
+    rows, valid = read_day()
+    assert valid == 60
+    if kind == "uuid":
+        assert rows[1]["comment_id"] == "00000000-0000-0000-0000-000000000001"
+    if column == "body":
+        assert all(MARK in row["text"] and not row["text"].startswith("b'") for row in rows)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv.gz", "a.csv", "a.json.zst", "a.xlsx"])
+def test_other_files(name: str, init: Callable[..., str]) -> None:
+    lines = [{**line, "lang": float("nan"), "user": None} for line in LINES]
+    content = {
+        "a.json": json.dumps(lines, indent=2).encode(),
+        "a.jsonl": json.dumps(lines).encode(),
+        "a.csv.gz": CSV.encode(),
+        "a.csv": gzip.compress(CSV.encode()),
+        "a.json.zst": zstd(json.dumps(lines).encode()),
+        "a.xlsx": sheet(HEADER, *([*r[:2], dt.datetime(2026, 3, 13, 8)] for r in ROWS)),  # noqa: DTZ001
+    }
+    Path(name).write_bytes(content[name])
+    init(name)
+    rows, valid = read_day()
+    assert valid == 60
+    assert {row["language"] for row in rows} == {None}
+
+
+def zstd(content: bytes) -> bytes:
+    file = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(file, "zstd") as stream:
+        stream.write(content)
+    return file.getvalue().to_pybytes()
+
+
+def test_typed_values_of_sqlite(init: Callable[..., str]) -> None:
+    with sqlite3.connect("forum.db") as connection:
+        connection.execute("CREATE TABLE posts (id BLOB, body BLOB, posted TEXT, prob REAL)")
+        rows = [
+            (str(uuid.UUID(int=n)).encode(), r[1].encode(), r[2], None) for n, r in enumerate(ROWS)
+        ]
+        rows += [(b"none", b"a remark", None, None), (b"soon", b"a remark", "soon", None)]
+        connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+    shown = init("forum.db")
+    assert "2 rows have no time that the database can read; they are on no day." in shown
+    found, valid = read_day()
+    assert valid == 60
+    assert {row["comment_id"] for row in found} == {str(uuid.UUID(int=n)) for n in range(60)}
+    account = Account()
+    list(open_source(load_settings()).read(DAY, account))
+    assert account.rows() == [("Records without a time, on no day", 2, "")]
+    Path("modwatch.env").unlink()
+    assert "--generate-ids is for files" in init("forum.db", "--generate-ids", status=1)
+
+
+def test_typed_values_of_postgresql(path_server: EmbeddedServer, init: Callable[..., str]) -> None:
+    url = path_server.url("own_types")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS posts"))
+        connection.execute(
+            text(
+                "CREATE TABLE posts AS SELECT gen_random_uuid() AS id, convert_to('a remark ' "
+                "|| n, 'UTF8') AS body, timestamptz '2026-03-13 08:00:00Z' AS posted, "
+                "n::numeric AS author_id, 'NaN'::float8 AS thread_id "
+                "FROM generate_series(1, 60) AS n"
+            )
+        )
+        connection.execute(text("UPDATE posts SET posted = NULL WHERE author_id > 57"))
+    engine.dispose()
+    assert "3 rows have no time that the database can read" in init(url, "--table", "posts")
+    rows, valid = read_day()
+    assert (valid, {row["thread_id"] for row in rows}) == (57, {None})
+    assert {row["author_id"] for row in rows} == {str(number) for number in range(1, 58)}
+    assert all(row["text"].startswith("a remark ") for row in rows)
+
+
+def test_right_files_stay_right(init: Callable[..., str]) -> None:
+    big = [[f"{2**60 + number}", *row[1:]] for number, row in enumerate(ROWS)]
+    Path("big_ids.csv").write_text(written(rows=big))
+    Path("cr.csv").write_text(CSV.replace("\n", "\r"))
+    Path("excel_de.csv").write_text("\ufeff" + written(";"), newline="\r\n")
+    marked = [
+        [*row[:2], row[2]] if n else [row[0], f"a \ufeff{MARK}", row[2]]
+        for n, row in enumerate(ROWS)
+    ]
+    Path("bom_middle.csv").write_text(written(rows=marked))
+    for name in ("big_ids.csv", "cr.csv", "excel_de.csv", "bom_middle.csv"):
+        init(name)
+        assert read_day()[1] == 60, name
+    halves = [{**LINES[0], "body": "\ud83d"}, *LINES[1:]]
+    Path("surrogate.jsonl").write_text("".join(json.dumps(line) + "\n" for line in halves))
+    assert "undecodable_text 1 (first: surrogate.jsonl, line 1)" in init("surrogate.jsonl")
+    assert read_day()[1] == 59
+    mixed = [*ROWS[:-3], ["1", "2"], ["1", "2", "3", "4"], ["", "2", ROWS[0][2]]]
+    Path("mixed.csv").write_text(written(rows=mixed))
+    assert "Of the first 60 rows, 57 are valid" in init("mixed.csv", "--column", "comment_id=id")
+    assert read_day()[1] == 57
+
+
+def test_two_columns_of_one_name(init: Callable[..., str]) -> None:
+    rows = [[*row, "more"] for row in ROWS]
+    Path("a.csv").write_text(written(rows=rows).replace("id,body,posted", "id,body,posted,body"))
+    assert "Left out: body (2)." in init("a.csv")
+    assert read_day()[1] == 60
