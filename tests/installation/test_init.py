@@ -198,7 +198,7 @@ def test_scores_of_a_column_are_proposed(
         (["a.csv", "--day", "9999-12-31"], "9999-12-31 has not begun: today is"),
         (["a.csv", "--day", "2026-02-28"], "2026-02-28 is before 2026-03-01, the first day"),
         (["a.csv", "--timezone", "Berlin"], None),
-        (["b.csv"], "no column with another value in every row is the id"),
+        (["b.csv"], "no column can be the id"),
         (["c.csv"], "the first line of"),
     ],
 )

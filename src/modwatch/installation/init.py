@@ -28,7 +28,14 @@ from modwatch.data.sources.inspection import (
     usable_names,
 )
 from modwatch.data.sources.landing import FILLABLE
-from modwatch.data.sources.own_data import FileData, Sample, TableData, database_url, table_names
+from modwatch.data.sources.own_data import (
+    FileData,
+    Sample,
+    TableData,
+    Times,
+    database_url,
+    table_names,
+)
 from modwatch.data.sources.readers import dialect_of
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import source_of
@@ -37,19 +44,14 @@ from modwatch.settings import EMBEDDED, FileSourceSettings, Settings, SqlSourceS
 from modwatch.settings.fields import variables
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
 
-#: What a column is of a comment, what it must be, and the options that answer for it.
+#: What a column is of a comment, and the options that answer for it.
 _REQUIRED = {
-    "comment_id": (
-        "the id",
-        "with another value in every row",
-        "--column comment_id=COLUMN, or --generate-ids",
-    ),
-    "text": ("the text", "with text", "--column text=COLUMN"),
+    "comment_id": ("the id", "--column comment_id=COLUMN, or of files --generate-ids"),
+    "text": ("the text", "--column text=COLUMN"),
     "created_at": (
         "the time",
-        "with times that Modwatch can read",
-        "--column created_at=COLUMN, --time-format FORMAT for times in another form, or --day DATE "
-        "as the day of all rows",
+        "--column created_at=COLUMN, --time-format FORMAT for times in another form, or of files "
+        "--day DATE as the day of all rows",
     ),
 }
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
@@ -142,9 +144,7 @@ class _Reading:
 
     columns: Mapping[str, str]
     #: None: the source has no times.
-    time_column: str | None
-    form: TimeFormat | None
-    timezone: str | None
+    times: Times | None
     #: Column of probabilities; None: a model scores.
     score: str | None
     votes: Sequence[str]
@@ -171,12 +171,11 @@ def write_settings(options: InitOptions) -> datetime.date:
     if not sample.rows:
         raise SettingsError(f"{sample.where} has no row; point to data with comments")
     reading = _reading(data, sample, options, dialogue)
-    days = Counter(filter(None, [options.day]))
-    if reading.time_column is not None and reading.form is not None:
-        data = data.dated(reading.time_column, reading.form, reading.timezone)
-        days = data.days(reading.time_column, reading.form, reading.timezone)
-    elif isinstance(data, FileData) and "{dt}" in data.path:
-        days = data.days_of_names()
+    if isinstance(data, FileData):
+        data = data.dated(reading.times)
+        days = data.days(reading.times) or Counter(filter(None, [options.day]))
+    else:
+        days = data.days(cast(Times, reading.times))
     chosen = options.day or _last_whole_day(days)
     require_possible(chosen, min(days))
     source = _source_settings(data, sample, reading, options)
@@ -189,21 +188,13 @@ def write_settings(options: InitOptions) -> datetime.date:
 
 
 def _try(source: Mapping[str, object], day: datetime.date) -> None:
-    """Validate the first rows as these settings read them; SettingsError if most fail."""
+    """Validate the first rows as these settings read them, and print what becomes of them."""
     kind = FileSourceSettings if source["KIND"] == "files" else SqlSourceSettings
     given = kind.model_validate({name.lower(): value for name, value in source.items()})
     opened = cast(FileSource | SqlSource, source_of(given))
     if isinstance(opened, SqlSource) and (undated := opened.undated()):
         print(f"\n{undated:,} rows have no time that the database can read; they are on no day.")
-    trial = try_source(opened, day)
-    if trial.has_failed:
-        raise SettingsError(
-            f"most rows would be quarantined, so no settings are written. {trial}\nCorrect the "
-            "data, or add an option"
-        )
-    if not trial.rows:
-        raise SettingsError(f"the query finds no row of {day}; add another --day, or make a view")
-    print(f"\n{trial}")
+    print(f"\n{try_source(opened, day)}")
 
 
 def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | TableData:
@@ -254,28 +245,22 @@ def _reading(
     chosen = {field: column for field, column in chosen.items() if field not in generated}
     for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
         chosen[field] = _column(field, chosen.get(field), choices, dialogue)
-    time_column, form, timezone = chosen.pop("created_at", None), None, None
-    if time_column is not None:
-        [forms] = [column.formats for column in usable if column.name == time_column]
-        form = _form(shown[time_column], forms, options, dialogue)
-        timezone = None if form.has_zone else _timezone(shown[time_column], options, dialogue)
+    times = None
+    if (name := chosen.pop("created_at", None)) is not None:
+        [forms] = [column.formats for column in usable if column.name == name]
+        form = _form(shown[name], forms, options, dialogue)
+        zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
+        times = Times(column=name, form=form, zone=zone)
     votes = [choices.get(name, name) for name in (options.votes or "").split(",") if name]
     if missing := sorted(set(votes) - set(choices.values())):
         raise SettingsError(f"there is no column {missing[0]!r}; correct --votes")
     score = _score(propose_score(usable, rows), choices, options, dialogue)
-    read = {**chosen, "created_at": time_column, "prob": score}
+    read = {**chosen, "created_at": name, "prob": score}
     as_read = {field: column for field, column in read.items() if column is not None}
     print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
-    return _Reading(
-        columns=chosen,
-        time_column=time_column,
-        form=form,
-        timezone=timezone,
-        score=score,
-        votes=votes,
-    )
+    return _Reading(columns=chosen, times=times, score=score, votes=votes)
 
 
 def _generated(
@@ -283,24 +268,25 @@ def _generated(
 ) -> set[str]:
     """Return the required fields that no column is needed for."""
     has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
-    needed = {"comment_id": not options.generate_ids}
-    needed["created_at"] = "created_at" in chosen or not has_day
-    return {field for field, is_needed in needed.items() if not is_needed}
+    is_dated = has_day and "created_at" not in chosen
+    fields = {"comment_id": options.generate_ids, "created_at": is_dated}
+    return {field for field, is_generated in fields.items() if is_generated}
 
 
 def _column(
     field: str, proposed: str | None, choices: Mapping[str, str], dialogue: Dialogue
 ) -> str:
     """Return the column of a required field; SettingsError that says why none can be proposed."""
-    meaning, condition, option = _REQUIRED[field]
+    meaning, option = _REQUIRED[field]
     shown = next((label for label, name in choices.items() if name == proposed), None)
     if shown is None and dialogue.yes:
         hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else ""
         raise SettingsError(
-            f"no column {condition} is {meaning}; add {option}{hint}; if the names above are "
-            "damaged, add --encoding"
+            f"no column can be {meaning}; add {option}{hint}; if the names above are damaged, add "
+            "--encoding"
         )
-    return choices[dialogue.choose(f"Column with {meaning}", [*choices], shown, option)]
+    question = f"Column with {meaning}" + ("" if shown else f", or start again with {option}")
+    return choices[dialogue.choose(question, [*choices], shown, option)]
 
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
@@ -395,28 +381,24 @@ def _source_settings(
     """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
     wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
     values: dict[str, object] = {}
+    times = reading.times
     if isinstance(data, FileData):
         form = {name.upper(): value for name, value in _text_format(options).items()}
         values = {"KIND": "files", "PATH": data.path, **form}
         values["ENCODING"] = None if options.encoding == "utf-8" else options.encoding
         values["GENERATE_IDS"] = options.generate_ids or None
-        if reading.time_column is None:
+        if times is None:
             values["DAY"] = "{dt}" if "{dt}" in data.path else str(options.day)
-    elif reading.time_column is not None and reading.form is not None:
-        time = next(row[reading.time_column] for row in sample.rows if row[reading.time_column])
-        query, undated = data.queries(
-            [*wanted.values(), *reading.votes],
-            wanted["comment_id"],
-            reading.time_column,
-            reading.form,
-            time,
-        )
+    elif times is not None:
+        time = next(row[times.column] for row in sample.rows if row[times.column])
+        columns = [*wanted.values(), *reading.votes]
+        query, undated = data.queries(columns, wanted["comment_id"], times, time)
         values = {"KIND": "sql", "URL": data.url, "QUERY": query, "UNDATED_QUERY": undated}
     renamed = {name: column for name, column in wanted.items() if name != column}
     values |= {
-        "TIMESTAMP_COLUMN": reading.time_column,
-        "TIMESTAMP_FORMAT": reading.form.written if reading.form else None,
-        "ASSUME_TIMEZONE": reading.timezone,
+        "TIMESTAMP_COLUMN": times and times.column,
+        "TIMESTAMP_FORMAT": times and times.form.written,
+        "ASSUME_TIMEZONE": times and times.zone,
         "PLATFORM": options.platform,
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,

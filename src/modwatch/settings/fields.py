@@ -416,6 +416,6 @@ def variables() -> Iterator[Variable]:
     for model in SOURCES:
         fields = dict(model.model_fields)
         source = fields.pop("kind").default
-        for field, info in fields.items():
+        for field, info in sorted(fields.items(), key=lambda item: not item[1].is_required()):
             name = f"MODWATCH_SOURCE__{field.upper()}"
             yield Variable(name=name, field=field, info=info, source=source)

@@ -11,57 +11,57 @@ class _SourceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-_OwnScores = Annotated[
-    bool,
-    Field(
-        description="The source brings scores, in the columns `prob` and, as far as it has them, "
-        "`model_version` and `flagged`; then no model scores its comments"
-    ),
-]
-_OwnThreshold = Annotated[
-    float,
-    Field(
-        ge=0,
-        le=1,
-        description="Of a source of scores without a column `flagged`: comments with a higher "
-        "`prob` are flagged",
-    ),
-]
-_OwnModelVersion = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._:@/+-]{1,100}$",
-        description="Of a source of scores without a column `model_version`: the version that "
-        "gave them",
-    ),
-]
-
-
-_Votes = Annotated[
-    tuple[str, ...],
-    Field(
-        description="Columns with one vote each, as JSON; the known label is that of most votes, "
-        "and unknown of a tie"
-    ),
-]
 _Delimiter = Annotated[str, AfterValidator(lambda given: "\t" if given == "tab" else given)]
 
 
-class FileSourceSettings(_SourceSettings):
-    """Comments in files."""
+class _RecordSettings(_SourceSettings):
+    """Records with named columns."""
 
-    kind: Literal["files"] = "files"
-    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
     timestamp_column: str = Field("created_at", description="Column with the time of a comment")
     timestamp_format: str | None = Field(
         None,
         description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds to "
-        "nanoseconds since 1970",
+        "Python's strptime, with English names of days and months; default: ISO 8601 "
+        "(`2026-03-01T12:00:00Z`), or seconds to nanoseconds since 1970",
     )
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
     )
+    platform: str | None = Field(None, description="Platform name for rows without one")
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description="The source's name of each Modwatch column that it names differently, as JSON",
+    )
+    votes: tuple[str, ...] = Field(
+        (),
+        description="Columns with one vote each, as JSON; the known label is that of most votes, "
+        "and unknown of a tie",
+    )
+    own_scores: bool = Field(
+        False,
+        description="The source brings scores, in the columns `prob` and, as far as it has them, "
+        "`model_version` and `flagged`; then no model scores its comments",
+    )
+    own_threshold: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Of a source of scores without a column `flagged`: comments with a higher "
+        "`prob` are flagged",
+    )
+    own_model_version: str = Field(
+        "own",
+        pattern=r"^[A-Za-z0-9._:@/+-]{1,100}$",
+        description="Of a source of scores without a column `model_version`: the version that "
+        "gave them",
+    )
+
+
+class FileSourceSettings(_RecordSettings):
+    """Comments in files."""
+
+    kind: Literal["files"] = "files"
+    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
     encoding: str = Field("utf-8", description="Text encoding of CSV and JSON files")
     delimiter: _Delimiter | None = Field(
         None,
@@ -78,11 +78,6 @@ class FileSourceSettings(_SourceSettings):
         description="Character that makes a quotation mark or delimiter part of a field, such as "
         "`\\`; empty: none; default: as the first lines show",
     )
-    platform: str | None = Field(None, description="Platform name for rows without one")
-    columns: dict[str, str] = Field(
-        default_factory=dict,
-        description="The file's name of each Modwatch column that it names differently, as JSON",
-    )
     generate_ids: bool = Field(
         False,
         description="The files have no ids: an id is a hash of file name, line and values; rows "
@@ -94,13 +89,9 @@ class FileSourceSettings(_SourceSettings):
         description="The files have no times: the day of all rows, such as `2026-03-13`, or "
         "`{dt}`, that of the path",
     )
-    votes: _Votes = ()
-    own_scores: _OwnScores = False
-    own_threshold: _OwnThreshold = 0.5
-    own_model_version: _OwnModelVersion = "own"
 
 
-class SqlSourceSettings(_SourceSettings):
+class SqlSourceSettings(_RecordSettings):
     """Comments in a database."""
 
     kind: Literal["sql"] = "sql"
@@ -111,25 +102,6 @@ class SqlSourceSettings(_SourceSettings):
     undated_query: str | None = Field(
         None, description="Query that counts the rows without a time, which are on no day"
     )
-    timestamp_column: str = Field("created_at", description="Column with the time of a comment")
-    timestamp_format: str | None = Field(
-        None,
-        description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds to "
-        "nanoseconds since 1970",
-    )
-    assume_timezone: str | None = Field(
-        None, description="IANA time zone of times without one, such as `Europe/Berlin`"
-    )
-    platform: str | None = Field(None, description="Platform name for rows without one")
-    columns: dict[str, str] = Field(
-        default_factory=dict,
-        description="The query's name of each Modwatch column that it names differently, as JSON",
-    )
-    votes: _Votes = ()
-    own_scores: _OwnScores = False
-    own_threshold: _OwnThreshold = 0.5
-    own_model_version: _OwnModelVersion = "own"
 
 
 class ReplaySourceSettings(_SourceSettings):

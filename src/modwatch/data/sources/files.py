@@ -125,10 +125,14 @@ class FileSource(MappedSource):
         if names is None:
             return
         dated = day if _DAY in str(self.path) else None
+        midnight = None
         if self.day is not None:
             dated = dated or dt.date.fromisoformat(self.day)
+            time = dt.datetime.combine(dated, dt.time(), dt.UTC)
+            midnight = Moment(created_at=time, day=dated, problem=None)
         current = dated or self._first_day(path)
-        for record, moment in self._records(path, account, dated):
+        for record in read_records(path, form=self.form, account=account):
+            moment = midnight or self._moment(record.values)
             current = dated or moment.day or current
             if current is None or day not in (None, current):
                 account.count("other_day")
@@ -179,24 +183,13 @@ class FileSource(MappedSource):
                 found |= wanted & record.values.keys()
         return (*available, *sorted(found))
 
-    def _records(
-        self, path: Path, account: Account | None = None, dated: dt.date | None = None
-    ) -> Iterator[tuple[Record, Moment]]:
-        midnight = None
-        if self.day is not None and dated is not None:
-            time = dt.datetime.combine(dated, dt.time(), dt.UTC)
-            midnight = Moment(created_at=time, day=dated, problem=None)
-        for record in read_records(path, form=self.form, account=account):
-            yield record, midnight or self._moment(record.values)
-
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""
-        rows = 0
-        for _, moment in self._records(path):
-            if moment.day:
-                return moment.day
-            rows += 1
-        if rows:
+        record = None
+        for record in read_records(path, form=self.form):
+            if day := self._moment(record.values).day:
+                return day
+        if record is not None:
             raise SourceError(
                 f"No row of {path} has a readable time in column {self.timestamp_column!r}; set "
                 "MODWATCH_SOURCE__TIMESTAMP_COLUMN or MODWATCH_SOURCE__TIMESTAMP_FORMAT, or use "

@@ -42,6 +42,20 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Times:
+    """The times of a source."""
+
+    column: str
+    form: TimeFormat
+    #: IANA zone of times without one.
+    zone: str | None
+
+    def day(self, value: object) -> dt.date | None:
+        """Return the day of a value of the column; None: it cannot be read."""
+        return read_moment(value, zone(self.zone), self.form.written).day
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileData:
     """Comments in files: one, a folder, a glob, or one for each day."""
 
@@ -72,8 +86,7 @@ class FileData:
         path = next((path for path, names in found.items() if names), self.files[0])
         names = found[path]
         rows = [dict(record.values) for _, record in self._records() if record.problem is None]
-        is_text = file_format(path) in ("csv", "tsv")
-        if is_text and (rows or names):
+        if file_format(path) in ("csv", "tsv") and (rows or names):
             require_header(names, str(path))
         if not rows:
             raise SourceError(self._why_no_row(len(names)))
@@ -107,36 +120,29 @@ class FileData:
             f"on, have {problem}"
         )
 
-    def dated(self, column: str, form: TimeFormat, assume: str | None) -> "FileData":
+    def dated(self, times: Times | None) -> "FileData":
         """Return the same data, without `{dt}` if the first rows of a file are of another UTC day.
 
         A file of a day in another zone has rows of two days in UTC.
         """
-        if "{dt}" not in self.path:
+        if "{dt}" not in self.path or times is None:
             return self
-        local = zone(assume)
         for path in self.files:
             for record in islice(read_records(path, form=self.form), _FILE_ROWS):
-                moment = read_moment(record.values.get(column), local, form.written)
-                if moment.day not in (None, day_of(path, self.path)):
+                day = times.day(record.values.get(times.column))
+                if day not in (None, day_of(path, self.path)):
                     return replace(self, path=self.whole)
         return self
 
-    def days(self, column: str, form: TimeFormat, assume: str | None) -> Counter[dt.date]:
+    def days(self, times: Times | None) -> Counter[dt.date]:
         """Return how many rows each day has; of one file a day, by its name, one each."""
         if "{dt}" in self.path:
-            return self.days_of_names()
+            return Counter(day for path in self.files if (day := day_of(path, self.path)))
+        if times is None:
+            return Counter()
         records = chain.from_iterable(read_records(path, form=self.form) for path in self.files)
-        local = zone(assume)
-        moments = (
-            read_moment(record.values.get(column), local, form.written)
-            for record in islice(records, _COUNTED)
-        )
-        return Counter(moment.day for moment in moments if moment.day is not None)
-
-    def days_of_names(self) -> Counter[dt.date]:
-        """Return the days in the names of the files."""
-        return Counter(day for path in self.files if (day := day_of(path, self.path)))
+        days = (times.day(r.values.get(times.column)) for r in islice(records, _COUNTED))
+        return Counter(day for day in days if day is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,26 +157,22 @@ class TableData:
         rows = self._rows(lambda _, table: f"SELECT * FROM {table} LIMIT {_ROWS}")  # noqa: S608
         return Sample(where=f"table {self.table}", names=self._names(), rows=rows)
 
-    def days(self, column: str, form: TimeFormat, assume: str | None) -> Counter[dt.date]:
+    def days(self, times: Times) -> Counter[dt.date]:
         """Return the first and the last day of the table."""
         [row] = self._rows(
             lambda quote, table: (
-                f"SELECT MIN({quote(column)}) AS first, MAX({quote(column)}) AS last FROM {table}"  # noqa: S608
+                f"SELECT MIN({quote(times.column)}) AS first, MAX({quote(times.column)}) AS last "  # noqa: S608
+                f"FROM {table}"
             )
         )
-        moments = [read_moment(value, zone(assume), form.written) for value in row.values()]
-        return Counter(moment.day for moment in moments if moment.day is not None)
-
-    def dated(self, _column: str, _form: TimeFormat, _assume: str | None) -> "TableData":
-        """Return the same data: a table is selected by its times."""
-        return self
+        return Counter(day for value in row.values() if (day := times.day(value)))
 
     def queries(
-        self, columns: Sequence[str], order: str, column: str, form: TimeFormat, value: object
+        self, columns: Sequence[str], order: str, times: Times, value: object
     ) -> tuple[str, str]:
         """Return the query for one day, and that for the number of rows without a time.
 
-        Rows are sorted by `column`, their time, and `order`; `value` is one time, which decides how
+        Rows are sorted by their time and the column `order`; `value` is one time, which decides how
         times are compared.
 
         Raises:
@@ -178,14 +180,15 @@ class TableData:
         """
         with _opened(self.url) as engine:
             quote = engine.dialect.identifier_preparer.quote
-            time, start, end = _comparison(engine.dialect.name, quote(column), form, value)
-            wanted = dict.fromkeys([*columns, column])
+            column = quote(times.column)
+            time, start, end = _comparison(engine.dialect.name, column, times.form, value)
+            wanted = dict.fromkeys([*columns, times.column])
             if strange := [name for name in (*wanted, self.table) if ":" in name]:
                 raise SourceError(f"the name {strange[0]!r} has a colon; rename it in a view")
             table = f"FROM {quote(self.table)} WHERE"
             query = (
                 f"SELECT {', '.join(map(quote, wanted))} {table} {time} >= {start} AND "
-                f"{time} < {end} ORDER BY {quote(column)}, {quote(order)}"
+                f"{time} < {end} ORDER BY {column}, {quote(order)}"
             )
             return query, f"SELECT COUNT(*) {table} {time} IS NULL"
 
