@@ -254,14 +254,12 @@ def test_the_cause_is_named(name: str, tmp_path: Path, init: Callable[..., str])
 
 def test_what_helps_without_an_id_or_a_time_is_named(init: Callable[..., str]) -> None:
     Path("a.csv").write_text(written(rows=[["1", *row[1:]] for row in ROWS]))
-    assert "no column can be the id; add --column comment_id=COLUMN, or --generate-ids" in init(
-        "a.csv", status=1
-    )
+    shown = init("a.csv", status=1)
+    assert "no column can be the id; add --column comment_id=COLUMN, or of files --gen" in shown
     Path("a.csv").write_text(written(rows=[[*row[:2], "soon"] for row in ROWS]))
-    assert (
-        "no column can be the time; add --column created_at=COLUMN, --time-format FORMAT for "
-        "times in another form, or --day DATE" in init("a.csv", status=1)
-    )
+    shown = init("a.csv", status=1)
+    assert "no column can be the time; add --column created_at=COLUMN, --time-format" in shown
+    assert "or of files --day DATE as the day of all rows" in shown
 
 
 def test_a_few_rows_in_quarantine_are_stated(init: Callable[..., str]) -> None:
