@@ -241,7 +241,10 @@ def _reading(
     shown = {name: label for label, name in choices.items()}
     given = _given_columns(options.column, choices)
     chosen = propose(usable, rows) | given
-    generated = _generated(data, chosen, options)
+    generated = {"comment_id"} if options.generate_ids else set()
+    has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
+    if has_day and "created_at" not in chosen:
+        generated.add("created_at")
     chosen = {field: column for field, column in chosen.items() if field not in generated}
     for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
         chosen[field] = _column(field, chosen.get(field), choices, dialogue)
@@ -261,16 +264,6 @@ def _reading(
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
     return _Reading(columns=chosen, times=times, score=score, votes=votes)
-
-
-def _generated(
-    data: FileData | TableData, chosen: Mapping[str, str], options: InitOptions
-) -> set[str]:
-    """Return the required fields that no column is needed for."""
-    has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
-    is_dated = has_day and "created_at" not in chosen
-    fields = {"comment_id": options.generate_ids, "created_at": is_dated}
-    return {field for field, is_generated in fields.items() if is_generated}
 
 
 def _column(

@@ -24,19 +24,13 @@ _GO = re.compile(
     r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4})"
     r"(?: (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: m=[+-][\d.]+)?"
 )
-#: Numbers of days from Sunday and of months, by their names in English whatever the locale is.
+#: Names of days from Sunday and of months, in English whatever the locale of the process is.
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = {
-    name[:size]: str(number)
-    for first, names in (
-        (0, "sunday monday tuesday wednesday thursday friday saturday"),
-        (
-            1,
-            "january february march april may june july august september october november december",
-        ),
-    )
-    for number, name in enumerate(names.split(), start=first)
-    for size in (3, len(name))
+    name: f"{number}" for names in (_DAYS, ("", *_MONTHS)) for number, name in enumerate(names)
 }
+_NAMES = re.compile(rf"\b({'|'.join((*_DAYS, *_MONTHS))})[a-z]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +157,7 @@ def _by_form(written: str, form: str) -> dt.datetime:
     if "%f" in form:
         written = re.sub(r"(\.\d{6})\d+", r"\1", written)
     if (numeric := _numeric(form)) != form:
-        written = re.sub(
-            "[A-Za-z]{3,}", lambda word: _NUMBERS.get(word[0].lower(), word[0]), written
-        )
+        written = _NAMES.sub(lambda name: _NUMBERS[name[1].lower()], written)
     return dt.datetime.strptime(written, numeric)  # noqa: DTZ007 – the zone is added by the caller
 
 
