@@ -228,7 +228,12 @@ CAUSES = {
     ),
     "pretty.json": (
         json.dumps({"comments": LINES}, indent=1).encode(),
-        "line 1 of /pretty.json is no record; perhaps the file is one JSON object",
+        "line 1 of /pretty.json is no JSON object; perhaps the file is one JSON object",
+    ),
+    "csv.json": (CSV.encode(), "line 1 of /csv.json is no JSON object; name CSV *.csv"),
+    "damaged.csv.gz": (
+        gzip.compress(CSV.encode())[:99] + bytes(99),
+        "damaged.csv.gz cannot be read (error); check that it is complete",
     ),
     "cut.json": (json.dumps(LINES)[:-9].encode(), "Record 60 of /cut.json is not valid JSON"),
     "one.csv": (b"body\n" + b"".join(b"a %d\n" % n for n in range(60)), "--generate-ids"),
@@ -513,3 +518,17 @@ def test_two_columns_of_one_name(init: Callable[..., str]) -> None:
     Path("a.csv").write_text(written(rows=rows).replace("id,body,posted", "id,body,posted,body"))
     assert "Left out: body (2)." in init("a.csv")
     assert read_day()[1] == 60
+
+
+def test_votes_and_days_of_a_table(init: Callable[..., str]) -> None:
+    with sqlite3.connect("forum.db") as connection:
+        connection.execute("CREATE TABLE posts (id, body, posted, ann, ben, cem)")
+        rows = [(*row, number % 2, 1, None) for number, row in enumerate(ROWS)]
+        connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.close()
+    shown = init("forum.db", "--votes", "ann,ben,cem")
+    assert "have no time" not in shown
+    found, valid = read_day()
+    assert (valid, {row["label"] for row in found}) == (60, {None, 1})
+    Path("modwatch.env").unlink()
+    assert "has no row of 2026-03-14" in init("forum.db", "--day", "2026-03-14", status=1)

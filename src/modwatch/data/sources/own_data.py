@@ -107,7 +107,9 @@ class FileData:
             return f"{self.path} {empty}; point to data with comments"
         path, first = damaged[0]
         if file_format(path) == "json":
-            return f"line {first.line} of {path} is no record; perhaps the file is {_ONE_OBJECT}"
+            is_object = str(first.raw).lstrip().startswith("{")
+            perhaps = f"perhaps the file is {_ONE_OBJECT}" if is_object else "name CSV *.csv"
+            return f"line {first.line} of {path} is no JSON object; {perhaps}"
         [(size, number)] = Counter(record.fields for _, record in damaged).most_common(1)
         problem = (
             "damaged quotation marks; add --quoting none, or --escape with the character before a "

@@ -4,12 +4,14 @@ The readers yield `Record`s in file order, and open the file when the first one 
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice, repeat
 from pathlib import Path
 from typing import Any, TextIO, cast
+from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile
 
 import pyarrow as pa
@@ -351,6 +353,10 @@ _TEXTS = (
 )
 
 
+#: Errors of readers of compressed files, Excel files and Parquet files.
+_DAMAGES = (BadZipFile, zlib.error, ParseError, pa.ArrowException)
+
+
 @contextmanager
 def _mapped(path: Path, encoding: str) -> Iterator[None]:
     """Raise errors of files and decoders as SourceError."""
@@ -360,7 +366,7 @@ def _mapped(path: Path, encoding: str) -> Iterator[None]:
         raise SourceError(f"{path} is not {encoding} text; set the encoding of the file.") from exc
     except FileNotFoundError as exc:
         raise SourceError(f"{path} does not exist; check the path.") from exc
-    except (OSError, EOFError, BadZipFile, KeyError, pa.ArrowException, ValueError) as exc:
+    except (OSError, EOFError, KeyError, ValueError, *_DAMAGES) as exc:
         raise SourceError(
             f"{path} cannot be read ({type(exc).__name__}); check that it is complete, matches its "
             "suffix, and is readable by this user."
