@@ -137,8 +137,12 @@ def test_rows_of_another_encoding_go_to_quarantine(files: Installation, incoming
     assert quarantined(right) == []
 
 
-def test_a_file_of_another_encoding_is_refused(files: Installation, incoming: Path) -> None:
+def test_a_file_of_utf_16_is_read_and_one_of_another_encoding_is_refused(
+    files: Installation, incoming: Path
+) -> None:
     home = from_csv(files, incoming, csv_bytes(40).decode().encode("utf-16"))
+    assert home.run("ingest") == [40]
+    home = from_csv(files, incoming, csv_bytes(40).decode().encode("utf-32-be"))
     refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv", "utf-8")
 
 
