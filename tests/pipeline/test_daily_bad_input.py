@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from installation import (
     picture_of,
     queue_rows,
 )
-from modwatch.common.errors import DayRejectedError, SourceError
+from modwatch.common.errors import DayRejectedError, SettingsError, SourceError
 from modwatch.installation.resources import open_resources
+from modwatch.pipeline import daily
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -94,6 +96,72 @@ def test_an_id_of_an_earlier_day_is_refused_on_the_later_one(
     assert quarantined(files, TUESDAY) == ["id_of_earlier_day"]
     for day in (MONDAY, TUESDAY):
         assert_again_the_same(files, *TO_THE_QUEUE, day=day)
+
+
+def test_comments_that_move_to_an_earlier_day_are_named_until_the_later_one_is_run_again(
+    files: Installation, incoming: Path
+) -> None:
+    late = [good(100 + n, TUESDAY) for n in range(10)]
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    write_json(incoming / f"{TUESDAY}.jsonl", [*(good(n, TUESDAY) for n in range(40)), *late])
+    for day in (MONDAY, TUESDAY):
+        files.run("ingest", "check_comments", day=day)
+    moved = [{**row, "created_at": f"{MONDAY}T23:59:59Z"} for row in late]
+    write_json(incoming / f"{MONDAY}.jsonl", [*map(good, range(40)), *moved])
+    write_json(incoming / f"{TUESDAY}.jsonl", [good(n, TUESDAY) for n in range(40)])
+    assert files.run("ingest", "check_comments") == [50, 50]
+    page = Path(files.settings.checks_root) / str(MONDAY) / "index.html"
+    assert f"ids_of_later_days: 10 of {TUESDAY}" in page.read_text()
+    assert files.run("ingest", "check_comments", day=TUESDAY) == [40, 40]
+    assert files.run("check_comments") == [50]
+    assert "ids_of_later_days:" not in page.read_text()
+
+
+def test_an_emptied_source_does_not_empty_a_day_unasked(
+    files: Installation, incoming: Path
+) -> None:
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    files.run("ingest", "check_comments")
+    write_json(incoming / f"{MONDAY}.jsonl", [])
+    before = picture_of(files)
+    refused(lambda: files.run("ingest"), SettingsError, "40 landed before", "--allow-empty")
+    assert_same(before, picture_of(files))
+    with open_resources(files.settings) as resources:
+        assert daily.ingest(resources, MONDAY, allow_empty=True) == 0
+        assert resources.lake.count("landed", MONDAY) == 0
+        assert daily.ingest(resources, MONDAY) == 0
+
+
+def test_the_page_of_a_dirty_day_says_where_each_line_went(
+    files: Installation, incoming: Path
+) -> None:
+    lines = [f'{n},{MONDAY}T12:00:00Z,"a remark, {MARK}"' for n in range(60)]
+    lines[10] = f'10,{MONDAY}T12:00:00Z,"a remark, {MARK}'
+    lines[20] = f"20,{MONDAY}T12:00:00Z, \u200b"
+    lines[30] = f'30,{MONDAY}T12:00:00Z,"two\nlines, {MARK}"'
+    lines[40] = f"39,{MONDAY}T12:00:00Z,{MARK}"
+    lines[50] = ""
+    lines[51] = f"51,{TUESDAY}T12:00:00Z,{MARK}"
+    content = "\n".join(["comment_id,created_at,text", *lines, ""])
+    (incoming / "all.csv").write_text(content)
+    home = files.but(source={"kind": "files", "path": str(incoming / "all.csv")})
+    assert home.run("ingest", "check_comments") == [58, 55]
+    page = (Path(home.settings.checks_root) / str(MONDAY) / "index.html").read_text()
+    cells = re.findall(r"<td>(.*?)</td><td class=\"number\">(\d+)</td><td>(.*?)</td>", page)
+    assert {
+        re.sub("<.*?>", "", name): (int(n), at.rpartition(":")[2]) for name, n, at in cells
+    } == {
+        "Header lines": (1, ""),
+        "Blank lines": (1, ""),
+        "Further lines of a record": (1, ""),
+        "Records of other days": (1, ""),
+        "Quarantined: unclosed_quote": (1, "12"),
+        "Quarantined: blank_text": (1, "22"),
+        "Quarantined: duplicate_id": (1, "43"),
+        "Used records": (55, ""),
+    }
+    assert '<td class="number">62</td>' in page
+    assert MARK not in page
 
 
 def test_odd_but_sound_words_reach_the_queue_unharmed(files: Installation, incoming: Path) -> None:
@@ -227,7 +295,9 @@ def test_an_empty_day_goes_the_whole_way_and_says_so(files: Installation, incomi
 def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:
     files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
     write_json(incoming / f"{MONDAY}.jsonl", [])
-    files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
+    with open_resources(files.settings) as resources:
+        daily.ingest(resources, MONDAY, allow_empty=True)
+    files.run(*TO_THE_QUEUE[1:], *FROM_THE_QUEUE)
     with open_resources(files.settings) as resources:
         for table in ("landed", "comments", "staged_scores", "scores", "routed"):
             assert resources.lake.count(table, MONDAY) == 0

@@ -25,12 +25,16 @@ _day = click.argument("of_day", metavar="DAY", type=day, help="YYYY-MM-DD, UTC."
 @click.command()
 @click.argument("step", type=click.Choice([*_STEPS, "day"]))
 @_day
+@click.option(
+    "--allow-empty", is_flag=True, help="Empty a day whose rows are no longer in the source."
+)
 @with_resources
-def run(resources: "Resources", *, step: str, of_day: datetime.date) -> None:
+def run(resources: "Resources", *, step: str, of_day: datetime.date, allow_empty: bool) -> None:
     """Run one step of the daily job for a day, or all up to `score_challenger` (`day`)."""
     days.require_possible(of_day, resources.settings.first_day)
     for name in _DAY if step == "day" else (step,):
-        print(f"{name}: {_STEPS[name](resources, of_day)}")
+        options = {"allow_empty": True} if allow_empty and name == "ingest" else {}
+        print(f"{name}: {_STEPS[name](resources, of_day, **options)}")
 
 
 @click.command()

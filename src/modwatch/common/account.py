@@ -1,10 +1,7 @@
 """The account of what a source holds: each of its lines and records ends in exactly one place."""
 
-import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from modwatch.common.errors import SourceError
 
@@ -38,20 +35,21 @@ class Account:
     #: Lines of text files, records of other sources.
     read: int = 0
     #: Number by place; a reason why records were left out is one.
-    places: Counter[str] = field(default_factory=Counter)
+    places: dict[str, int] = field(default_factory=dict)
     #: Where the first one of a place is, for those that were left out.
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, place: str, number: int = 1, *, where: str | None = None) -> None:
         """Count records of one place; `where` is their file and line, without any value."""
-        self.places[place] += number
+        self.places[place] = self.places.get(place, 0) + number
         if where is not None:
             self.first.setdefault(place, where)
 
     def move(self, place: str, parts: Mapping[str, int]) -> None:
         """Replace a place by its parts; `close` finds out whether they are as many."""
-        self.places[place] = 0
-        self.places.update(parts)
+        self.places.pop(place, None)
+        for name, number in parts.items():
+            self.count(name, number)
 
     def add(self, other: "Account") -> None:
         """Add the account of another source."""
@@ -61,7 +59,7 @@ class Account:
 
     def close(self, source: str) -> None:
         """Raise SourceError unless all that was read ended in a place."""
-        ended = self.places.total()
+        ended = sum(self.places.values())
         if ended != self.read:
             raise SourceError(
                 f"{source} has {self.read:,} lines and records, but {ended:,} are accounted for; "
@@ -75,7 +73,7 @@ class Account:
         return [
             (_NAMES.get(place, place), self.places[place], self.first.get(place, ""))
             for place in order
-            if self.places[place]
+            if self.places.get(place)
         ]
 
     @classmethod
@@ -92,17 +90,3 @@ class Account:
     def left_out(self) -> dict[str, int]:
         """The records that were not used, by reason."""
         return {name: n for name, n in self.places.items() if n and name not in _NAMES}
-
-    def to_json(self) -> str:
-        """Return the account as JSON text."""
-        return json.dumps({"read": self.read, "places": self.places, "first": self.first})
-
-    @classmethod
-    def from_json(cls, text: str) -> "Account":
-        """Return the account that `to_json` wrote.
-
-        >>> Account.from_json(Account(read=2).to_json()).read
-        2
-        """
-        plain: dict[str, Any] = json.loads(text)
-        return cls(**plain | {"places": Counter(plain["places"])})

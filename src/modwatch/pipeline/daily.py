@@ -17,10 +17,12 @@ task pays only for what it uses (0.1 s for this module, 1 to 4 s for the package
 import datetime
 from collections.abc import Callable
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from modwatch.common import days
 from modwatch.common.account import Account
+from modwatch.common.errors import SettingsError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,15 +46,26 @@ class Shard(TypedDict):
     end: int
 
 
-def ingest(resources: "Resources", day: datetime.date) -> int:
+def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = False) -> int:
     """Read the day from the source, unchanged; return how many rows landed.
 
+    The account of the source says where all that was read ended.
+
     Raises:
-        SettingsError: the day has not begun, or is before the first day; no table was changed.
+        SettingsError: the day has not begun, or is before the first day, or `allow_empty` is not
+            set and the source has no rows where some landed before; no table was changed.
+        SourceError: the account does not close.
     """
     days.require_possible(day, resources.settings.first_day)
-    account, source = Account(), resources.source
-    landed = resources.lake.replace("landed", day, source.read(day, account))
+    account, source, lake = Account(), resources.source, resources.lake
+    batches = iter(source.read(day, account))
+    first = list(islice(batches, 1))
+    if not first and not allow_empty and (before := lake.count("landed", day)):
+        raise SettingsError(
+            f"{source.name} has no rows of {day} any more, and {before:,} landed before; correct "
+            f"the source, or run `modwatch run ingest {day} --allow-empty` to empty the day"
+        )
+    landed = lake.replace("landed", day, chain(first, batches))
     account.count("landed", landed)
     account.close(source.name)
     resources.checks.save_account(day, account)
@@ -78,13 +91,16 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         landed,
         day=day,
         earlier_ids=quality.earlier_ids(lake, day),
+        later_ids=quality.later_ids(lake, day),
         trailing=[*trailing_days(lake, checks, day, "comments", plan=plan).values()],
         volumes=seasonal_volumes(lake, day, day),
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
         expectations=resources.expectations,
     )
-    quality.publish_result(checks, validated.result)
+    first = quality.first_origins(landed(columns=["row", "origin"]), validated.invalid)
+    result = validated.result.with_account(checks.load_account(day), first)
+    quality.publish_result(checks, result)
     quality.save_profile(lake, day, comments=validated.profile)
     invalid = quality.quarantined_rows(landed(), validated.invalid)
     lake.replace("quarantine", day, invalid, stage="comments")

@@ -32,7 +32,10 @@ _HEAD, _HEAD_CHARACTERS = 1_000, 1_000_000
 _CHUNK, _CHUNK_CHARACTERS = 500, 4_000_000
 #: Patterns of a column that its values have, and the share of values that have them.
 _PATTERNS, _REGULAR = 4, 0.9
-_FIELD_LIMIT_LOCK = threading.Lock()
+#: Records of one line, at least, that show patterns.
+_FEW = 5
+#: Entered again where a suspicious record asks for the patterns of a file.
+_FIELD_LIMIT_LOCK = threading.RLock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +123,7 @@ class Rows:
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows in order."""
         if self._named is not None:
-            yield 1, 1, [], self._named, None
+            yield 1, 1, [], "", None
         lines = _Lines(self._text, 1 if self._named is None else 2)
         yield from _rows(lines, self.dialect, self._shape)
 
@@ -150,8 +153,9 @@ def find_dialect(
     known = [form.delimiter] if form.delimiter else DELIMITERS
     options = [Dialect(delimiter=sign, quoted=quoted, escape=escape) for sign in known]
     best, fit = _best(options, head, header)
+    best = replace(best, blank=_has_blanks(head, best))
     if fit[0] < 1 and fit[1] > 1:
-        best, _ = _best([best, *_variants(best, form, head)], head, header)
+        best, _ = _best([best, *_variants(best, form, head, header)], head, header)
     return best
 
 
@@ -163,25 +167,40 @@ def _best(
     return best, fits[best]
 
 
-def _variants(best: Dialect, form: TextFormat, head: Sequence[str]) -> Iterator[Dialect]:
-    """Yield dialects that differ from the one with the best delimiter in other respects."""
+def _variants(
+    best: Dialect, form: TextFormat, head: Sequence[str], header: Sequence[str] | None
+) -> Iterator[Dialect]:
+    """Yield dialects that differ from the one with the best delimiter in other respects.
+
+    Quotation marks are no characters where more fields have them than lines are damaged; those
+    that need them, with a delimiter, a quotation mark or a line break, count ten times.
+    """
     yield replace(best, trailing=True)
-    yield replace(best, blank=True)
-    wrapped, odd = _quotes(head, best)
-    free = form.quoting is None and wrapped < max(odd, 1)
+    wrapped, needed = _quotes(head, best)
+    rows = _rows(_Lines(head, 1), best, _Shape(head, best, header))
+    needed += sum(size > 1 and fields is not None for _, size, fields, _, _ in rows)
+    damaged = sum(line.count('"') % 2 for line in head[1:])
+    free = form.quoting is None and wrapped + 9 * needed < max(damaged, 1)
     for quoted in (True, False) if free else (best.quoted,):
         yield replace(best, quoted=quoted)
         if form.escape is None:
             yield replace(best, quoted=quoted, escape="\\")
 
 
-def _quotes(head: Sequence[str], dialect: Dialect) -> tuple[int, int]:
-    """Return how many fields are in quotation marks, and how many lines have an odd number."""
-    lines = [line.split(dialect.delimiter) for line in head[1:]]
-    wrapped = sum(
-        re.fullmatch(r'\s*".*"\s*', field) is not None for line in lines for field in line
+def _has_blanks(head: Sequence[str], dialect: Dialect) -> bool:
+    """Return whether a blank follows every delimiter of the first lines."""
+    rows = [line.split(dialect.delimiter)[1:] for line in head[:20]]
+    return any(rows) and all(
+        field.startswith(" ") for row in rows for field in row if field.strip()
     )
-    return wrapped, sum(line.count('"') % 2 for line in head[1:])
+
+
+def _quotes(head: Sequence[str], dialect: Dialect) -> tuple[int, int]:
+    """Return how many fields are in quotation marks, and how many of them must be."""
+    sign = re.escape(dialect.delimiter)
+    wrapped = re.compile(rf'(?:^|{sign})\s*"((?:[^"]|"")*)"\s*(?={sign}|$)')
+    fields = [field for line in head[1:] for field in wrapped.findall(line.rstrip("\r\n"))]
+    return len(fields), sum(dialect.delimiter in field or '""' in field for field in fields)
 
 
 def _fit(head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> tuple[float, int]:
@@ -238,17 +257,18 @@ class _Shape:
     def has_swallowed(self, fields: Sequence[str] | None, lines: Sequence[str]) -> bool:
         """Return whether a record of several lines is rather several records.
 
-        It is if it is damaged, or if its first line, its last one and half of the others would be
-        records by themselves. Two lines need more than one column that shows it. Where all fields
-        of a column are in quotation marks, a record that swallows others is damaged.
+        It is if it is damaged, if a column with patterns has a line break, or if half of its lines
+        would be records by themselves; of two lines both, by more than one column that shows it.
+        Where most fields are in quotation marks, a record that swallows others is damaged.
         """
         if fields is None or len(fields) != self._size:
             return True
+        if any(set(fields[number]) & {"\r", "\n"} for number in self._patterns):
+            return True
         if len(self._patterns) < (1 if len(lines) > 2 else 2) or self._is_quoted:
             return False
-        if not (self._fits(lines[0]) and self._fits(lines[-1])):
-            return False
-        return 2 * sum(map(self._fits, lines)) >= len(lines) + 2
+        whole = sum(map(self._fits, lines))
+        return whole == 2 if len(lines) == 2 else 2 * whole >= len(lines)
 
     def fitted(self, fields: list[str]) -> list[str]:
         """Return the fields of a record without the empty one after a trailing delimiter."""
@@ -270,18 +290,28 @@ class _Shape:
 
     @cached_property
     def _patterns(self) -> Mapping[int, frozenset[str]]:
-        """Return the patterns of the columns that have few; the longest column is the text."""
-        # A line with an odd number of quotation marks is only part of a record.
-        whole = (line for line in self._head[1:] if line.count('"') % 2 == 0)
-        rows = [self._dialect.fields(line) for line in whole]
+        """Return the patterns of the columns that have few.
+
+        The text has none: it is the column with the most patterns and characters.
+        """
+        records = _rows(_Lines(self._head[1:], 2), self._dialect, None)
+        rows = [fields for _, size, fields, _, _ in records if size == 1 and fields]
+        if len(rows) < _FEW:  # too much is swallowed
+            rows = [self._dialect.fields(line) for line in self._head[1:]]
         columns = list(zip(*(row for row in rows if len(row) == self._size), strict=True))
-        longest = max(range(len(columns)), key=lambda n: sum(map(len, columns[n])), default=0)
-        patterns = {}
-        for number, column in enumerate(columns):
-            common = Counter(map(_pattern, column)).most_common(_PATTERNS)
-            if number != longest and sum(n for _, n in common) >= _REGULAR * len(column):
-                patterns[number] = frozenset(pattern for pattern, _ in common)
-        return patterns
+        patterns = [Counter(map(_pattern, column)) for column in columns]
+        variety = [len(found) * sum(map(len, columns[n])) for n, found in enumerate(patterns)]
+        regular = {}
+        for number, found in enumerate(patterns):
+            common, share = set[str](), 0.0
+            for pattern, count in found.most_common(_PATTERNS):
+                if share < _REGULAR:
+                    common.add(pattern)
+                    share += count / len(columns[number])
+            known = share >= _REGULAR and "" not in common
+            if variety[number] < max(variety) and known:
+                regular[number] = frozenset(common)
+        return regular
 
     def _fits(self, line: str) -> bool:
         fields = self._dialect.fields(line)
@@ -295,7 +325,7 @@ def _pattern(field: str) -> str:
     return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", field[:80].strip(' "')))
 
 
-def _rows(lines: _Lines, dialect: Dialect, shape: _Shape) -> Iterator[Row]:
+def _rows(lines: _Lines, dialect: Dialect, shape: _Shape | None) -> Iterator[Row]:
     reader = dialect.rows(lines)
     more, trailing = True, dialect.trailing
     while more:
@@ -309,11 +339,11 @@ def _rows(lines: _Lines, dialect: Dialect, shape: _Shape) -> Iterator[Row]:
                     more = fields is not None
                 except csv.Error:
                     problem = "malformed_record"
-                if len(lines.used) > 1 and shape.has_swallowed(fields, lines.used):
+                if shape and len(lines.used) > 1 and shape.has_swallowed(fields, lines.used):
                     lines.put_back()
                     reader, more = dialect.rows(lines), True
                     fields, problem = None, "unclosed_quote"
-                elif trailing and fields:
+                elif shape and trailing and fields:
                     fields = shape.fitted(fields)
                 line, size, raw = lines.take()
                 characters += len(raw)

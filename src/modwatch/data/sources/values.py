@@ -71,8 +71,12 @@ def text_of(value: object) -> tuple[str | None, str | None]:
         return _number(value)
     if isinstance(value, dt.date | dt.time):
         return value.isoformat(), None
-    known = isinstance(value, int | uuid.UUID)
-    return decodable(str(value))[0], None if known else "malformed_record"
+    if isinstance(value, int | uuid.UUID):
+        return str(value), None
+    try:
+        return decodable(str(value))[0], "malformed_record"
+    except RecursionError:
+        return "", "malformed_record"
 
 
 def _number(value: float | Decimal) -> tuple[str, str | None]:

@@ -10,9 +10,15 @@ No result has a text or an id.
 from modwatch.data.validation.comments import ValidatedComments, validate_comments
 from modwatch.data.validation.own_expectations import load_expectations
 from modwatch.data.validation.page import publish_result, render_index, render_page
-from modwatch.data.validation.profiles import earlier_ids, profile_rows, read_profile, save_profile
+from modwatch.data.validation.profiles import (
+    earlier_ids,
+    later_ids,
+    profile_rows,
+    read_profile,
+    save_profile,
+)
 from modwatch.data.validation.result import InvalidRows, RuleResult, ValidationResult
-from modwatch.data.validation.rows import quarantined_rows, valid_rows
+from modwatch.data.validation.rows import first_origins, quarantined_rows, valid_rows
 from modwatch.data.validation.rules import Rule, Thresholds
 from modwatch.data.validation.scores import ValidatedScores, valid_scores, validate_scores
 
@@ -25,6 +31,8 @@ __all__ = [
     "ValidatedScores",
     "ValidationResult",
     "earlier_ids",
+    "first_origins",
+    "later_ids",
     "load_expectations",
     "profile_rows",
     "publish_result",

@@ -79,6 +79,7 @@ def validate_comments(
     *,
     day: date,
     earlier_ids: Iterable[pa.Array] = (),
+    later_ids: Iterable[tuple[date, pa.Array]] = (),
     trailing: Sequence[Profile] = (),
     volumes: Mapping[date, Volume] = MappingProxyType({}),
     thresholds: Thresholds | None = None,
@@ -94,6 +95,7 @@ def validate_comments(
             needed. Called two or three times.
         day: the UTC day that they belong to.
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
+        later_ids: those of later days, as a day that is run again has; streamed once.
         trailing: profiles of the days to compare with.
         volumes: of earlier days, for the season of the day's (`statistics.drift.seasons`).
         thresholds: the bounds; None stands for the defaults.
@@ -113,7 +115,9 @@ def validate_comments(
         if own_scores or rule.batch not in _SCORE_BATCHES
     ]
     parameters = _parameters(day, bounds, trailing)
-    rows = _check_rows(landed(), rules, parameters, day=day, earlier_ids=earlier_ids)
+    rows = _check_rows(
+        landed(), rules, parameters, day=day, earlier_ids=earlier_ids, later_ids=later_ids
+    )
     invalid = rows.invalid
     texts = DuplicateTexts.find(rows.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
     table = TableCheck(
@@ -130,6 +134,7 @@ def validate_comments(
     shift = measures["volume_shift"]
     if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes):
         measures["volume_shift"] = skipped(f"{shift.observed}; {known}")
+    measures["ids_of_later_days"] = _later(rows.later)
     versions = rows.version[invalid.reason == 0]
     count = np.unique(versions).size
     measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
@@ -137,7 +142,14 @@ def validate_comments(
         "columns": pd.DataFrame(columns=rows.columns),
         "day": pd.DataFrame({"quarantined": invalid.reason > 0}),
         "comments": table.presence(),
-        "profile": pd.DataFrame([{"language_divergence": measures["language_shift"].value}]),
+        "profile": pd.DataFrame(
+            [
+                {
+                    "language_divergence": measures["language_shift"].value,
+                    "ids_of_later_days": rows.later.total(),
+                }
+            ]
+        ),
         "scored_comments": pd.DataFrame({"model_version": versions}),
     }
     tolerated = bounds.tolerated_rows / max(profile.landed, 1) if profile.comments else 0.0
@@ -154,7 +166,8 @@ def validate_comments(
         ),
         quarantined=invalid.counts(),
     )
-    log.info(result.summary, extra={"event": "comments_checked", "status": result.status})
+    level = logging.INFO if result.status == "passed" else logging.WARNING
+    log.log(level, result.summary, extra={"event": "comments_checked", "status": result.status})
     return ValidatedComments(result=result, invalid=invalid, profile=profile)
 
 
@@ -199,6 +212,8 @@ class _Rows:
     id_group: NDArray[np.int64]
     #: (N,) int32: equal for rows with the same model version, −1 without one.
     version: NDArray[np.int32]
+    #: Valid comments that later days have, too, by day.
+    later: Counter[date]
     #: The columns that are as they should be, and a sentence for each other one.
     columns: tuple[str, ...]
     schema_faults: tuple[str, ...]
@@ -211,6 +226,7 @@ def _check_rows(
     *,
     day: date,
     earlier_ids: Iterable[pa.Array],
+    later_ids: Iterable[tuple[date, pa.Array]],
 ) -> _Rows:
     """Judge each row by itself, then the ids of those that passed; an invalid row takes no id."""
     by_row = [rule for rule in rules if rule.level == "row"]
@@ -235,7 +251,8 @@ def _check_rows(
             part["reason"][empty] = codes[rule.name]
         parts.append(part)
     facts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    facts |= _id_groups(ids, earlier_ids)
+    groups, shared = _id_groups(ids, earlier_ids, later_ids)
+    facts |= groups
     facts = _in_row_order(facts, day)
     reason, rows = facts["reason"], len(facts["reason"])
     good = np.flatnonzero(reason == 0)
@@ -252,6 +269,7 @@ def _check_rows(
         results=tuple(rule.result(m, passed=m.value == 0) for rule, m in measures.items()),
         id_group=facts["id_group"],
         version=facts["version"],
+        later=_counted_later(facts["id_group"][reason == 0], shared),
         columns=found.columns,
         schema_faults=found.faults,
     )
@@ -309,8 +327,15 @@ def _nul_bytes(columns: Mapping[str, pa.Array]) -> NDArray[np.int32]:
     return found
 
 
-def _id_groups(ids: list[pa.Array], earlier_ids: Iterable[pa.Array]) -> dict[str, NDArray[Any]]:
-    """Return which rows share an id, and which have one of an earlier day; take all of `ids`."""
+def _id_groups(
+    ids: list[pa.Array],
+    earlier_ids: Iterable[pa.Array],
+    later_ids: Iterable[tuple[date, pa.Array]],
+) -> tuple[dict[str, NDArray[Any]], list[tuple[date, NDArray[np.int64]]]]:
+    """Return which rows share an id, and which have one of an earlier day; take all of `ids`.
+
+    The second result is the ids of later days, as they are numbered here.
+    """
     index = IdIndex.from_chunks(ids)
     ids.reverse()
     groups = [index.positions(ids.pop()) for _ in range(len(ids))]
@@ -319,7 +344,23 @@ def _id_groups(ids: list[pa.Array], earlier_ids: Iterable[pa.Array]) -> dict[str
     for chunk in earlier_ids:
         earlier[index.positions(chunk)] = True
     earlier[-1] = False  # the position of ids that are not of this day
-    return {"id_group": id_group, "published_before": earlier[id_group]}
+    later = [(day, index.positions(chunk)) for day, chunk in later_ids]
+    return {"id_group": id_group, "published_before": earlier[id_group]}, later
+
+
+def _counted_later(
+    valid: NDArray[np.int64], shared: Iterable[tuple[date, NDArray[np.int64]]]
+) -> Counter[date]:
+    """Return how many ids of valid rows each later day has."""
+    found: Counter[date] = Counter()
+    for day, ids in shared:
+        found[day] += int(np.isin(ids, valid).sum())
+    return +found
+
+
+def _later(found: Counter[date]) -> Measure:
+    days = ", ".join(f"{count:,} of {day}" for day, count in sorted(found.items()))
+    return Measure(value=found.total(), observed=days or "none")
 
 
 def _failing_ids(

@@ -129,6 +129,13 @@ def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
     return (batch.column("comment_id") for batch in ids)
 
 
+def later_ids(lake: Lake, day: datetime.date) -> Iterator[tuple[datetime.date, pa.Array]]:
+    """Yield the ids of the comments of all days after `day`, with their day."""
+    for later in lake.days("comments"):
+        for batch in lake.read("comments", later, columns=["comment_id"]) if later > day else ():
+            yield later, batch.column("comment_id")
+
+
 def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
     """Return the profile of `day` as rows of PROFILES."""
     counted = {

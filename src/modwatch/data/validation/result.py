@@ -5,10 +5,10 @@
 
 import datetime
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,28 @@ class ValidationResult:
     results: tuple[RuleResult, ...]
     #: Quarantined rows by reason, which is the first rule that a row failed.
     quarantined: dict[str, int]
+    #: Where the lines and records of the source ended; None: it was not kept.
+    account: Account | None = None
+
+    def with_account(self, account: Account | None, first: Mapping[str, str]) -> Self:
+        """Return the result with the account of the source, whose landed rows it splits.
+
+        `first` is where the first row of each reason is, without any value.
+
+        Raises:
+            CheckError: other rows landed than those of the account.
+        """
+        if account is None:
+            return self
+        if account.places.get("landed") != self.rows:
+            raise CheckError(
+                f"The landed comments of {self.day} are not those that its last ingestion read; "
+                "ingest the day again."
+            )
+        split = Account(read=account.read, places={**account.places}, first={**first})
+        split.move("landed", {**self.quarantined, "used": self.valid})
+        split.close(f"The source of {self.day}")
+        return replace(self, account=split)
 
     @property
     def rejected(self) -> bool:
@@ -111,7 +133,7 @@ class ValidationResult:
     @property
     def summary(self) -> str:
         """The result in one sentence, for logs and the top of the page."""
-        invalid, warnings = self.rows - self.valid, len(self._warnings)
+        invalid, warnings = self.rows - self.valid, self._warnings
         rows = (
             f"{self.valid:,} of {self.rows:,} rows are valid" if self.rows else "there are no rows"
         )
@@ -120,7 +142,8 @@ class ValidationResult:
         if self.rejected:
             outcome = f"failed ({', '.join(rule.name for rule in self._critical)})"
         elif warnings:
-            outcome = f"passed with {warnings} warning{'s' * (warnings > 1)}"
+            named = "; ".join(f"{rule.name}: {rule.observed}" for rule in warnings)
+            outcome = f"passed with {len(warnings)} warning{'s' * (len(warnings) > 1)} ({named})"
         return f"Validation of the {self.suite} of {self.day} {outcome}: {rows}{tail}."
 
     @property
@@ -158,7 +181,8 @@ class ValidationResult:
             plain: dict[str, Any] = json.loads(text)
             results = tuple(RuleResult(**result) for result in plain["results"])
             day = date.fromisoformat(plain["day"])
-            return cls(**plain | {"day": day, "results": results})
+            account = Account(**plain["account"]) if plain["account"] else None
+            return cls(**plain | {"day": day, "results": results, "account": account})
         except (ValueError, TypeError, KeyError) as exc:
             raise CheckError(
                 "A stored validation result cannot be read; run the check of its day again."
@@ -250,12 +274,12 @@ class CheckStore:
 
     def save_account(self, day: datetime.date, account: Account) -> None:
         """Keep the account of what the source of a day had."""
-        self._folder.write(f"{day}/source.json", account.to_json().encode())
+        self._folder.write(f"{day}/source.json", json.dumps(asdict(account)).encode())
 
     def load_account(self, day: datetime.date) -> Account | None:
         """Return the account of a day, or None when it has not been ingested."""
         content = self._folder.read(f"{day}/source.json")
-        return None if content is None else Account.from_json(content.decode())
+        return None if content is None else Account(**json.loads(content))
 
     def history(self, suite: Suite, days: Iterable[datetime.date]) -> list[ValidationResult]:
         """Return the results of the `days` that have one, in the order of `days`."""

@@ -106,6 +106,27 @@ def quarantined_rows(
         yield _rows(batch, pa.array(reason > 0), QUARANTINE, dt=day, stage=stage, rule=rule)
 
 
+def first_origins(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> dict[str, str]:
+    """Return the origin of the first invalid row by reason, from batches with `row` and `origin`.
+
+    >>> invalid = InvalidRows(day=None, reason=np.array([0, 1]), reasons=("blank_text",))
+    >>> first_origins([pa.record_batch({"row": [0, 1], "origin": ["f:2", "f:3"]})], invalid)
+    {'blank_text': 'f:3'}
+    """
+    codes, rows = np.unique(invalid.reason, return_index=True)
+    wanted = {
+        int(row): invalid.reasons[code - 1] for code, row in zip(codes, rows, strict=True) if code
+    }
+    found: dict[str, str] = {}
+    for batch in batches if wanted else ():
+        kept = batch.filter(
+            pc.is_in(batch.column("row"), pa.array([*wanted], batch.column("row").type))
+        )
+        pairs = zip(kept.column("row").to_pylist(), kept.column("origin").to_pylist(), strict=True)
+        found |= {wanted[row]: origin for row, origin in pairs}
+    return found
+
+
 def is_valid(batch: pa.RecordBatch, invalid: InvalidRows) -> NDArray[np.bool_]:
     """Return (k,) bool: whether each row of the batch is valid.
 

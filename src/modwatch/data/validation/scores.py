@@ -150,7 +150,8 @@ def validate_scores(
         results=(*day_results, *row_results, *table.own_results()),
         quarantined=invalid.counts(),
     )
-    log.info(result.summary, extra={"event": "scores_checked", "status": result.status})
+    level = logging.INFO if result.status == "passed" else logging.WARNING
+    log.log(level, result.summary, extra={"event": "scores_checked", "status": result.status})
     return ValidatedScores(result=result, quarantined=_quarantine(scores, invalid), profile=profile)
 
 

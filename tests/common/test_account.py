@@ -1,0 +1,43 @@
+import pytest
+
+from modwatch.common.account import Account
+from modwatch.common.errors import SourceError
+
+
+def test_an_account_that_does_not_close_is_an_error() -> None:
+    account = Account(read=3)
+    account.count("used", 2)
+    with pytest.raises(SourceError, match=r"a\.csv has 3 lines and records, but 2 are accounted"):
+        account.close("a.csv")
+    account.count("header")
+    account.close("a.csv")
+
+
+def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out() -> None:
+    account = Account(read=10)
+    for place, number in {
+        "used": 4,
+        "no_text": 1,
+        "blank_line": 2,
+        "header": 1,
+        "merged": 0,
+    }.items():
+        account.count(place, number)
+    account.count("blank_text", where="a.csv, line 3")
+    account.count("blank_text", where="a.csv, line 9")
+    account.close("a.csv")
+    assert account.rows() == [
+        ("Header lines", 1, ""),
+        ("Blank lines", 2, ""),
+        ("blank_text", 2, "a.csv, line 3"),
+        ("no_text", 1, ""),
+        ("Used records", 4, ""),
+    ]
+    assert account.left_out == {"no_text": 1, "blank_text": 2}
+
+
+def test_a_place_is_split_into_its_parts() -> None:
+    account = Account(read=5, places={"landed": 5})
+    account.move("landed", {"used": 3, "blank_text": 1})
+    with pytest.raises(SourceError, match="5 lines and records, but 4"):
+        account.close("the source")
