@@ -1,5 +1,6 @@
 """The account of what a source holds: each of its lines and records ends in exactly one place."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -35,21 +36,23 @@ class Account:
     #: Lines of text files, records of other sources.
     read: int = 0
     #: Number by place; a reason why records were left out is one.
-    places: dict[str, int] = field(default_factory=dict)
+    places: Counter[str] = field(default_factory=Counter)
     #: Where the first one of a place is, for those that were left out.
     first: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.places = Counter(self.places)
+
     def count(self, place: str, number: int = 1, *, where: str | None = None) -> None:
         """Count records of one place; `where` is their file and line, without any value."""
-        self.places[place] = self.places.get(place, 0) + number
+        self.places[place] += number
         if where is not None:
             self.first.setdefault(place, where)
 
     def move(self, place: str, parts: Mapping[str, int]) -> None:
         """Replace a place by its parts; `close` finds out whether they are as many."""
-        self.places.pop(place, None)
-        for name, number in parts.items():
-            self.count(name, number)
+        del self.places[place]
+        self.places.update(parts)
 
     def add(self, other: "Account") -> None:
         """Add the account of another source."""
@@ -59,7 +62,7 @@ class Account:
 
     def close(self, source: str) -> None:
         """Raise SourceError unless all that was read ended in a place."""
-        ended = sum(self.places.values())
+        ended = self.places.total()
         if ended != self.read:
             raise SourceError(
                 f"{source} has {self.read:,} lines and records, but {ended:,} are accounted for; "
@@ -73,7 +76,7 @@ class Account:
         return [
             (_NAMES.get(place, place), self.places[place], self.first.get(place, ""))
             for place in order
-            if self.places.get(place)
+            if self.places[place]
         ]
 
     @classmethod

@@ -1,6 +1,5 @@
 """What there is to train on: classes, duplicates, leaks into the stream, lengths, languages."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ class DataReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain JSON values."""
-        return vars(self) | {"account": json.loads(self.account.to_json())}
+        return vars(self) | {"account": vars(self.account)}
 
     def lines(self) -> list[str]:
         """Return the report as text, one fact a line."""

@@ -37,7 +37,14 @@ def labels(ids: list[str], day: datetime.date = DAY) -> pa.RecordBatch:
 def scores(shard: int) -> pa.RecordBatch:
     """Return the only row of a shard of `staged_scores`."""
     row = {"dt": DAY, "comment_id": "abc"[shard], "model_version": "1", "role": "champion"}
-    row |= {"prob": 0.5, "uncertainty": 0.25, "flagged": False, "shard": shard, "piece": 0}
+    row |= {
+        "prob": 0.5,
+        "uncertainty": 0.25,
+        "flagged": False,
+        "cut": False,
+        "shard": shard,
+        "piece": 0,
+    }
     return pa.RecordBatch.from_pylist([row], schema=TABLES["staged_scores"])
 
 

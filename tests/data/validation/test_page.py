@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.data.validation import render_index, render_page, validate_scores
+from modwatch.common.account import Account
+from modwatch.common.errors import CheckError
+from modwatch.data.validation import first_origins, render_index, render_page, validate_scores
 from modwatch.data.validation.page import Bar, DayLine, Strip
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "quality"
@@ -24,8 +26,10 @@ def results(landed, scores, day, usual, validate):
     )
     ids = batch["comment_id"].slice(4)
     batches = [scores(ids.to_pylist(), [2.0] + [0.1] * 195)]
+    account = Account(read=260, places={"header": 1, "other_day": 59, "landed": 200})
+    checked = validate(batch, trailing=usual(3, 40))
     return [
-        validate(batch, trailing=usual(3, 40)).result,
+        checked.result.with_account(account, first_origins([batch], checked.invalid)),
         validate_scores(batches, day=day, comment_ids=[ids]).result,
     ]
 
@@ -43,6 +47,13 @@ def test_page_of_a_rejected_day(validate, usual, passed):
     result = validate(trailing=usual(3, 40)).result
 
     golden("rejected.html", render_page([result], history=passed(3, 40)))
+
+
+def test_the_account_must_be_of_the_landed_rows(landed, validate):
+    result = validate(landed(10)).result
+    assert result.with_account(None, {}).account is None
+    with pytest.raises(CheckError, match="ingest the day again"):
+        result.with_account(Account(read=9, places={"landed": 9}), {})
 
 
 def test_list_of_days(results, passed):

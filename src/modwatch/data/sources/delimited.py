@@ -263,12 +263,14 @@ class _Shape:
         """
         if fields is None or len(fields) != self._size:
             return True
+        if self._is_quoted or not self._patterns:
+            return False
         if any(set(fields[number]) & {"\r", "\n"} for number in self._patterns):
             return True
-        if len(self._patterns) < (1 if len(lines) > 2 else 2) or self._is_quoted:
-            return False
         whole = sum(map(self._fits, lines))
-        return whole == 2 if len(lines) == 2 else 2 * whole >= len(lines)
+        if len(lines) == 2:
+            return whole == 2 and len(self._patterns) > 1
+        return 2 * whole >= len(lines)
 
     def fitted(self, fields: list[str]) -> list[str]:
         """Return the fields of a record without the empty one after a trailing delimiter."""
@@ -298,7 +300,8 @@ class _Shape:
         rows = [fields for _, size, fields, _, _ in records if size == 1 and fields]
         if len(rows) < _FEW:  # too much is swallowed
             rows = [self._dialect.fields(line) for line in self._head[1:]]
-        columns = list(zip(*(row for row in rows if len(row) == self._size), strict=True))
+        rows = [row for row in rows if len(row) == self._size]
+        columns = list(zip(*rows, strict=True)) if len(rows) >= _FEW else []
         patterns = [Counter(map(_pattern, column)) for column in columns]
         variety = [len(found) * sum(map(len, columns[n])) for n, found in enumerate(patterns)]
         regular = {}

@@ -96,12 +96,12 @@ class ValidationResult:
         """
         if account is None:
             return self
-        if account.places.get("landed") != self.rows:
+        if account.places["landed"] != self.rows:
             raise CheckError(
                 f"The landed comments of {self.day} are not those that its last ingestion read; "
                 "ingest the day again."
             )
-        split = Account(read=account.read, places={**account.places}, first={**first})
+        split = Account(read=account.read, places=account.places, first={**first})
         split.move("landed", {**self.quarantined, "used": self.valid})
         split.close(f"The source of {self.day}")
         return replace(self, account=split)
@@ -167,7 +167,9 @@ class ValidationResult:
 
     def to_json(self) -> str:
         """Return the result as JSON text, with sorted keys, so equal results give equal files."""
-        plain = asdict(self) | {"day": self.day.isoformat()}
+        account = vars(self.account) if self.account else None
+        plain = asdict(replace(self, account=None))
+        plain |= {"day": self.day.isoformat(), "account": account}
         return json.dumps(plain, sort_keys=True, indent=1, ensure_ascii=False)
 
     @classmethod
@@ -274,7 +276,7 @@ class CheckStore:
 
     def save_account(self, day: datetime.date, account: Account) -> None:
         """Keep the account of what the source of a day had."""
-        self._folder.write(f"{day}/source.json", json.dumps(asdict(account)).encode())
+        self._folder.write(f"{day}/source.json", json.dumps(vars(account)).encode())
 
     def load_account(self, day: datetime.date) -> Account | None:
         """Return the account of a day, or None when it has not been ingested."""
