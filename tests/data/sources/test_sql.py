@@ -1,10 +1,15 @@
 import datetime as dt
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.sql import SqlSource
@@ -151,3 +156,30 @@ def test_times_as_text_are_read_by_the_format(tmp_path):
     form = "%d.%m.%Y %H:%M"
     [row] = landed(SqlSource(url=url, query=query, timestamp_format=form, assume_timezone="UTC"))
     assert row["created_at"] == dt.datetime(2024, 3, 31, 12, tzinfo=dt.UTC)
+
+
+sound = st.tuples(st.integers(0, 2**62) | st.uuids().map(str), st.text(min_size=1, max_size=9))
+typed = st.one_of(st.none(), st.integers(-9, 9), st.floats(), st.binary(max_size=9), st.just(""))
+moment = st.sampled_from(["2024-03-31 12:00:00", "2024-03-30 12:00:00", None, "soon", b"\xff", 7])
+
+
+@given(rows=st.lists(sound, max_size=9), damaged=st.lists(st.tuples(typed, typed, moment)))
+def test_every_row_of_a_table_is_accounted_for(tmp_path_factory, rows, damaged):
+    path = tmp_path_factory.mktemp("sql") / "forum.db"
+    good = [(*row, "2024-03-31 12:00:00") for row in rows]
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE post (comment_id, text, created_at)")
+        database.executemany("INSERT INTO post VALUES (?, ?, ?)", [*good, *damaged])
+    source = SqlSource(
+        url=f"sqlite:///{path}",
+        query="SELECT * FROM post WHERE created_at >= :start AND created_at < :end ORDER BY rowid",
+        undated_query="SELECT COUNT(*) FROM post WHERE datetime(created_at) IS NULL",
+        assume_timezone="UTC",
+    )
+    account = Account()
+    found = pa.Table.from_batches(source.read(DAY, account), LANDED).to_pylist()
+    account.count("landed", len(found))
+    account.close(source.name)
+    kept = [(row["comment_id"], row["text"]) for row in found[: len(rows)]]
+    assert kept == [(str(comment_id), words) for comment_id, words in rows]
+    assert [row["problem"] for row in found[: len(rows)]] == [None] * len(rows)
