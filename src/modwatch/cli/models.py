@@ -1,6 +1,5 @@
 """`modwatch train`, `model …`, `serve` and `benchmark cotomod`."""
 
-import ipaddress
 import logging
 import os
 from pathlib import Path
@@ -17,6 +16,7 @@ from modwatch.cli.arguments import (
     options,
     with_resources,
 )
+from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def serve(
     **ray: Any,
 ) -> None:
     """Serve the champion, and the versions that days were planned with, to scoring tasks."""
-    if resources.settings.scorer_token is None and not _is_loopback(host):
+    if resources.settings.scorer_token is None and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached by other machines; set MODWATCH_SCORER_TOKEN, here and for the "
             "scoring tasks"
@@ -235,13 +235,6 @@ def _serve_replicas(resources: "Resources", host: str, port: int, options: dict[
         raise SettingsError(f"impossible replicas: {'; '.join(faults).strip()}") from exc
     resources.champion_version()  # raises before Ray starts if there is none
     serve_replicas(replicas, host=host, port=port, metrics_port=metrics_port, address=address)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @click.group(cls=Group)

@@ -1,10 +1,11 @@
-"""Addresses on Airflow's server for links in tasks, runs and messages.
+"""Addresses: which are of this machine, and those on Airflow's server for links in messages.
 
 `modwatch.monitoring.ops_page` answers them. A page about a day has one address, which stays valid
 when the day is published or run again.
 """
 
 import datetime
+import ipaddress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,6 +25,18 @@ class Site:
     mlflow_url: str
     console_url: str
     airflow_url: str
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("example.org")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def day_url(airflow_url: str, day: datetime.date, page: DayPage) -> str:

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError, StackError
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowHome
@@ -143,7 +143,7 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
     for setting, url in urls.items():
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 0
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise StackError(
                 f"{setting} is not on the loopback interface, where every part must listen; set it "
                 f"to a URL such as http://127.0.0.1:{port or 8090}"
@@ -157,13 +157,6 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
                     f"port {port} is in use; set {setting} to a URL with a free port, "
                     f"such as http://127.0.0.1:{port + 1}"
                 ) from None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _migrate(airflow: AirflowHome, logs: Path, say: Callable[[str], None]) -> None:

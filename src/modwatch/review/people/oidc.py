@@ -8,7 +8,6 @@ address. See OpenID Connect Core 1.0, section 3.1, and RFC 9700.
 import base64
 import datetime as dt
 import hmac
-import ipaddress
 import secrets
 import threading
 import time
@@ -26,6 +25,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import Key, import_key
 from sqlalchemy import Connection, Engine, Select, select
 
+from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_access
@@ -332,19 +332,14 @@ def _safe(address: str) -> str:
         parts = urlsplit(address)
     except ValueError:
         raise QueueError(f"{address!r} of the identity provider is not a URL") from None
-    if parts.scheme != "https" and not (parts.scheme == "http" and _loopback(parts.hostname or "")):
+    if parts.scheme != "https" and not (
+        parts.scheme == "http" and is_loopback(parts.hostname or "")
+    ):
         raise QueueError(
             f"the identity provider's address {address} is not https; http is allowed on loopback "
             "only"
         )
     return address
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _age(moment: float) -> float:
