@@ -8,14 +8,12 @@ import datetime
 import functools
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from modwatch.installation.resources import Resources
+from modwatch.installation import open_resources
 
 _R = TypeVar("_R")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -116,13 +114,6 @@ def number_between(low: float, high: float) -> Callable[[str], float]:
         return value
 
     return number
-
-
-def open_resources() -> AbstractContextManager["Resources"]:
-    """Open the resources of this installation, as `resources.open_resources` does."""
-    from modwatch.installation import resources
-
-    return resources.open_resources()
 
 
 def with_resources(command: Callable[..., _R]) -> Callable[..., _R]:

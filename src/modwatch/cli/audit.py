@@ -16,11 +16,11 @@ from modwatch.cli.arguments import (
     Group,
     day,
     number_between,
-    open_resources,
     options,
     with_resources,
 )
 from modwatch.common.errors import AuditError
+from modwatch.installation import open_resources
 
 if TYPE_CHECKING:
     from modwatch.audits.folder import AuditFolder

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from modwatch.cli.arguments import Group, number_between, open_resources, options, with_resources
+from modwatch.cli.arguments import Group, number_between, options, with_resources
 from modwatch.common.errors import QueueError
 from modwatch.common.signals import signals_held
+from modwatch.installation import open_resources
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, day, open_resources, options, with_resources
+from modwatch.cli.arguments import PATH, Group, day, options, with_resources
 from modwatch.common.errors import QueueError
+from modwatch.installation import open_resources
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources

@@ -16,12 +16,12 @@ from modwatch.cli.arguments import (
     Group,
     day,
     number_between,
-    open_resources,
     options,
     with_resources,
 )
 from modwatch.common.errors import NoChampionError, StackError
 from modwatch.common.installed import dags_folder
+from modwatch.installation import open_resources
 from modwatch.pipeline import daily
 from modwatch.settings import Settings, current_settings_table, load_settings, settings_table
 from modwatch.settings.file import DEFAULT, VARIABLE, apply_settings_file

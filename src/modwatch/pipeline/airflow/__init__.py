@@ -19,6 +19,7 @@ from airflow.sdk import (
 )
 
 from modwatch.common.errors import SettingsError
+from modwatch.installation import open_resources
 from modwatch.pipeline.airflow.timetables import DayTimetable
 from modwatch.settings import load_settings
 
@@ -47,7 +48,6 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; AlertError if a channel failed."""
-        from modwatch.installation.resources import open_resources
         from modwatch.monitoring.incidents.messages.alert import failure_alert
         from modwatch.monitoring.incidents.operations import report_failure
 
@@ -73,7 +73,6 @@ class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
         task = context["ti"]
         if task.try_number == 1 or self._others_failed(task):
             return
-        from modwatch.installation.resources import open_resources
         from modwatch.monitoring.incidents.messages.alert import repair_alert
         from modwatch.monitoring.incidents.operations import report_repair
 
@@ -174,10 +173,6 @@ def task_of(
     def run(
         part: dict[str, Any] | None = None, dag_run: Any = None, data_interval_start: Any = None
     ) -> Any:
-        from modwatch.installation.resources import (
-            open_resources,  # parsing a DAG imports nothing heavy
-        )
-
         day, begun = day_of(dag_run, data_interval_start), time.monotonic()
         with open_resources() as resources:
             try:

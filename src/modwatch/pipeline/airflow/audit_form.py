@@ -2,30 +2,29 @@
 
 from airflow.sdk import Param
 
+from modwatch.pipeline.airflow.questions import optional
+
 # Airflow shows fields without a section first; the others are collapsed.
 _DESIGN, _PEOPLE = "Design", "People"
 
 #: The fields, all optional; `modwatch.audits.request.requested` reads them.
 FORM: dict[str, Param] = {
-    "audit": Param(
-        None,
-        type=["null", "string"],
+    "audit": optional(
+        "string",
+        "Name",
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
-        title="Name",
         description="Lower-case letters, digits, - and _. Default: period and time.",
     ),
-    "first": Param(
-        None,
-        type=["null", "string"],
+    "first": optional(
+        "string",
+        "First day",
         format="date",
-        title="First day",
         description="UTC. If both days are empty, the previous month is audited.",
     ),
-    "last": Param(
-        None,
-        type=["null", "string"],
+    "last": optional(
+        "string",
+        "Last day",
         format="date",
-        title="Last day",
         description="Inclusive. One model must have scored all days.",
     ),
     "allow_missing_days": Param(
@@ -35,11 +34,10 @@ FORM: dict[str, Param] = {
         description="Plan the audit although days of the period have no scores. The approval page "
         "and the report name these days. Otherwise such a period is rejected.",
     ),
-    "service": Param(
-        None,
-        type=["null", "string"],
+    "service": optional(
+        "string",
+        "Service",
         maxLength=200,
-        title="Service",
         description="Name of the service, for the report and the Digital Services Act files.",
     ),
     "labels": Param(
@@ -89,22 +87,20 @@ FORM: dict[str, Param] = {
         "wrong the scores are. Higher: labels follow the scores further.",
         section=_DESIGN,
     ),
-    "flagged_share": Param(
-        None,
-        type=["null", "number"],
+    "flagged_share": optional(
+        "number",
+        "Share for flagged comments",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        title="Share for flagged comments",
         description="Share of the labels, in (0, 1). Default: the share with the most precise "
         "recall.",
         section=_DESIGN,
     ),
-    "expected_prevalence": Param(
-        None,
-        type=["null", "number"],
+    "expected_prevalence": optional(
+        "number",
+        "Expected prevalence",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        title="Expected prevalence",
         description="Share of harmful comments among unflagged ones, if you know better than the "
         "labels of the random slice, which are used by default. Estimates do not depend on it.",
         section=_DESIGN,

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from modwatch.common.errors import AuditCancelledError
+from modwatch.installation import open_resources
 from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
 from modwatch.pipeline.airflow.questions import Question, respondent
 
@@ -30,10 +31,6 @@ _NOTE = "Reason, kept in the evidence and visible to others. Do not quote commen
 @contextmanager
 def _resources() -> Iterator["Resources"]:
     """Open the resources of a task; a cancelled audit skips the task."""
-    from modwatch.installation.resources import (
-        open_resources,  # parsing a DAG imports nothing heavy
-    )
-
     try:
         with open_resources() as resources:
             yield resources

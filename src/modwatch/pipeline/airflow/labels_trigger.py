@@ -10,6 +10,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from modwatch.common.errors import AuditCancelledError, ModwatchError
+from modwatch.installation import open_resources
 
 
 class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
@@ -70,7 +71,6 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _look(self) -> dict[str, Any]:
         from modwatch.audits.workflow import open_audit  # the triggerer loads this when it waits
-        from modwatch.installation.resources import open_resources
 
         try:
             with open_resources() as resources:

@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 from airflow.sdk import Param, task
 
-from modwatch.pipeline.airflow.questions import Question, respondent
+from modwatch.installation import open_resources
+from modwatch.pipeline import model
+from modwatch.pipeline.airflow.questions import Question, optional, respondent
 
 _log = logging.getLogger(__name__)
 
@@ -33,20 +35,18 @@ FORM: dict[str, Param] = {
         description="sngp costs no more than deterministic; mc_dropout and ensembles cost a "
         "multiple of it, in training or in scoring.",
     ),
-    "encoder": Param(
-        None,
-        type=["null", "string"],
+    "encoder": optional(
+        "string",
+        "Encoder",
         maxLength=1000,
-        title="Encoder",
         description="Folder or name on the hub of a pre-trained Hugging Face encoder. Default: a "
         "small model, trained from scratch in seconds.",
     ),
-    "expected_prevalence": Param(
-        None,
-        type=["null", "number"],
+    "expected_prevalence": optional(
+        "number",
+        "Expected prevalence",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        title="Expected prevalence",
         description="Share of toxic comments in the stream. Default: that of the training data.",
     ),
     "seed": Param(0, type="integer", minimum=0, title="Seed"),
@@ -63,19 +63,16 @@ FORM: dict[str, Param] = {
         description="0, 1, the share of annotators who labelled toxic, or a list of votes.",
         section=_DATA,
     ),
-    "id_column": Param(
-        None,
-        type=["null", "string"],
-        title="Id column",
+    "id_column": optional(
+        "string",
+        "Id column",
         description="Rows with the same id are votes on one comment. Default: each row is one.",
         section=_DATA,
     ),
     "toxic_values": _list("Toxic values", "Labels that mean toxic, if they are words, one a line."),
     "non_toxic_values": _list("Other values", "All other labels, if they are words, one a line."),
     "votes": _list("Vote columns", "Columns of single votes, one a line. Default: Label column."),
-    "encoding": Param(
-        None, type=["null", "string"], title="Encoding of text files, as cp1252", section=_DATA
-    ),
+    "encoding": optional("string", "Encoding of text files, as cp1252", section=_DATA),
     "loss": Param(
         "cross_entropy",
         type="string",
@@ -83,30 +80,21 @@ FORM: dict[str, Param] = {
         title="Loss",
         section=_RECIPE,
     ),
-    "negatives_per_positive": Param(
-        None,
-        type=["null", "number"],
+    "negatives_per_positive": optional(
+        "number",
+        "Other comments per toxic one",
         exclusiveMinimum=0,
-        title="Other comments per toxic one",
         description="Maximum number in training, drawn at random. Default: all.",
         section=_RECIPE,
     ),
-    "epochs": Param(
-        None, type=["null", "integer"], minimum=1, maximum=1000, title="Epochs", section=_RECIPE
+    "epochs": optional("integer", "Epochs", minimum=1, maximum=1000, section=_RECIPE),
+    "learning_rate": optional(
+        "number", "Learning rate", exclusiveMinimum=0, maximum=1, section=_RECIPE
     ),
-    "learning_rate": Param(
-        None,
-        type=["null", "number"],
-        exclusiveMinimum=0,
-        maximum=1,
-        title="Learning rate",
-        section=_RECIPE,
-    ),
-    "max_examples": Param(
-        None,
-        type=["null", "integer"],
+    "max_examples": optional(
+        "integer",
+        "Maximum number of comments",
         minimum=2,
-        title="Maximum number of comments",
         description="More are sampled at random. Default: all; the small model takes 60,000.",
         section=_RECIPE,
     ),
@@ -130,11 +118,7 @@ def recipe_fields(form: Mapping[str, Any]) -> dict[str, Any]:
 @task
 def train(params: Any = None, dag_run: Any = None) -> str:
     """Train the model that the form of the run asks for; return its version."""
-    from modwatch.installation.resources import (
-        open_resources,  # parsing a DAG imports nothing heavy
-    )
     from modwatch.models.recipe import Recipe, offline_recipe
-    from modwatch.pipeline import model
 
     fields = recipe_fields(params)
     recipe = (Recipe if "encoder" in fields else offline_recipe)(**fields)
@@ -157,9 +141,6 @@ def train(params: Any = None, dag_run: Any = None) -> str:
 @task
 def evaluate(version: str) -> str:
     """Compare the version with the champion on the evaluation data; return the outcome."""
-    from modwatch.installation.resources import open_resources
-    from modwatch.pipeline import model
-
     with open_resources() as resources:
         return "passed" if model.evaluate(resources, version).passed else "failed"
 
@@ -167,9 +148,6 @@ def evaluate(version: str) -> str:
 @task
 def check(version: str) -> str:
     """Refuse a version that is worse than the champion."""
-    from modwatch.installation.resources import open_resources
-    from modwatch.pipeline import model
-
     with open_resources() as resources:
         return model.check(resources, version)
 
@@ -190,9 +168,6 @@ class Promotion(Question):
 
     def execute(self, context: Any) -> Any:
         """Ask."""
-        from modwatch.installation.resources import open_resources
-        from modwatch.pipeline import model
-
         page = self.generate_link_to_ui_from_context(context=context)
         with open_resources() as resources:
             self.body = model.ask(resources, self.version, page=page)
@@ -202,9 +177,6 @@ class Promotion(Question):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         """Act on the answer; return the decision."""
-        from modwatch.installation.resources import open_resources
-        from modwatch.pipeline import model
-
         answer = super().execute_complete(context, event)
         decision = _DECISIONS[answer["chosen_options"][0]]
         with open_resources() as resources:

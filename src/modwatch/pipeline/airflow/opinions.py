@@ -6,20 +6,22 @@ from typing import Any
 
 from airflow.sdk import Param, task
 
+from modwatch.installation import open_resources
+from modwatch.pipeline import daily, opinions
+from modwatch.pipeline.airflow.questions import optional
+
 #: Empty by schedule.
 FORM: dict[str, Param] = {
-    "last": Param(
-        None,
-        type=["null", "string"],
+    "last": optional(
+        "string",
+        "Last day",
         format="date",
-        title="Last day",
         description="A Sunday. Default: the last one before the run.",
     ),
-    "file": Param(
-        None,
-        type=["null", "string"],
+    "file": optional(
+        "string",
+        "File",
         maxLength=1000,
-        title="File",
         description="CSV, TSV, JSON lines or Parquet with the columns item, annotator, label and, "
         "if known, time and prob. Default: the labels of the review queue.",
     ),
@@ -37,11 +39,6 @@ FORM: dict[str, Param] = {
 @task
 def collect_annotations(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
     """Copy the labels of the review queue; return how many there are."""
-    from modwatch.installation.resources import (
-        open_resources,  # parsing a DAG imports nothing heavy
-    )
-    from modwatch.pipeline import opinions
-
     if params["file"]:
         return 0
     with open_resources() as resources:
@@ -53,9 +50,6 @@ def collect_annotations(params: Any = None, data_interval_end: Any = None, ti: A
 @task
 def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
     """Publish the report to MLflow; return how many labels it is made of."""
-    from modwatch.installation.resources import open_resources
-    from modwatch.pipeline import opinions
-
     with open_resources() as resources:
         if params["file"]:
             return opinions.publish_file(resources, Path(params["file"]), params["groups"])
@@ -67,9 +61,6 @@ def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any 
 @task
 def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
     """Post the alerts that follow from the groups of moderators; return how many are new."""
-    from modwatch.installation.resources import open_resources
-    from modwatch.pipeline import opinions
-
     if params["file"]:
         return 0
     with open_resources() as resources:
@@ -79,15 +70,11 @@ def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = No
 @task
 def deliver_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
     """Send the alerts that are pending on any channel; return how many were sent."""
-    from modwatch.installation.resources import open_resources
-    from modwatch.pipeline import daily
-
     with open_resources() as resources:
         return daily.deliver_alerts(resources, _last(params, data_interval_end or ti.start_date))
 
 
 def _last(params: Any, moment: datetime.datetime) -> datetime.date:
     """Return the last day of a report: that of the form, or the Sunday before."""
-    from modwatch.pipeline.opinions import last_sunday
-
-    return datetime.date.fromisoformat(params["last"]) if params["last"] else last_sunday(moment)
+    given = params["last"]
+    return datetime.date.fromisoformat(given) if given else opinions.last_sunday(moment)

@@ -13,6 +13,11 @@ from airflow.sdk.exceptions import ParamValidationError
 _RESPONSE_TIMEOUT = datetime.timedelta(days=365)
 
 
+def optional(kind: str, title: str, **more: Any) -> Param:
+    """Return a field of a form that may be empty, of a JSON type; `more` are its limits."""
+    return Param(None, type=["null", kind], title=title, **more)
+
+
 class Question(HITLOperator):  # type: ignore[misc]
     """A question with options, and a note whose help text is `note`."""
 
@@ -20,11 +25,7 @@ class Question(HITLOperator):  # type: ignore[misc]
 
     def __init__(self, *, note: str, **kwargs: Any) -> None:
         super().__init__(response_timeout=_RESPONSE_TIMEOUT, **kwargs)
-        self._form = {
-            "note": Param(
-                None, type=["null", "string"], maxLength=500, title="Note", description=note
-            )
-        }
+        self._form = {"note": optional("string", "Note", maxLength=500, description=note)}
 
     # Airflow takes the fields of the run's form for fields of the answer.
     @property
