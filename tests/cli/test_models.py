@@ -85,7 +85,7 @@ def test_the_report_shows_where_every_row_ended(
     assert capsys.readouterr().out.splitlines()[-6:] == [
         "source           7 lines and records; of these:",
         "                1  Header lines",
-        "                1  Records merged with another",
+        "                1  Records merged with another, the first: a.csv, line 3",
         "                1  left out: malformed_record, the first: a.csv, line 7",
         "                1  left out: missing_id, the first: a.csv, line 4",
         "                3  Used records",

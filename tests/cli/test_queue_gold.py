@@ -65,14 +65,14 @@ def test_a_file_is_added_once_and_retired_by_id(
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n", "at line 3"),
-        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "at line 3"),
-        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "1 missing_id, the first at line 2"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n", "the first: line 3;"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "the first: line 3;"),
+        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "missing_id 1 (the first: line 2;"),
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "the label is neither 1 nor 0"),
-        ("gold.csv", f"{HEADER}\ng1,\u200b,1,p\n", "1 blank_text, the first at line 2"),
-        ("gold.tsv", f"comment_id\ttext\tlabel\ng1\t{PRIVATE}\t1\n", "1 missing_source"),
-        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "1 missing_id, the first at line 1"),
-        ("gold.jsonl", f"{PRIVATE}\n", "at line 1"),
+        ("gold.csv", f"{HEADER}\ng1,\u200b,1,p\n", "blank_text 1 (the first: line 2;"),
+        ("gold.tsv", f"comment_id\ttext\tlabel\ng1\t{PRIVATE}\t1\n", "missing_source 1 "),
+        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "missing_id 1 (the first: line 1;"),
+        ("gold.jsonl", f"{PRIVATE}\n", "the first: line 1;"),
         ("gold.doc", PRIVATE, "is unknown"),
     ],
 )
@@ -91,7 +91,7 @@ def test_the_encoding_of_a_file_is_an_option(
     file = tmp_path / "gold.txt"
     file.write_bytes(f"{HEADER}\ng1,caf\xe9 {PRIVATE},ja,p\n".replace(",", ";").encode("cp1252"))
     assert main(["queue", "gold", "add", str(file)]) == 1
-    assert "1 undecodable_text, the first at line 2" in printed(capsys)
+    assert "undecodable_text 1 (the first: line 2;" in printed(capsys)
     assert main(["queue", "gold", "add", str(file), "--encoding", "cp1252"]) == 0
     assert printed(capsys).startswith("1 new gold comments; ")
     assert stored() == {"g1": (1, None, True)}

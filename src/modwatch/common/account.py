@@ -46,7 +46,7 @@ class Account:
     def count(self, place: str, number: int = 1, *, where: str | None = None) -> None:
         """Count records of one place; `where` is their file and line, without any value."""
         self.places[place] += number
-        if where is not None:
+        if where is not None and place != "used":
             self.first.setdefault(place, where)
 
     def move(self, place: str, parts: Mapping[str, int]) -> None:
@@ -69,6 +69,27 @@ class Account:
                 "it changed while it was read, or this is a fault of Modwatch: run again, and "
                 "report it if it comes back."
             )
+
+    def require_most(self, source: str, causes: Mapping[str, str]) -> None:
+        """Raise SourceError if most records were left out for one of the reasons in `causes`."""
+        records = sum(self.left_out.values()) + self.places["merged"] + self.places["used"]
+        if any(2 * self.places[reason] > records for reason in causes):
+            raise SourceError(
+                f"{source}: most of {records:,} records are left out: {self.faults(causes)}."
+            )
+
+    def faults(self, causes: Mapping[str, str]) -> str:
+        """Return how many records were left out, by reason, with the first and the cause.
+
+        >>> account = Account(places={"no_label": 1}, first={"no_label": "a.csv, line 2"})
+        >>> account.faults({"no_label": "there is none"})
+        'no_label 1 (the first: a.csv, line 2; there is none)'
+        """
+        return ", ".join(
+            f"{name} {number:,} (the first: {'; '.join(filter(None, about))})"
+            for name, number in self.left_out.items()
+            for about in [(self.first.get(name, ""), causes.get(name))]
+        )
 
     def rows(self) -> list[tuple[str, int, str]]:
         """Return name, number and first occurrence of each place that is not empty."""

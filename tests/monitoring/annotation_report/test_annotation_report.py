@@ -328,7 +328,7 @@ def test_time_orders_the_labels(tmp_path):
         (lambda t: t.assign(country=[f"c{n}" for n in range(240)]), "24 annotators have several"),
         (
             lambda t: t.assign(time="yesterday"),
-            r"most rows cannot be used. Rows left out: unreadable_timestamp 240 .* ISO 8601",
+            r"most of 240 records are left out: unreadable_timestamp 240 .* ISO 8601",
         ),
         (lambda t: t.assign(prob_0=0.5).drop(columns="prob"), "some labels, and none of prob_1"),
         (

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from modwatch.cli.main import main
 from modwatch.common.errors import SourceError
+from modwatch.data.sources.labels import label_of, look_alikes
 from modwatch.monitoring.annotation_report import (
     annotation_report,
     read_annotations,
     render_page,
     rows_section,
 )
-from modwatch.monitoring.annotation_report.labels import label_of, look_alikes
 
 
 def timed(*, seed=1, items=150, people=4, slips=0.17, again=0):
@@ -405,7 +405,7 @@ def test_names_are_for_files_without_them(tmp_path):
         read_annotations(tmp_path / "m.parquet", header=["item", "annotator", "label"])
     path = written(timed(items=5), tmp_path / "m.csv")
     with pytest.raises(
-        SourceError, match=r"most rows cannot be used.*malformed_record 21.*fewer fields"
+        SourceError, match=r"most of 21 records are left out.*malformed_record 21.*fewer fields"
     ):
         read_annotations(path, header=["item", "annotator", "label"])
 

@@ -54,12 +54,12 @@ def test_gold_is_added_once(engine: Engine) -> None:
 
 def test_all_or_none_and_no_other_answer(engine: Engine) -> None:
     add_gold(engine, [gold("g1")])
-    with pytest.raises(QueueError, match="1 other_gold, the first at number 2") as refusal:
+    with pytest.raises(QueueError, match=r"other_gold 1 .the first: number 2") as refusal:
         add_gold(engine, [gold("g2"), gold("g1", 0)])
     assert "invented" not in str(refusal.value)
     assert "g1" not in str(refusal.value)
     assert set(stored(engine)) == {"g1"}
-    with pytest.raises(QueueError, match="1 other_gold, the first at number 1"):
+    with pytest.raises(QueueError, match=r"other_gold 1 .the first: number 1"):
         add_gold(engine, [gold("g1", text="another text")])
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, reason: st
     assert reason in REASONS
     fields = {"comment_id", "text", "label", "source"}
     if fields >= change.keys():
-        with pytest.raises(QueueError, match=f"1 {reason}, the first at number 1") as refusal:
+        with pytest.raises(QueueError, match=rf"{reason} 1 .the first: number 1") as refusal:
             add_gold(engine, [GoldComment(**(RECORD | change))])
         assert PRIVATE not in str(refusal.value)
     assert stored(engine) == {}
@@ -143,9 +143,9 @@ def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_pat
     with pytest.raises(QueueError) as refusal:
         add_gold_file(engine, file, TextFormat())
     for part in (
-        "nothing of", "gold.csv", "1 different_copy, the first at line 7",
-        "1 malformed_record, the first at line 8", "1 missing_id, the first at line 6",
-        "1 undecodable_text, the first at line 9", "2 unreadable_label, the first at line 4",
+        "nothing of", "gold.csv", "different_copy 1 (the first: line 7",
+        "malformed_record 1 (the first: line 8", "missing_id 1 (the first: line 6",
+        "undecodable_text 1 (the first: line 9", "unreadable_label 2 (the first: line 4",
     ):  # fmt: skip
         assert part in str(refusal.value)
     assert stored(engine) == {}
@@ -155,10 +155,10 @@ def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_pat
     assert account.places == {"header": 1, "used": 2, "merged": 1}
     quoted = "".join(f'q{n},"a, b",1,panel\n' for n in range(5))
     file.write_text(f'{lines[0][:-5]}\n{quoted}g7,"one,1,panel\ng8,two,1,panel\n')
-    with pytest.raises(QueueError, match="1 unclosed_quote, the first at line 7"):
+    with pytest.raises(QueueError, match=r"unclosed_quote 1 .the first: line 7"):
         add_gold_file(engine, file, TextFormat())
     file.write_text("comment_id,text,label,source\ng9,one,1,panel\ng1,one,0,panel\n")
-    with pytest.raises(QueueError, match="1 other_gold, the first at line 3"):
+    with pytest.raises(QueueError, match=r"other_gold 1 .the first: line 3"):
         add_gold_file(engine, file, TextFormat())
     assert set(stored(engine)) == {"g1", "g6"}
 
@@ -193,7 +193,7 @@ def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records:
         assert (new, account.places.total()) == (len(valid), len(records))
         assert valid.keys() <= stored(engine).keys()
     else:
-        with pytest.raises(QueueError, match=f"nothing of {file} .* the first at line [1-6] "):
+        with pytest.raises(QueueError, match=rf"nothing of {file} .* .the first: line [1-6];"):
             add_gold_file(engine, file, TextFormat())
         assert not valid.keys() & stored(engine).keys()
 

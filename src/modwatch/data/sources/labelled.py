@@ -1,10 +1,8 @@
 """Labelled comments for training: files in any readable format, or a database."""
 
-import math
 import shlex
-import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +17,10 @@ from modwatch.common.text import folded, id_problem, text_problem
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.labels import label_of, shown_label
 from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
 from modwatch.data.sources.sql import connected, parse_url, public_name
-from modwatch.data.sources.values import (
-    MISSING,
-    listed,
-    names_of,
-    number_of,
-    plain,
-    text_of,
-    vote_of,
-)
+from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
 
 #: Words of a label column, at most; and characters and parts of a word that is shown.
 _WORDS, _CHARACTERS, _PARTS = 50, 40, 3
@@ -68,8 +59,7 @@ class LabelColumns:
     non_toxic_values: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        both = {_word(v) for v in self.toxic_values} & {_word(v) for v in self.non_toxic_values}
-        if both:
+        if both := _words(self.toxic_values) & _words(self.non_toxic_values):
             raise SourceError(
                 f"{', '.join(sorted(both))} is in both --toxic-values and --non-toxic-values; "
                 "remove it from one of them."
@@ -78,8 +68,8 @@ class LabelColumns:
     @cached_property
     def words(self) -> Mapping[str, float]:
         """The label of each word; a blank is none."""
-        named = ((self.non_toxic_values, 0.0), (self.toxic_values, 1.0))
-        return {_word(value): label for values, label in named for value in values if _word(value)}
+        other, toxic = _words(self.non_toxic_values), _words(self.toxic_values)
+        return dict.fromkeys(other, 0.0) | dict.fromkeys(toxic, 1.0)
 
     def example(self, others: Sequence[str]) -> str:
         """Return the options that name `others` as not toxic, if it is known what is toxic."""
@@ -160,10 +150,9 @@ class _Reading:
             records = read_records(Path(source), form=form, account=account)
         for record in records:
             place = record.problem or self._place(record.values)
-            where = f"{name}, {'row' if is_url else 'line'} {record.line}"
-            account.count(place, where=None if place in ("used", "merged") else where)
+            account.count(place, where=f"{name}, {'row' if is_url else 'line'} {record.line}")
         account.close(name)
-        _require_most(name, account)
+        account.require_most(name, _REMEDIES)
         self.account.add(account)
 
     def _place(self, values: Mapping[Any, Any]) -> str:
@@ -200,7 +189,7 @@ class _Reading:
                 f"{begin}, with {len(unknown):,} different values; name the column of the labels "
                 "with --label-column, or correct them."
             )
-        found = [f"{_visible(word)} ({unknown[word]:,})" for word in words]
+        found = [f"{shown_label(word)} ({unknown[word]:,})" for word in words]
         others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
         return (
             f"{begin}: {', '.join(found + others)}. Name the words that mean toxic with "
@@ -254,18 +243,6 @@ def _check(name: str, columns: LabelColumns, available: Sequence[str]) -> None:
             )
 
 
-def _require_most(name: str, account: Account) -> None:
-    """Raise SourceError if most records of a source have the same fault."""
-    places = account.places
-    records = account.read - places["header"] - places["blank_line"] - places["continued"]
-    for reason, remedy in _REMEDIES.items():
-        if 2 * places[reason] > records:
-            raise SourceError(
-                f"{places[reason]:,} of {records:,} records of {name} (the first: "
-                f"{account.first[reason]}) are left out as {reason}; {remedy}."
-            )
-
-
 def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str | None]:
     """Return a vote in [0, 1], or the label that is none; both are None where it is missing.
 
@@ -274,40 +251,23 @@ def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str 
     >>> _vote("HATE ", {"hate": 1.0}), _vote("hate_insult", {"hate": 1.0})
     ((1.0, None), (None, 'hate_insult'))
     """
-    word = _word(value)
-    if word in words:
-        return words[word], None
     if not words:
         number, problem = number_of(value)
         number = vote_of(value)[0] if problem else number
         if number is not None and 0 <= number <= 1:
             return float(number), None
-    missing = text_problem(word) == "blank_text" or word in MISSING
-    return None, None if missing or (word == "none" and not words) else word
+    label, problem = label_of(value)
+    word = folded(label or "")
+    missing = problem == "no_label" or (word == "none" and not words)
+    return words.get(word), None if missing or word in words else word
 
 
-def _word(value: object) -> str:
-    """Return a label as it is compared: numbers by their value, words without case and width.
-
-    >>> _word(" Toxic"), _word("2.0"), _word(2)
-    ('toxic', '2', '2')
-    """
-    text = folded(text_of(value)[0] or "")
-    number, _ = number_of(text)
-    return text if number is None or not math.isfinite(number) else str(text_of(number)[0])
+def _words(values: Iterable[object]) -> set[str]:
+    """Return labels as they are compared."""
+    return {folded(label) for value in values if (label := label_of(value)[0])}
 
 
 def _is_name(word: str, rows: int) -> bool:
     """Return whether a label may be printed: a comment by mistake is longer, and occurs once."""
     parts = len(word.split())
     return len(word) <= _CHARACTERS and (parts == 1 or (parts <= _PARTS and rows > 1))
-
-
-def _visible(word: str) -> str:
-    """Return a word in quotation marks; characters that look like others are escaped.
-
-    >>> _visible("übel"), _visible("t\\u043exic")
-    ("'übel'", "'t\\\\u043exic'")
-    """
-    latin = {"LATIN" in unicodedata.name(sign, "") for sign in word if sign.isalpha()}
-    return ascii(word) if len(latin) > 1 else repr(word)

@@ -1,6 +1,5 @@
 """A page about annotations in plain words, from a long table.
 
-labels    label_of: one class for all spellings of a label
 table     read_annotations: a file with one row an annotation, and where its rows went
 contents  annotation_report: all figures of a set of annotations
 figures   report_figures

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ from modwatch.common.errors import MetricInputError, SourceError
 from modwatch.common.text import folded, id_problem
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.labels import label_of, notes_on, numbers_of, spellings
 from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
 from modwatch.data.sources.timestamps import epoch_scale, read_moment
 from modwatch.data.sources.values import number_of, text_of
-from modwatch.monitoring.annotation_report.labels import label_of, notes_on, numbers_of, spellings
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import intersections
 
@@ -43,9 +43,9 @@ _LONG_FORM = (
     "columns, name them: --columns item,annotator,label."
 )
 _REMEDIES = {
-    "undecodable_text": "; name the encoding, such as --encoding cp1252",
-    "unreadable_timestamp": "; use numbers or ISO 8601, or rename the column",
-    "malformed_record": "; they have more or fewer fields than there are columns",
+    "undecodable_text": "name the encoding, such as --encoding cp1252",
+    "unreadable_timestamp": "use numbers or ISO 8601, or rename the column",
+    "malformed_record": "they have more or fewer fields than there are columns",
 }
 
 
@@ -111,7 +111,8 @@ def read_annotations(
     if "time" not in {*present, *(columns or {})}:
         names["time"] = "round"
     required = [names["item"], *(votes or (names["annotator"], names["label"]))]
-    wanted = dict.fromkeys(name for grouping in groups for name in _attributes(grouping))
+    attributes = {by: list(dict.fromkeys(by.split(","))) for by in groups}
+    wanted = dict.fromkeys(chain.from_iterable(attributes.values()))
     _check_columns(path, present, names, wanted, required)
     needed = dict.fromkeys([*required, *wanted, *(columns or {}).values()])
     if missing := [name for name in needed if name not in present]:
@@ -130,7 +131,10 @@ def read_annotations(
     return AnnotationTable(
         annotations=annotations,
         y_prob=_of_model(path, more, annotations, names["prob"]),
-        groups={by: _group(path, frame["annotator"].to_list(), more, by) for by in groups},
+        groups={
+            by: _group(path, frame["annotator"].to_list(), more[names])
+            for by, names in attributes.items()
+        },
         account=account,
         notes=(
             *_left_out(account),
@@ -138,15 +142,6 @@ def read_annotations(
             *notes_on(annotations.classes, are_ratings=toxic_from is not None),
         ),
     )
-
-
-def _attributes(grouping: str) -> list[str]:
-    """Return the columns of a grouping.
-
-    >>> _attributes("gender,age")
-    ['gender', 'age']
-    """
-    return list(dict.fromkeys(grouping.split(",")))
 
 
 def _check_columns(
@@ -232,15 +227,11 @@ def _frame(
             problems[1] = "missing_annotator"
         problems += [problem for _, problem in more if problem == "undecodable_text"]
         place = record.problem or next(filter(None, problems), "used")
+        account.count(place, where=f"{path.name}, line {record.line}")
         if place == "used":
-            account.count(place)
             texts = [text if text and text.strip() else None for text, _ in more]
             used.append([record.line, *(value for value, _ in given), texts])
-        else:
-            account.count(place, where=f"{path.name}, line {record.line}")
-    left_out = account.left_out
-    if 2 * max(map(account.places.__getitem__, _REMEDIES)) > len(used) + sum(left_out.values()):
-        raise SourceError(f"{path}: most rows cannot be used. {_left_out(account)[0]}")
+    account.require_most(str(path), _REMEDIES)
     if not used:
         raise SourceError(" ".join([f"{path}: there is no annotation.", *_left_out(account)]))
     return pd.DataFrame(used, columns=["line", *_REQUIRED, "time", "more"])
@@ -278,22 +269,19 @@ def _merged(path: Path, frame: pd.DataFrame, account: Account) -> pd.DataFrame:
 
 def _left_out(account: Account) -> list[str]:
     """Return a sentence on the rows that were left out; none if there are none."""
-    parts = [
-        f"{place} {number:,} (the first: {account.first[place]}{_REMEDIES.get(place, '')})"
-        for place, number in account.left_out.items()
-    ]
-    return [f"Rows left out: {', '.join(parts)}."] if parts else []
+    return [f"Rows left out: {account.faults(_REMEDIES)}."] if account.left_out else []
 
 
 def _of_merged(account: Account, *, timed: bool) -> list[str]:
     """Return a sentence on the rows that were merged; none if there are none."""
-    why = (
-        "item, annotator and label of another: merged, since without a time nothing tells a "
+    same = (
+        "item, annotator, label and time of another: merged."
+        if timed
+        else "item, annotator and label of another: merged, since without a time nothing tells a "
         "copy from a label given again. If annotators labelled items again, add a column time or "
         "round; else only changed labels count as given again."
     )
     number = account.places["merged"]
-    same = "item, annotator, label and time of another: merged." if timed else why
     return [f"{number:,} rows repeat the {same}"] if number else []
 
 
@@ -387,9 +375,9 @@ def _probabilities(
     return found
 
 
-def _group(path: Path, annotator: Sequence[str], frame: pd.DataFrame, by: str) -> pd.Series:
-    attributes = _attributes(by)
-    people = frame[attributes].set_axis(pd.Index(annotator)).dropna(how="all")
+def _group(path: Path, annotator: Sequence[str], attributes_of: pd.DataFrame) -> pd.Series:
+    attributes = [str(name) for name in attributes_of]
+    people = attributes_of.set_axis(pd.Index(annotator)).dropna(how="all")
     people = people[~people.set_index(attributes, append=True).index.duplicated()]
     if several := people.index[people.index.duplicated()].nunique():
         raise SourceError(

@@ -108,9 +108,6 @@ def read_tasks(
         except _RefusedError as refused:
             reasons[number] = str(refused)
             continue
-        except RecursionError:
-            reasons[number] = "malformed_record"
-            continue
         first = known.setdefault((task.dt, task.comment_id), task)
         if first.content != task.content:
             reasons[number] = "different_copy"
@@ -154,12 +151,13 @@ def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) ->
         raise _RefusedError("malformed_record")
     given = {name: value for name, value in data.items() if plain(value) not in (None, "")}
     # Ids of projects overlap, so the text is included.
-    key = json.dumps([whole.get("id"), given.get("text")]).encode()
+    key = json.dumps([text_of(value)[0] for value in (whole.get("id"), given.get("text"))]).encode()
     made = {"comment_id": f"label-studio-{hashlib.sha256(key).hexdigest()[:32]}"}
     texts, problem = comment_of(made | given)
     if problem:
         raise _RefusedError(problem)
-    kept = [one for one in every if not _is_cancelled(one)]
+    annotations = [one if isinstance(one, dict) else {} for one in every]
+    kept = [one for one in annotations if one.get("was_cancelled") is not True]
     first = _distinct(kept)
     return Task(
         number=number,
@@ -170,10 +168,6 @@ def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) ->
         repeated=len(kept) - len(first),
         **cast(dict[str, Any], texts),
     )
-
-
-def _is_cancelled(annotation: object) -> bool:
-    return isinstance(annotation, dict) and annotation.get("was_cancelled") is True
 
 
 def _day(value: object, default: dt.date | None, first: dt.date) -> dt.date:
@@ -187,8 +181,7 @@ def _day(value: object, default: dt.date | None, first: dt.date) -> dt.date:
     return day
 
 
-def _annotation(raw: object) -> Annotation:
-    values = raw if isinstance(raw, dict) else {}
+def _annotation(values: Mapping[str, Any]) -> Annotation:
     person = values.get("completed_by")
     # It may be the person's whole account.
     name, wrong = text_of(person.get("id") if isinstance(person, dict) else person)
@@ -216,12 +209,12 @@ def _label(results: object) -> int | None:
     return next((label for name, label in LABELS.items() if choices == [{"choices": [name]}]), None)
 
 
-def _distinct(annotations: Iterable[object]) -> dict[int | None, Annotation]:
+def _distinct(annotations: Iterable[Mapping[str, Any]]) -> dict[int | None, Annotation]:
     """Return the first annotation of each person, and the first ground truth as that of None."""
     first: dict[int | None, Annotation] = {}
     for raw in annotations:
         one = _annotation(raw)
-        truth = isinstance(raw, dict) and raw.get("ground_truth") is True
-        if first.setdefault(None if truth else one.annotator, one).label != one.label:
+        person = None if raw.get("ground_truth") is True else one.annotator
+        if first.setdefault(person, one).label != one.label:
             raise _RefusedError("contradictory_labels")
     return first

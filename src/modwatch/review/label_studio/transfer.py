@@ -36,13 +36,12 @@ from modwatch.review.events import record_event
 from modwatch.review.label_studio.tasks import LABELS, Task, TaskFile, read_tasks
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
-from modwatch.review.quality_control.gold import record_gold
+from modwatch.review.quality_control.gold import insert_gold, record_gold
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import (
     NO_LEASE,
     decision,
-    gold_comment,
     lane,
     moderator,
     review_item,
@@ -229,28 +228,24 @@ def _contradicting(connection: Connection, tasks: Sequence[Task]) -> dict[int, s
 
 def _add_gold(connection: Connection, file: TaskFile) -> int:
     """Add the ground truths that are no gold comments yet; return how many, and refuse others."""
-    added, names = [], ("comment_id", "text", "parent_text", "language", "platform")
-    differing = {}
-    for task in file.tasks:
-        if task.answer is None:
-            continue
-        row = {name: getattr(task, name) for name in names} | {"label": task.answer}
-        new = connection.scalar(
-            postgresql.insert(gold_comment)
-            .values(**row, source="label-studio")
-            .on_conflict_do_nothing()
-            .returning(gold_comment.c.comment_id)
+    known = [task for task in file.tasks if task.answer is not None]
+    new = {
+        task.number: insert_gold(
+            connection,
+            _content(task) | {"label": task.answer, "source": "label-studio"},
+            again=False,
         )
-        known = select(gold_comment.c.text, gold_comment.c.label).where(
-            gold_comment.c.comment_id == task.comment_id
-        )
-        if tuple(connection.execute(known).one()) != (task.text, task.answer):
-            differing[task.number] = "other_gold"
-        elif new is not None:
-            added.append(new)
-    file.refuse(differing)
+        for task in known
+    }
+    added = [task.comment_id for task in known if new[task.number]]
+    file.refuse({number: "other_gold" for number, is_new in new.items() if is_new is None})
     record_gold(connection, "add_gold", added)
     return len(added)
+
+
+def _content(task: Task) -> dict[str, Any]:
+    names = ("comment_id", "text", "parent_text", "language", "platform")
+    return {name: getattr(task, name) for name in names}
 
 
 def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
@@ -268,8 +263,7 @@ def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
 
 
 def _item_row(task: Task, lanes: Lanes, now: dt.datetime) -> dict[str, Any]:
-    copied = ("comment_id", "text", "parent_text", "language", "platform")
-    content: dict[str, Any] = {name: getattr(task, name) for name in copied} | {
+    content = _content(task) | {
         "kind": "imported",
         "reason": "imported",
         "stratum": 0,

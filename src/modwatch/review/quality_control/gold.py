@@ -10,7 +10,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, case, func, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    RowMapping,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.account import Account
@@ -117,18 +128,15 @@ def _add_all(connection: Connection, found: _Found, source: str, account: Accoun
             first = seen.setdefault(comment.comment_id, comment)
             if first is not comment:
                 place = "merged" if first == comment else "different_copy"
-            elif (new := _add(connection, asdict(comment))) is None:
+            elif (new := insert_gold(connection, asdict(comment), again=True)) is None:
                 place = "other_gold"
             elif new:
                 added.append(comment.comment_id)
         account.count(place, where=where)
     account.close(source)
     if account.left_out:
-        reasons = "; ".join(
-            f"{number} {reason}, the first at {account.first[reason]} ({REASONS[reason]})"
-            for reason, number in sorted(account.left_out.items())
-        )
-        raise QueueError(f"nothing of {source} was added; correct its records: {reasons}")
+        faults = account.faults(REASONS)
+        raise QueueError(f"nothing of {source} was added; correct its records: {faults}")
     record_gold(connection, "add_gold", added)
     return added
 
@@ -181,10 +189,10 @@ def record_gold(
         record_event(connection, action, actor_id=None, comment_id=comment_id, commitment=committed)
 
 
-def _add(connection: Connection, row: dict[str, Any]) -> bool | None:
+def insert_gold(connection: Connection, row: dict[str, Any], *, again: bool) -> bool | None:
     """Return whether the comment is newly gold; None: it is already, with another text or label.
 
-    A retired one that differs counts as new.
+    With `again`, a retired one is replaced and counts as new.
     """
     insertion = postgresql.insert(gold_comment).values(row)
     new = insertion.excluded
@@ -197,7 +205,7 @@ def _add(connection: Connection, row: dict[str, Any]) -> bool | None:
                 "retired_at": None,
                 "added_at": case((same, gold_comment.c.added_at), else_=func.now()),
             },
-            where=gold_comment.c.retired_at.is_not(None),
+            where=and_(gold_comment.c.retired_at.is_not(None), literal(again)),
         ).returning(gold_comment.c.comment_id)
     )
     known = select(gold_comment.c.text, gold_comment.c.label).where(

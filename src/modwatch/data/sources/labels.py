@@ -1,4 +1,4 @@
-"""Labels of annotations: one class for all spellings of a label, and classes that look alike."""
+"""Labels: one class for all spellings of a label, and classes that look alike."""
 
 import math
 import unicodedata
@@ -31,6 +31,16 @@ def label_of(value: object, *, rating: bool = False) -> tuple[str | None, str | 
         return None, "undecodable_text" if problem == "undecodable_text" else "unreadable_label"
     written, inexact = text_of(number) if finite else (None, None)
     return text.strip() if inexact or written is None else written, None
+
+
+def shown_label(label: str) -> str:
+    """Return a label in quotation marks; characters that look like others are escaped.
+
+    >>> shown_label("übel"), shown_label("t\\u043exic")
+    ("'übel'", "'t\\\\u043exic'")
+    """
+    latin = {"LATIN" in unicodedata.name(sign, "") for sign in label if sign.isalpha()}
+    return ascii(label) if len(latin) > 1 else repr(label)
 
 
 def spellings(labels: Iterable[str]) -> dict[str, str]:
@@ -77,8 +87,8 @@ def notes_on(classes: Sequence[object], *, are_ratings: bool) -> list[str]:
     """Return what readers must know of the classes, in sentences; those of ratings are known."""
     notes = list[str]()
     for alike in () if are_ratings else look_alikes(map(str, classes)):
-        shown = [label[:40] if label.isprintable() else ascii(label)[:40] for label in alike]
-        notes.append(f"Labels that may be one and count as different: {', '.join(shown)}.")
+        shown = ", ".join(shown_label(label[:40]) for label in alike)
+        notes.append(f"Labels that may be one and count as different: {shown}.")
     if len(classes) > 2 and numbers_of(classes):
         notes.append(
             "The labels are numbers, and each is a class: the nearest differ as much as the "
