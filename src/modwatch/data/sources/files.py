@@ -12,18 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
 
-import pyarrow as pa
-
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
-from modwatch.data.sources.landing import (
-    SCORE_COLUMNS,
-    LandedRow,
-    MappedSource,
-    batches,
-)
+from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
 from modwatch.data.sources.readers import Record, column_names, file_format, is_data, read_records
 from modwatch.data.sources.timestamps import Moment
 from modwatch.data.sources.values import decodable
@@ -80,13 +73,6 @@ class FileSource(MappedSource):
     def name(self) -> str:
         """The path, for messages and provenance."""
         return f"file:{self.path}"
-
-    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `day` as batches with the schema LANDED, in file and line order.
-
-        Raises SourceError when no file exists, a file cannot be read, or a column is missing.
-        """
-        return batches(day, self._rows(day, Account() if account is None else account))
 
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         columns: dict[Path, frozenset[str]] = {}

@@ -181,6 +181,17 @@ class MappedSource:
         zone(self.assume_timezone)
         check_format(self.timestamp_format)
 
+    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `day` as batches with the schema LANDED, in the order of the source.
+
+        Raises SourceError when there is no file, a file or query cannot be read, or a column is
+        missing.
+        """
+        return batches(day, self._rows(day, account or Account()))
+
+    def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
+        raise NotImplementedError
+
     @cached_property
     def _zone(self) -> dt.tzinfo | None:
         return zone(self.assume_timezone)

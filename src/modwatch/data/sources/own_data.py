@@ -3,15 +3,14 @@
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, inspect, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import ColumnClause, Connection, column, func, inspect, select, table, text
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
@@ -19,7 +18,7 @@ from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import day_of, find_files, sampled
 from modwatch.data.sources.inspection import TimeFormat, require_header
 from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
-from modwatch.data.sources.sql import SqlSource
+from modwatch.data.sources.sql import SqlSource, connected, parse_url
 from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
 
 #: Rows that are looked at.
@@ -156,18 +155,19 @@ class TableData:
 
     def sample(self) -> Sample:
         """Return the first rows of the table."""
-        rows = self._rows(lambda _, table: f"SELECT * FROM {table} LIMIT {_ROWS}")  # noqa: S608
-        return Sample(where=f"table {self.table}", names=self._names(), rows=rows)
+        first = select(text("*")).select_from(table(self.table)).limit(_ROWS)
+        with _connected(self.url) as connection:
+            names = [str(column["name"]) for column in inspect(connection).get_columns(self.table)]
+            rows = [dict(row) for row in connection.execute(first).mappings()]
+        return Sample(where=f"table {self.table}", names=names, rows=rows)
 
     def days(self, times: Times) -> Counter[dt.date]:
         """Return the first and the last day of the table."""
-        [row] = self._rows(
-            lambda quote, table: (
-                f"SELECT MIN({quote(times.column)}) AS first, MAX({quote(times.column)}) AS last "  # noqa: S608
-                f"FROM {table}"
-            )
-        )
-        return Counter(day for value in row.values() if (day := times.day(value)))
+        time: ColumnClause[Any] = column(times.column)
+        ends = select(func.min(time), func.max(time)).select_from(table(self.table))
+        with _connected(self.url) as connection:
+            found = connection.execute(ends).one()
+        return Counter(day for value in found if (day := times.day(value)))
 
     def queries(
         self, columns: Sequence[str], order: str, times: Times, value: object
@@ -180,35 +180,25 @@ class TableData:
         Raises:
             SourceError: the database cannot compare times that are written in this way.
         """
-        with _opened(self.url) as engine:
-            quote = engine.dialect.identifier_preparer.quote
-            column = quote(times.column)
-            time, start, end = _comparison(engine.dialect.name, column, times.form, value)
-            wanted = dict.fromkeys([*columns, times.column])
-            if strange := [name for name in (*wanted, self.table) if ":" in name]:
-                raise SourceError(f"the name {strange[0]!r} has a colon; rename it in a view")
-            table = f"FROM {quote(self.table)} WHERE"
-            query = (
-                f"SELECT {', '.join(map(quote, wanted))} {table} {time} >= {start} AND "
-                f"{time} < {end} ORDER BY {column}, {quote(order)}"
-            )
-            return query, f"SELECT COUNT(*) {table} {time} IS NULL"
-
-    def _names(self) -> list[str]:
-        with _opened(self.url) as engine:
-            return [str(column["name"]) for column in inspect(engine).get_columns(self.table)]
-
-    def _rows(self, statement: Callable[[Callable[[str], str], str], str]) -> list[dict[str, Any]]:
-        with _opened(self.url) as engine, engine.connect() as connection:
-            quote = engine.dialect.identifier_preparer.quote
-            result = connection.execute(text(statement(quote, quote(self.table))))
-            return [dict(row) for row in result.mappings()]
+        dialect = parse_url(self.url).get_dialect()()
+        quote = dialect.identifier_preparer.quote
+        written = quote(times.column)
+        time, start, end = _comparison(dialect.name, written, times.form, value)
+        wanted = dict.fromkeys([*columns, times.column])
+        if strange := [name for name in (*wanted, self.table) if ":" in name]:
+            raise SourceError(f"the name {strange[0]!r} has a colon; rename it in a view")
+        rows = f"FROM {quote(self.table)} WHERE"
+        query = (
+            f"SELECT {', '.join(map(quote, wanted))} {rows} {time} >= {start} AND "
+            f"{time} < {end} ORDER BY {written}, {quote(order)}"
+        )
+        return query, f"SELECT COUNT(*) {rows} {time} IS NULL"
 
 
 def table_names(url: str) -> list[str]:
     """Return the tables and views of a database; SourceError when it cannot be read."""
-    with _opened(url) as engine:
-        inspector = inspect(engine)
+    with _connected(url) as connection:
+        inspector = inspect(connection)
         return sorted([*inspector.get_table_names(), *inspector.get_view_names()])
 
 
@@ -272,18 +262,6 @@ def _remedy(fields: int, names: int) -> str:
     return start + "put texts in quotation marks, or add --delimiter, --quoting or --escape"
 
 
-@contextmanager
-def _opened(url: str) -> Iterator[Engine]:
-    """Open a database; messages give only the class of an error, which may quote rows."""
-    SqlSource(url=url, query="SELECT :start, :end")  # refuses a URL or file that does not exist
-    try:
-        engine = create_engine(url, hide_parameters=True)
-        try:
-            yield engine
-        finally:
-            engine.dispose()
-    except (SQLAlchemyError, ImportError) as exc:
-        raise SourceError(
-            f"the database cannot be read ({type(exc).__name__}); check the URL, the server, the "
-            "account and the name of the table"
-        ) from None
+def _connected(url: str) -> AbstractContextManager[Connection]:
+    source = SqlSource(url=url, query="SELECT :start, :end")  # refuses a file that does not exist
+    return connected(parse_url(url), source.name)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
 from sqlalchemy import (
     URL,
     Connection,
@@ -23,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.landing import LandedRow, MappedSource, batches
+from modwatch.data.sources.landing import LandedRow, MappedSource
 from modwatch.data.sources.readers import unique_names
 
 #: Rows fetched from the server at a time.
@@ -72,14 +71,6 @@ class SqlSource(MappedSource):
     def name(self) -> str:
         """Driver, host and database, without user, password or options."""
         return f"sql:{public_name(parse_url(self.url))}"
-
-    def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
-
-        `account` gets the rows without a time, too. Raises SourceError when the query fails or
-        lacks a column.
-        """
-        return batches(day, self._rows(day, Account() if account is None else account))
 
     def first_rows(self, most: int, day: dt.date) -> Iterator[tuple[dt.date, LandedRow]]:
         """Yield up to `most` rows of a day, with the day."""
