@@ -4,6 +4,7 @@ The readers yield `Record`s in file order, and open the file when the first one 
 """
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -36,6 +37,7 @@ FORMATS = {
 }
 #: How files of a format begin that are no text.
 _STARTS = {"parquet": b"PAR1", "xlsx": b"PK"}
+_DELIMITED = ("csv", "tsv")
 _COMPRESSED = (".gz", ".zst")
 #: A file of its own may have this suffix; in folders it is mostly something to read.
 _TEXT = ".txt"
@@ -105,66 +107,61 @@ def read_records(
 
     Raises SourceError naming the file when it cannot be opened or does not match its suffix.
     """
-    kind, account = file_format(path), Account() if account is None else account
-    if header and kind not in ("csv", "tsv"):
-        raise SourceError(f"{path} has names of columns; leave out those given for it.")
-    with _mapped(path, form.encoding):
-        if kind in _STARTS:
-            require_start(path, _STARTS[kind])
+    account = account or Account()
+    with _opened(path, form) as kind:
+        if header and kind not in _DELIMITED:
+            raise SourceError(f"{path} has names of columns; leave out those given for it.")
         if kind == "parquet":
             yield from _parquet(path, account)
         elif kind == "xlsx":
-            with _sheet(path) as rows:
-                yield from _xlsx(rows, account)
+            with _sheet(path) as sheet:
+                yield from _xlsx(sheet, account)
         elif kind == "json":
             yield from _json(path, form, account)
         else:
-            form = _of_suffix(kind, form)
-            yield from read_delimited(path, form=form, header=header, account=account)
+            with _rows(path, kind, form, header) as rows:
+                yield from _delimited(rows, header, account)
 
 
-def _of_suffix(kind: str, form: TextFormat) -> TextFormat:
-    return replace(form, delimiter=form.delimiter or "\t") if kind == "tsv" else form
+@contextmanager
+def _rows(
+    path: Path, kind: str, form: TextFormat, header: Sequence[str] | None = None
+) -> Iterator[Rows]:
+    if kind == "tsv" and form.delimiter is None:
+        form = replace(form, delimiter="\t")
+    with open_text(path, form.encoding) as text:
+        yield Rows(text, form, header)
 
 
-def read_delimited(
-    path: Path,
-    *,
-    form: TextFormat = _PLAIN,
-    header: Sequence[str] | None = None,
-    account: Account | None = None,
-) -> Iterator[Record]:
-    """Yield the records of a delimited file; `header` names the columns if it has none.
+def _delimited(rows: Rows, header: Sequence[str] | None, account: Account) -> Iterator[Record]:
+    """Yield the records of delimited text; `header` names the columns if it has none.
 
     A record with a wrong number of fields or damaged quotation marks is a `malformed_record`, one
     with a quotation mark that swallows others an `unclosed_quote`; reading resumes on the next
     line. Blank lines and repetitions of the header are left out.
     """
-    account = Account() if account is None else account
     names = unique_names(header) if header else []
     last: str | None = None
-    with _mapped(path, form.encoding), open_text(path, form.encoding) as text:
-        rows = Rows(text, form, header)
-        for line, size, fields, raw, problem in rows:
-            account.read += size
-            if size > 1:
-                account.count("continued", size - 1)
-            if fields and not names:
-                names, last = unique_names(fields), fields[-1]
+    for line, size, fields, raw, problem in rows:
+        account.read += size
+        if size > 1:
+            account.count("continued", size - 1)
+        if fields and not names:
+            names, last = unique_names(fields), fields[-1]
+            account.count("header")
+        elif fields and len(fields) == len(names):
+            if (
+                fields[-1] == last
+                and unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
+            ):
                 account.count("header")
-            elif fields and len(fields) == len(names):
-                if (
-                    fields[-1] == last
-                    and unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
-                ):
-                    account.count("header")
-                else:
-                    yield Record(line=line, values=dict(zip(names, fields, strict=True)))
-            elif fields == [] or not raw.strip():
-                account.count("header" if raw.strip() else "blank_line")  # a line sep=;
             else:
-                problem, found = problem or "malformed_record", len(fields) if fields else None
-                yield Record(line=line, problem=problem, raw=raw, fields=found)
+                yield Record(line=line, values=dict(zip(names, fields, strict=True)))
+        elif fields == [] or not raw.strip():
+            account.count("header" if raw.strip() else "blank_line")  # a line sep=;
+        else:
+            problem, found = problem or "malformed_record", len(fields) if fields else None
+            yield Record(line=line, problem=problem, raw=raw, fields=found)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -183,31 +180,27 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 def column_names(path: Path, *, form: TextFormat = _PLAIN) -> tuple[str, ...]:
     """Return the columns of `path`: its header, its schema, or the keys of its first records."""
-    kind = file_format(path)
-    with _mapped(path, form.encoding):
-        if kind in _STARTS:
-            require_start(path, _STARTS[kind])
+    with _opened(path, form) as kind:
         if kind == "parquet":
             return tuple(pq.read_schema(path).names)
         if kind == "json":
             records = islice(read_records(path, form=form), 1000)
             return tuple(dict.fromkeys(key for record in records for key in record.values))
         if kind == "xlsx":
-            with _sheet(path) as rows:
-                return tuple(next((_sheet_names(cells) for cells in rows if any(cells)), []))
-        with open_text(path, form.encoding) as text:
-            rows = Rows(text, _of_suffix(kind, form), None)
+            with _sheet(path) as sheet:
+                return tuple(next((_sheet_names(cells) for cells in sheet if any(cells)), []))
+        with _rows(path, kind, form) as rows:
             header = next((fields for _, _, fields, _, _ in rows if fields != []), None)
             return tuple(unique_names(header or []))
 
 
 def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
     """Return the dialect of a file; of one that is no delimited text, the plain one."""
-    kind = file_format(path)
-    if kind not in ("csv", "tsv"):
-        return Dialect()
-    with _mapped(path, form.encoding), open_text(path, form.encoding) as text:
-        return Rows(text, _of_suffix(kind, form), None).dialect
+    with _opened(path, form) as kind:
+        if kind not in _DELIMITED:
+            return Dialect()
+        with _rows(path, kind, form) as rows:
+            return rows.dialect
 
 
 #: NaN and infinities, which JSON does not have, are missing values.
@@ -290,9 +283,12 @@ def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
         yield filled[0] if filled else ()
 
 
+def _size(cells: Sequence[Any]) -> int:
+    return max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
+
+
 def _sheet_names(cells: Sequence[Any]) -> list[str]:
-    size = max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
-    return unique_names([text_of(cell)[0] or "" for cell in cells[:size]])
+    return unique_names([text_of(cell)[0] or "" for cell in cells[: _size(cells)]])
 
 
 def _xlsx(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]:
@@ -300,7 +296,7 @@ def _xlsx(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]
     names: list[str] = []
     for number, cells in enumerate(rows, start=1):
         account.read += 1
-        size = max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
+        size = _size(cells)
         if not size:
             account.count("blank_line")
         elif not names:
@@ -325,12 +321,16 @@ def _parquet(path: Path, account: Account) -> Iterator[Record]:
                 yield Record(line=number, values=dict(zip(names, values, strict=True)))
 
 
+#: Types of text, such as `large_string` and `fixed_size_binary[4]`.
+_TEXTS = re.compile(r"(large_|fixed_size_)?(string|binary)")
+
+
 def _values(column: pa.Array) -> list[Any]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
         kind = column.type
-    if any(is_kind(kind) for is_kind in _TEXTS):
+    if _TEXTS.match(str(kind)):
         # Text is often stored as bytes, and Parquet does not guarantee valid UTF-8: pyarrow would
         # fail on the whole column.
         raw = column.cast(pa.large_binary()).to_pylist()
@@ -342,28 +342,22 @@ def _values(column: pa.Array) -> list[Any]:
     return cast(list[Any], column.to_pylist())
 
 
-_TEXTS = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
-
-
 #: Errors of readers of compressed files, Excel files and Parquet files.
 _DAMAGES = (BadZipFile, zlib.error, ParseError, pa.ArrowException)
 
 
 @contextmanager
-def _mapped(path: Path, encoding: str) -> Iterator[None]:
-    """Raise errors of files and decoders as SourceError."""
+def _opened(path: Path, form: TextFormat) -> Iterator[str]:
+    """Yield the format of a file that begins like one; raise errors of reading as SourceError."""
+    kind = file_format(path)
     try:
-        yield
+        if kind in _STARTS:
+            require_start(path, _STARTS[kind])
+        yield kind
     except UnicodeError as exc:
-        raise SourceError(f"{path} is not {encoding} text; set the encoding of the file.") from exc
+        raise SourceError(
+            f"{path} is not {form.encoding} text; set the encoding of the file."
+        ) from exc
     except FileNotFoundError as exc:
         raise SourceError(f"{path} does not exist; check the path.") from exc
     except (OSError, EOFError, KeyError, ValueError, *_DAMAGES) as exc:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.landing import convert
-from modwatch.data.sources.readers import read_delimited, read_records
+from modwatch.data.sources.readers import read_records
 from modwatch.data.sources.values import decodable
 
 
@@ -27,15 +27,10 @@ def rows(
     Raises SourceError naming a missing column.
     """
     checked = False
-    records = (
-        read_records(path)
-        if path.suffix == ".parquet"
-        else read_delimited(
-            path, form=TextFormat(delimiter=delimiter, quoting="minimal"), header=header
-        )
-    )
-    for record in records:
-        values = {name.strip(): _written(value) for name, value in record.values.items()}
+    form = TextFormat(delimiter=delimiter, quoting="minimal")
+    for record in read_records(path, form=form, header=header):
+        # As a delimited file has the values of a Parquet file.
+        values = {k.strip(): "" if v is None else str(v) for k, v in record.values.items()}
         if record.problem or not all(decodable(value)[1] is None for value in values.values()):
             left_out[record.problem or "undecodable_text"] += 1
             continue
@@ -45,11 +40,6 @@ def rows(
         yield values
     if not checked and not left_out:
         raise SourceError(f"{path} contains no records; download the published file again.")
-
-
-def _written(value: Any) -> str:
-    """Return a value of a Parquet file as a delimited file has it."""
-    return "" if value is None else str(value)
 
 
 def find(folder: Path, *patterns: str) -> Path:
