@@ -12,8 +12,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain, islice
+from functools import cache, cached_property
+from itertools import accumulate, chain, islice
 from typing import Literal
 
 from modwatch.common.errors import SourceError
@@ -114,7 +114,7 @@ class Rows:
         head = list(_head(rest))
         # Excel writes the delimiter of the rest in a first line.
         named = re.fullmatch(r"sep=(.)\s*", head[0]) if head else None
-        self._named = head.pop(0) if named else None
+        self._named = [head.pop(0)] if named else []
         if named and form.delimiter is None:
             form = replace(form, delimiter=named[1])
         self.dialect = find_dialect(head, form, header)
@@ -122,9 +122,9 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows in order."""
-        if self._named is not None:
-            yield 1, 1, [], "", None
-        lines = _Lines(self._text, 1 if self._named is None else 2)
+        for line in self._named:
+            yield 1, 1, [], line, None
+        lines = _Lines(self._text, 1 + len(self._named))
         yield from _rows(lines, self.dialect, self._shape)
 
 
@@ -149,37 +149,32 @@ def find_dialect(
     >>> find_dialect(["id;text", '1;"oh', "2;no"], TextFormat()).quoted
     False
     """
+
+    @cache
+    def fit(dialect: Dialect) -> tuple[float, int]:
+        return _Shape(head, dialect, header).fit()
+
     quoted, escape = form.quoting != "none", form.escape or None
     known = [form.delimiter] if form.delimiter else DELIMITERS
-    options = [Dialect(delimiter=sign, quoted=quoted, escape=escape) for sign in known]
-    best, fit = _best(options, head, header)
+    best = max((Dialect(delimiter=sign, quoted=quoted, escape=escape) for sign in known), key=fit)
+    share, size = fit(best)
     best = replace(best, blank=_has_blanks(head, best))
-    if fit[0] < 1 and fit[1] > 1:
-        best, _ = _best([best, *_variants(best, form, head, header)], head, header)
+    if share < 1 and size > 1:
+        best = max([best, *_variants(_Shape(head, best, header), form)], key=fit)
     return best
 
 
-def _best(
-    options: Sequence[Dialect], head: Sequence[str], header: Sequence[str] | None
-) -> tuple[Dialect, tuple[float, int]]:
-    fits = {option: _fit(head, option, header) for option in options}
-    best = max(options, key=fits.__getitem__)
-    return best, fits[best]
-
-
-def _variants(
-    best: Dialect, form: TextFormat, head: Sequence[str], header: Sequence[str] | None
-) -> Iterator[Dialect]:
+def _variants(shape: "_Shape", form: TextFormat) -> Iterator[Dialect]:
     """Yield dialects that differ from the one with the best delimiter in other respects.
 
     Quotation marks are no characters where more fields have them than lines are damaged; those
     that need them, with a delimiter, a quotation mark or a line break, count ten times.
     """
+    best = shape.dialect
     yield replace(best, trailing=True)
-    wrapped, needed = _quotes(head, best)
-    rows = _rows(_Lines(head, 1), best, _Shape(head, best, header))
-    needed += sum(size > 1 and fields is not None for _, size, fields, _, _ in rows)
-    damaged = sum(line.count('"') % 2 for line in head[1:])
+    wrapped, needed = shape.quotes
+    needed += sum(size > 1 and fields is not None for _, size, fields, _, _ in shape.rows())
+    damaged = sum(line.count('"') % 2 for line in shape.head[1:])
     free = form.quoting is None and wrapped + 9 * needed < max(damaged, 1)
     for quoted in (True, False) if free else (best.quoted,):
         yield replace(best, quoted=quoted)
@@ -189,32 +184,8 @@ def _variants(
 
 def _has_blanks(head: Sequence[str], dialect: Dialect) -> bool:
     """Return whether a blank follows every delimiter of the first lines."""
-    rows = [line.split(dialect.delimiter)[1:] for line in head[:20]]
-    return any(rows) and all(
-        field.startswith(" ") for row in rows for field in row if field.strip()
-    )
-
-
-def _quotes(head: Sequence[str], dialect: Dialect) -> tuple[int, int]:
-    """Return how many fields are in quotation marks, and how many of them must be."""
-    sign = re.escape(dialect.delimiter)
-    wrapped = re.compile(rf'(?:^|{sign})\s*"((?:[^"]|"")*)"\s*(?={sign}|$)')
-    fields = [field for line in head[1:] for field in wrapped.findall(line.rstrip("\r\n"))]
-    return len(fields), sum(dialect.delimiter in field or '""' in field for field in fields)
-
-
-def _fit(head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> tuple[float, int]:
-    """Return the share of records with as many fields as the header, and how many it has."""
-    rows = [
-        row[2]
-        for row in _rows(_Lines(head, 1), dialect, _Shape(head, dialect, header))
-        if row[2] != []
-    ]
-    size = len(header or (rows.pop(0) if rows else None) or ())
-    if size < 2:
-        return 0.0, 0
-    good = sum(row is not None and len(row) == size for row in rows)
-    return good / max(len(rows), 1), size
+    fields = [field for line in head[:20] for field in line.split(dialect.delimiter)[1:]]
+    return bool(fields) and all(field.startswith(" ") for field in fields if field.strip())
 
 
 class _Lines:
@@ -252,7 +223,29 @@ class _Shape:
     """What the records of a file have in common: their number of fields, and patterns of these."""
 
     def __init__(self, head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> None:
-        self._head, self._dialect, self._header = head, dialect, header
+        self.head, self.dialect, self._header = head, dialect, header
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the first lines."""
+        return _rows(_Lines(self.head, 1), self.dialect, self)
+
+    def fit(self) -> tuple[float, int]:
+        """Return the share of records with as many fields as the header, and how many it has."""
+        rows = [fields for _, _, fields, _, _ in self.rows() if fields != []]
+        size = len(self._header or (rows.pop(0) if rows else None) or ())
+        if size < 2:
+            return 0.0, 0
+        good = sum(fields is not None and len(fields) == size for fields in rows)
+        return good / max(len(rows), 1), size
+
+    @cached_property
+    def quotes(self) -> tuple[int, int]:
+        """How many fields of the first lines are in quotation marks, and how many must be."""
+        delimiter = self.dialect.delimiter
+        sign = re.escape(delimiter)
+        wrapped = re.compile(rf'(?:^|{sign})\s*"((?:[^"]|"")*)"\s*(?={sign}|$)')
+        fields = [field for line in self.head[1:] for field in wrapped.findall(line.rstrip("\r\n"))]
+        return len(fields), sum(delimiter in field or '""' in field for field in fields)
 
     def has_swallowed(self, fields: Sequence[str] | None, lines: Sequence[str]) -> bool:
         """Return whether a record of several lines is rather several records.
@@ -263,7 +256,7 @@ class _Shape:
         """
         if fields is None or len(fields) != self._size:
             return True
-        if self._is_quoted or not self._patterns:
+        if 2 * self.quotes[0] > len(self.head) or not self._patterns:
             return False
         if any(set(fields[number]) & {"\r", "\n"} for number in self._patterns):
             return True
@@ -278,49 +271,50 @@ class _Shape:
         return fields[:-1] if extra else fields
 
     @cached_property
-    def _is_quoted(self) -> bool:
-        return 2 * _quotes(self._head, self._dialect)[0] > len(self._head)
-
-    @cached_property
     def _size(self) -> int:
         if self._header is not None:
             return len(self._header)
         try:
-            return len(next(filter(None, self._dialect.rows(self._head)), ()))
+            return len(next(filter(None, self.dialect.rows(self.head)), ()))
         except csv.Error:
             return 0
 
     @cached_property
     def _patterns(self) -> Mapping[int, frozenset[str]]:
-        """Return the patterns of the columns that have few.
+        """The patterns of the columns that have few.
 
         The text has none: it is the column with the most patterns and characters.
         """
-        records = _rows(_Lines(self._head[1:], 2), self._dialect, None)
+        records = _rows(_Lines(self.head[1:], 2), self.dialect, None)
         rows = [fields for _, size, fields, _, _ in records if size == 1 and fields]
         if len(rows) < _FEW:  # too much is swallowed
-            rows = [self._dialect.fields(line) for line in self._head[1:]]
+            rows = [self.dialect.fields(line) for line in self.head[1:]]
         rows = [row for row in rows if len(row) == self._size]
         columns = list(zip(*rows, strict=True)) if len(rows) >= _FEW else []
         patterns = [Counter(map(_pattern, column)) for column in columns]
         variety = [len(found) * sum(map(len, columns[n])) for n, found in enumerate(patterns)]
-        regular = {}
-        for number, found in enumerate(patterns):
-            common, share = set[str](), 0.0
-            for pattern, count in found.most_common(_PATTERNS):
-                if share < _REGULAR:
-                    common.add(pattern)
-                    share += count / len(columns[number])
-            known = share >= _REGULAR and "" not in common
-            if variety[number] < max(variety) and known:
-                regular[number] = frozenset(common)
-        return regular
+        common = {n: _common(found) for n, found in enumerate(patterns)}
+        return {
+            n: known
+            for n, known in common.items()
+            if known and "" not in known and variety[n] < max(variety)
+        }
 
     def _fits(self, line: str) -> bool:
-        fields = self._dialect.fields(line)
+        fields = self.dialect.fields(line)
         return len(fields) == self._size > 1 and all(
             _pattern(fields[number]) in known for number, known in self._patterns.items()
         )
+
+
+def _common(patterns: Counter[str]) -> frozenset[str]:
+    """Return the few patterns that nearly all values of a column have; empty: they have others."""
+    most = patterns.most_common(_PATTERNS)
+    reached = accumulate(number for _, number in most)
+    enough = sum(number < _REGULAR * patterns.total() for number in reached) + 1
+    return (
+        frozenset(pattern for pattern, _ in most[:enough]) if enough <= len(most) else frozenset()
+    )
 
 
 def _pattern(field: str) -> str:
