@@ -310,8 +310,8 @@ class _Shape:
 def _common(patterns: Counter[str]) -> frozenset[str]:
     """Return the few patterns that nearly all values of a column have; empty: they have others."""
     most = patterns.most_common(_PATTERNS)
-    reached = accumulate(number for _, number in most)
-    enough = sum(number < _REGULAR * patterns.total() for number in reached) + 1
+    shares = accumulate(number / patterns.total() for _, number in most)
+    enough = sum(share < _REGULAR for share in shares) + 1
     return (
         frozenset(pattern for pattern, _ in most[:enough]) if enough <= len(most) else frozenset()
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.timestamps import read_moment
+from modwatch.data.sources.timestamps import DAYS, TIME_NAMES, read_moment
 from modwatch.data.sources.values import number_of, plain, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first.
@@ -37,25 +37,12 @@ _LONGEST_TIME = 80
 #: The moment of all examples.
 _EXAMPLE = dt.datetime(2026, 3, 21, 12, 30, 45, tzinfo=dt.UTC)
 
-_NUMBERS = re.compile(
-    r"(?P<a>\d{1,4})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<c>\d{1,4})"
-    r"(?P<gap>,? +|T)?(?P<clock>\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,9})?)?"
-    r"(?P<half> ?[AaPp][Mm])?)?(?P<zone> ?[+-]\d{2}:?\d{2})?"
+#: A time of day with its zone, and a format that has its directives but not yet those of its day.
+_CLOCK = re.compile(
+    r"(?<!\d)\d{1,2}:\d{2}(?P<seconds>:\d{2}(?P<fraction>\.\d{1,9})?)?(?P<half> ?[AaPp][Mm])?"
+    r"(?P<blank> ?)(?P<name>GMT|UTC)?(?P<offset>[+-]\d{2}:?\d{2})?"
 )
-
-#: Times with names of days or months, or the zone within: of Twitter, mail, web servers, scripts.
-_NAMED = (
-    "%a %b %d %H:%M:%S %z %Y",
-    "%a, %d %b %Y %H:%M:%S %z",
-    "%d %b %Y %H:%M:%S %z",
-    "%d/%b/%Y:%H:%M:%S %z",
-    "[%d/%b/%Y:%H:%M:%S %z]",
-    "%a %b %d %Y %H:%M:%S GMT%z",
-    "%a %b %d %H:%M:%S %Y",
-    *(f"{day}{clock}" for day in ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y")
-      for clock in ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")),
-)  # fmt: skip
-
+_FORM = re.compile(r"(%[a-zA-Z]|GMT|UTC|[\dT ,./:\[\]-])+")
 
 #: Without a header, the names are a comment: only what looks like a name is shown.
 _SHOWN = re.compile(r"[\w.:/ ()°%#-]{1,40}")
@@ -143,8 +130,11 @@ def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
         if named := next((by_name[name] for name in names if name in by_name), None):
             found[field] = named
     for field in ("text", "created_at", "comment_id"):
-        if field not in found and (guessed := _guess(field, free(field))):
-            found[field] = guessed
+        fit = free(field)
+        if field == "text":
+            fit = sorted(fit, key=lambda column: -column.mean_length)[:1]
+        if field not in found and len(fit) == 1:
+            found[field] = fit[0].name
     return found
 
 
@@ -240,18 +230,10 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
     if written is not None:
         form = _readable(given, written) if given and are_texts else None
         formats = [] if form is None else [form]
-    kind = (
-        "empty"
-        if not given
-        else "time"
-        if formats
-        else "number"
-        if len(numbers) == len(given)
-        else "text"
-    )
+    kind = "time" if formats else "text" if len(numbers) < len(given) else "number"
     return Column(
         name=name,
-        kind=kind,
+        kind=kind if given else "empty",
         filled=len(given),
         distinct=len(set(texts)),
         mean_length=sum(map(len, texts)) / max(len(texts), 1),
@@ -291,8 +273,6 @@ def _example(value: object, written: str | None, has_zone: bool) -> str:
     """Return a made-up time, written like `value`."""
     if written is not None:
         return _EXAMPLE.strftime(written)
-    if isinstance(value, dt.datetime):
-        return _EXAMPLE.isoformat(" ") if has_zone else _EXAMPLE.replace(tzinfo=None).isoformat(" ")
     number = number_of(value)[0]
     if number is not None:
         digits = len(str(int(number)))
@@ -300,47 +280,33 @@ def _example(value: object, written: str | None, has_zone: bool) -> str:
     text = str(value).strip()
     if len(text) <= 10:
         return _EXAMPLE.date().isoformat()
-    end = (
-        ""
-        if not has_zone
-        else "Z"
-        if text.endswith("Z")
-        else " UTC"
-        if text.endswith("UTC")
-        else "+00:00"
-    )
-    return f"{_EXAMPLE:%Y-%m-%d}{text[10]}{_EXAMPLE:%H:%M:%S}{end}"
+    zone = next((zone for zone in ("Z", " UTC") if text.endswith(zone)), "+00:00" * has_zone)
+    return f"{_EXAMPLE:%Y-%m-%d}{text[10]}{_EXAMPLE:%H:%M:%S}{zone}"
 
 
 def _candidates(text: str) -> list[str]:
     """Return the formats by which a time that is not ISO 8601 can be read."""
-    match = _NUMBERS.fullmatch(text)
-    if match is None:
-        named = _NAMED if len(text) <= _LONGEST_TIME else ()
-        return [form for form in named if read_moment(text, None, form).day is not None]
-    sep, year = match["sep"], "%Y" if max(len(match["a"]), len(match["c"])) == 4 else "%y"
-    orders = (
-        [("%Y", "%m", "%d")] if len(match["a"]) == 4 else [("%d", "%m", year), ("%m", "%d", year)]
-    )
-    clock = ""
-    if match["clock"]:
-        hour = "%I" if match["half"] else "%H"
-        seconds = ":%S" * bool(match["seconds"]) + ".%f" * bool(match["fraction"])
-        half = (" " if " " in match["half"] else "") + "%p" if match["half"] else ""
-        clock = f"{match['gap'] or ' '}{hour}:%M{seconds}{half}"
-    zone = "" if not match["zone"] else " %z" if match["zone"].startswith(" ") else "%z"
-    forms = [sep.join(order) + clock + zone for order in orders]
-    return [form for form in forms if read_moment(text, None, form).day is not None]
+    form = _CLOCK.sub(_clock, re.sub(r" \([^()]*\)$", "", text), count=1)
+    form = TIME_NAMES.sub(lambda name: "%a" if name[1].lower() in DAYS else "%b", form)
+    if len(text) > _LONGEST_TIME or not _FORM.fullmatch(form):
+        return []
+    sizes = [len(number) for number in re.findall(r"\d+", form)]
+    orders = []
+    if "%b" in form and len(sizes) == 2 and 4 in sizes:
+        orders = [["%Y" if size == 4 else "%d" for size in sizes]]
+    elif len(sizes) == 3 and re.search(r"\d([./-])\d+\1\d", form):
+        year = "%Y" if 4 in sizes else "%y"
+        orders = [["%Y", "%m", "%d"]] if sizes[0] == 4 else [["%d", "%m", year], ["%m", "%d", year]]
+    found = [re.sub(r"\d+", "{}", form).format(*order) for order in orders]
+    return [form for form in found if read_moment(text, None, form).day is not None]
 
 
-def _guess(field: str, free: Sequence[Column]) -> str | None:
-    """Return the column of a required field whose name does not tell."""
-    if field == "text":
-        longest = max(free, key=lambda column: column.mean_length, default=None)
-        return longest.name if longest else None
-    if field in ("comment_id", "created_at") and len(free) == 1:
-        return free[0].name
-    return None
+def _clock(found: re.Match[str]) -> str:
+    seconds = ":%S" * bool(found["seconds"]) + ".%f" * bool(found["fraction"])
+    half = found["half"] or ""
+    clock = f"%I:%M{seconds}{half[:-2]}%p" if half else f"%H:%M{seconds}"
+    zone = f"{found['name'] or ''}%z" if found["offset"] else "%z" * bool(found["name"])
+    return clock + found["blank"] + zone
 
 
 def shown_names(names: Sequence[str]) -> list[str]:

@@ -25,12 +25,12 @@ _GO = re.compile(
     r"(?: (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: m=[+-][\d.]+)?"
 )
 #: Names of days from Sunday and of months, in English whatever the locale of the process is.
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = {
-    name: f"{number}" for names in (_DAYS, ("", *_MONTHS)) for number, name in enumerate(names)
+    name: f"{number}" for names in (DAYS, ("", *_MONTHS)) for number, name in enumerate(names)
 }
-_NAMES = re.compile(rf"\b({'|'.join((*_DAYS, *_MONTHS))})[a-z]*", re.IGNORECASE)
+TIME_NAMES = re.compile(rf"\b({'|'.join((*DAYS, *_MONTHS))})[a-z]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = N
             return Moment(created_at=None, day=stamp.date(), problem="timestamp_without_zone")
         aware = stamp if stamp.tzinfo else stamp.replace(tzinfo=assume)
         utc = aware.astimezone(dt.UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, re.error):  # re.error: a directive occurs twice
         return _UNREADABLE
     return Moment(created_at=utc, day=utc.date(), problem=None)
 
@@ -157,7 +157,7 @@ def _by_form(written: str, form: str) -> dt.datetime:
     if "%f" in form:
         written = re.sub(r"(\.\d{6})\d+", r"\1", written)
     if (numeric := _numeric(form)) != form:
-        written = _NAMES.sub(lambda name: _NUMBERS[name[1].lower()], written)
+        written = TIME_NAMES.sub(lambda name: _NUMBERS[name[1].lower()], written)
     return dt.datetime.strptime(written, numeric)  # noqa: DTZ007 – the zone is added by the caller
 
 
