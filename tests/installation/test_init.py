@@ -285,5 +285,5 @@ def test_questions_are_asked_with_their_proposals(
 
 
 def test_without_a_terminal_the_option_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="answer with --timezone"):
+    with pytest.raises(SettingsError, match="add --timezone"):
         Dialogue(yes=False).ask("Zone", "UTC", "--timezone")

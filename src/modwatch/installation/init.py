@@ -13,6 +13,8 @@ from statistics import median
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from modwatch.common.days import require_possible
 from modwatch.common.errors import SettingsError
 from modwatch.data.sources.delimited import Dialect, TextFormat
@@ -40,7 +42,7 @@ from modwatch.data.sources.readers import dialect_of
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import source_of
 from modwatch.installation.trial import try_source
-from modwatch.settings import EMBEDDED, FileSourceSettings, Settings, SqlSourceSettings
+from modwatch.settings import EMBEDDED, Settings, SourceSettings
 from modwatch.settings.fields import variables
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
 
@@ -116,7 +118,7 @@ class Dialogue:
         if self.yes or not sys.stdin.isatty():
             if self.yes and proposed is not None:
                 return proposed
-            raise SettingsError(f"{question} is open; answer with {option}, or run on a terminal")
+            raise SettingsError(f"{question} is open; add {option}, or run on a terminal")
         shown = f" [{proposed}]" if proposed is not None else ""
         while True:
             answer = input(f"{question}{shown}: ").strip() or proposed
@@ -124,14 +126,19 @@ class Dialogue:
                 return answer
 
     def choose(
-        self, question: str, choices: Sequence[str], proposed: str | None, option: str
+        self,
+        question: str,
+        choices: Sequence[str],
+        proposed: str | None,
+        option: str,
+        given: str | None = None,
     ) -> str:
-        """Return one of `choices`."""
+        """Return one of `choices`; `given` is the answer of the option."""
         while True:
-            answer = self.ask(f"{question} ({', '.join(choices)})", proposed, option)
+            answer = given or self.ask(f"{question} ({', '.join(choices)})", proposed, option)
             if answer in choices:
                 return answer
-            if self.yes or not sys.stdin.isatty():
+            if given or self.yes or not sys.stdin.isatty():
                 raise SettingsError(
                     f"{answer!r} is not one of {', '.join(choices)}; correct {option}"
                 )
@@ -189,9 +196,9 @@ def write_settings(options: InitOptions) -> datetime.date:
 
 def _try(source: Mapping[str, object], day: datetime.date) -> None:
     """Validate the first rows as these settings read them, and print what becomes of them."""
-    kind = FileSourceSettings if source["KIND"] == "files" else SqlSourceSettings
-    given = kind.model_validate({name.lower(): value for name, value in source.items()})
-    opened = cast(FileSource | SqlSource, source_of(given))
+    given = {name.lower(): value for name, value in source.items()}
+    settings: SourceSettings = TypeAdapter(SourceSettings).validate_python(given)
+    opened = cast(FileSource | SqlSource, source_of(settings))
     if isinstance(opened, SqlSource) and (undated := opened.undated()):
         print(f"\n{undated:,} rows have no time that the database can read; they are on no day.")
     print(f"\n{try_source(opened, day)}")
@@ -210,12 +217,9 @@ def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | Ta
     if options.generate_ids:
         raise SettingsError("--generate-ids is for files; make a view of the table with ids")
     tables = table_names(url)
-    proposed = options.table or (tables[0] if len(tables) == 1 else None)
+    proposed = tables[0] if len(tables) == 1 else None
     return TableData(
-        url=url,
-        table=dialogue.choose("Table", tables, proposed, "--table")
-        if options.table is None
-        else _known(options.table, tables),
+        url=url, table=dialogue.choose("Table", tables, proposed, "--table", options.table)
     )
 
 
@@ -223,12 +227,6 @@ def _text_format(options: InitOptions) -> dict[str, Any]:
     delimiter = "\t" if options.delimiter == "tab" else options.delimiter
     given = {"delimiter": delimiter, "quoting": options.quoting, "escape": options.escape}
     return {"encoding": options.encoding, **given}
-
-
-def _known(table: str, tables: Sequence[str]) -> str:
-    if table not in tables:
-        raise SettingsError(f"there is no table {table!r}; --table may be {', '.join(tables)}")
-    return table
 
 
 def _reading(
@@ -254,9 +252,8 @@ def _reading(
         form = _form(shown[name], forms, options, dialogue)
         zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
         times = Times(column=name, form=form, zone=zone)
-    votes = [choices.get(name, name) for name in (options.votes or "").split(",") if name]
-    if missing := sorted(set(votes) - set(choices.values())):
-        raise SettingsError(f"there is no column {missing[0]!r}; correct --votes")
+    named = filter(None, (options.votes or "").split(","))
+    votes = [_known(name, choices, "--votes") for name in named]
     score = _score(propose_score(usable, rows), choices, options, dialogue)
     read = {**chosen, "created_at": name, "prob": score}
     as_read = {field: column for field, column in read.items() if column is not None}
@@ -307,11 +304,16 @@ def _score(
     answer = options.own_scores or dialogue.ask(
         "Column with probabilities of a model of yours, or none", proposed or "none", "--own-scores"
     )
-    column = choices.get(answer, answer)
-    if answer == "none":
-        return None
+    return None if answer == "none" else _known(answer, choices, "--own-scores")
+
+
+def _known(name: str, choices: Mapping[str, str], option: str) -> str:
+    """Return a column that an option names, by its name or by what is shown of it."""
+    column = choices.get(name, name)
     if column not in choices.values():
-        raise SettingsError(f"there is no column {answer!r}; correct --own-scores")
+        raise SettingsError(
+            f"there is no column {name!r}; correct {option}; it may be {', '.join(choices)}"
+        )
     return column
 
 
@@ -323,12 +325,7 @@ def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str
                 f"--column {field}=… sets no column of Modwatch; it may set "
                 f"created_at, {', '.join(FILLABLE)}"
             )
-        pairs[field] = choices.get(column, column)
-        if pairs[field] not in choices.values():
-            raise SettingsError(
-                f"--column {field}={column}: there is no column {column!r}, or several have this "
-                f"name; it may be {', '.join(choices)}"
-            )
+        pairs[field] = _known(column, choices, f"--column {field}")
     return pairs
 
 
@@ -344,22 +341,15 @@ def _form(
         )
     if len(forms) == 1:
         return forms[0]
-    day_first = next(form for form in forms if str(form.written).startswith("%d"))
-    month_first = next(form for form in forms if form is not day_first)
+    first = {"%d": "day", "%m": "month"}
+    by_first = {first[str(form.written)[:2]]: form for form in forms}
     order = "day" if options.day_first else "month" if options.month_first else None
-    if order is None:
-        if options.yes:
-            raise SettingsError(
-                f"the times in {shown} can be read with the day or the month first; add "
-                "--day-first or --month-first"
-            )
-        order = dialogue.choose(
-            f"Which comes first in {shown}",
-            ["day", "month"],
-            None,
-            "--day-first or --month-first",
+    return by_first[
+        order
+        or dialogue.choose(
+            f"Which comes first in {shown}", [*by_first], None, "--day-first or --month-first"
         )
-    return day_first if order == "day" else month_first
+    ]
 
 
 def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
@@ -409,22 +399,13 @@ def _entries(
         "MODWATCH_DATABASE_URL": EMBEDDED,
         "MODWATCH_FIRST_DAY": first.isoformat(),
         **dict(_other_ports()),
-        **{
-            f"MODWATCH_SOURCE__{name}": value
-            if isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False)
-            for name, value in source.items()
-        },
     }
-    kind = source["KIND"]
-    known = {
-        variable.name: variable.info.description
-        for variable in variables()
-        if variable.source in (None, kind)
-    }
-    return [
-        Entry(name=name, value=value, comment=str(known[name])) for name, value in values.items()
-    ]
+    for name, value in source.items():
+        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        values[f"MODWATCH_SOURCE__{name}"] = written
+    known = [variable for variable in variables() if variable.source in (None, source["KIND"])]
+    comments = {variable.name: str(variable.info.description) for variable in known}
+    return [Entry(name=n, value=value, comment=comments[n]) for n, value in values.items()]
 
 
 def _other_ports() -> Iterator[tuple[str, str]]:

@@ -136,7 +136,7 @@ def test_a_format_reads_nothing_else():
     assert read_moment("31.3.2026", None, "%d.%m.%Y").problem == "timestamp_without_zone"
 
 
-@pytest.mark.parametrize("form", ["", "%H:%M", "%d.%m.", "iso", "%"])
+@pytest.mark.parametrize("form", ["", "%H:%M", "%d.%m.", "iso", "%", "%d.%d.%Y"])
 def test_a_format_without_a_day_is_refused(form):
     with pytest.raises(SourceError, match="MODWATCH_SOURCE__TIMESTAMP_FORMAT"):
         check_format(form)

@@ -182,7 +182,7 @@ def column_names(path: Path, *, form: TextFormat = _PLAIN) -> tuple[str, ...]:
     """Return the columns of `path`: its header, its schema, or the keys of its first records."""
     with _opened(path, form) as kind:
         if kind == "parquet":
-            return tuple(pq.read_schema(path).names)
+            return tuple(unique_names(pq.read_schema(path).names))
         if kind == "json":
             records = islice(read_records(path, form=form), 1000)
             return tuple(dict.fromkeys(key for record in records for key in record.values))
