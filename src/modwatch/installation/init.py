@@ -3,7 +3,6 @@
 import datetime
 import json
 import shlex
-import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from modwatch.data.sources.own_data import (
 from modwatch.data.sources.readers import dialect_of
 from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import source_of
+from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
 from modwatch.settings import EMBEDDED, Settings, SourceSettings
 from modwatch.settings.fields import variables
@@ -413,16 +413,6 @@ def _other_ports() -> Iterator[tuple[str, str]]:
     for part in _PARTS:
         name = f"{part.lower()}_url"
         url = urlsplit(str(Settings.model_fields[name].default))
-        port = next(free for free in range(url.port or 0, 65_536) if _is_free(free))
+        port = next(free for free in range(url.port or 0, 65_536) if is_free(free))
         if port != url.port:
             yield f"MODWATCH_{part}_URL", f"http://127.0.0.1:{port}"
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -18,7 +18,7 @@ from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
 from modwatch.data.sources.readers import Record, column_names, file_format, is_data, read_records
-from modwatch.data.sources.timestamps import Moment
+from modwatch.data.sources.timestamps import Moment, read_moment
 from modwatch.data.sources.values import decodable
 
 _log = logging.getLogger(__name__)
@@ -114,8 +114,7 @@ class FileSource(MappedSource):
         midnight = None
         if self.day is not None:
             dated = dated or dt.date.fromisoformat(self.day)
-            time = dt.datetime.combine(dated, dt.time(), dt.UTC)
-            midnight = Moment(created_at=time, day=dated, problem=None)
+            midnight = read_moment(dated, dt.UTC)
         current = dated or self._first_day(path)
         for record in read_records(path, form=self.form, account=account):
             moment = midnight or self._moment(record.values)
@@ -140,7 +139,9 @@ class FileSource(MappedSource):
 
     def _names(self, path: Path) -> dict[str, str] | None:
         """Return the file's column of each Modwatch column it has; None for an empty file."""
-        available = self._available(path)
+        # Records of JSON lines leave out what is null: scores may be in any of them.
+        most = 1000 if self.own_scores is None else None
+        available = column_names(path, form=self.form, most=most)
         if not available and next(read_records(path, form=self.form), None) is None:
             return None
         # JSON omits null values, so only the other formats must have every mapped column.
@@ -152,22 +153,6 @@ class FileSource(MappedSource):
             optional=optional | {name for name, is_generated in generated.items() if is_generated},
             missing=lambda column: _missing_column(path, column, available, self.form.encoding),
         )
-
-    def _available(self, path: Path) -> tuple[str, ...]:
-        """Return the columns of a file.
-
-        Records of JSON lines may leave out what is null: a column of scores that the first do not
-        have is looked for in all of them.
-        """
-        available = column_names(path, form=self.form)
-        if self.own_scores is None or file_format(path) != "json":
-            return available
-        wanted = {self.columns.get(name, name) for name in SCORE_COLUMNS} - set(available)
-        found: set[str] = set()
-        if wanted:
-            for record in read_records(path, form=self.form):
-                found |= wanted & record.values.keys()
-        return (*available, *sorted(found))
 
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""

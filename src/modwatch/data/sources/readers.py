@@ -178,13 +178,18 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def column_names(path: Path, *, form: TextFormat = _PLAIN) -> tuple[str, ...]:
-    """Return the columns of `path`: its header, its schema, or the keys of its first records."""
+def column_names(
+    path: Path, *, form: TextFormat = _PLAIN, most: int | None = 1000
+) -> tuple[str, ...]:
+    """Return the columns of `path`: its header, its schema, or the keys of its first records.
+
+    `most` is the number of records of JSON that are looked at; None: all.
+    """
     with _opened(path, form) as kind:
         if kind == "parquet":
             return tuple(unique_names(pq.read_schema(path).names))
         if kind == "json":
-            records = islice(read_records(path, form=form), 1000)
+            records = islice(read_records(path, form=form), most)
             return tuple(dict.fromkeys(key for record in records for key in record.values))
         if kind == "xlsx":
             with _sheet(path) as sheet:

@@ -148,15 +148,22 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
                 f"{setting} is not on the loopback interface, where every part must listen; set it "
                 f"to a URL such as http://127.0.0.1:{port or 8090}"
             )
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError:
-                raise StackError(
-                    f"port {port} is in use; set {setting} to a URL with a free port, "
-                    f"such as http://127.0.0.1:{port + 1}"
-                ) from None
+        if not is_free(port, host):
+            raise StackError(
+                f"port {port} is in use; set {setting} to a URL with a free port, "
+                f"such as http://127.0.0.1:{port + 1}"
+            )
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Return whether nothing listens on a port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def _migrate(airflow: AirflowHome, logs: Path, say: Callable[[str], None]) -> None:
