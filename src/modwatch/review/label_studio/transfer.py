@@ -212,18 +212,17 @@ def import_tasks(
 
 def _contradicting(connection: Connection, tasks: Sequence[Task]) -> dict[int, str]:
     """Return why tasks contradict what was imported before, by their numbers."""
-    queued = [task for task in tasks if task.queued]
-    items = {task: _Item(row=row) for task, row in _items_of(connection, queued)}
-    _read_log(connection, list(items.values()))
-    texts = {
-        task.number: "other_text" for task, item in items.items() if item.row.text != task.text
-    }
-    labels = {
-        task.number: "other_label"
-        for task, item in items.items()
-        if any(item.labels.get(one.annotator, one.label) != one.label for one in task.opinions)
-    }
-    return labels | texts
+    items = _items_of(connection, [task for task in tasks if task.queued])
+    reasons = {}
+    for task in tasks:
+        item = items.get(task.number)
+        if item is not None and item.row.text != task.text:
+            reasons[task.number] = "other_text"
+        elif item is not None and any(
+            item.labels.get(one.annotator, one.label) != one.label for one in task.opinions
+        ):
+            reasons[task.number] = "other_label"
+    return reasons
 
 
 def _add_gold(connection: Connection, file: TaskFile) -> int:
@@ -294,24 +293,27 @@ class _Item:
     ours: bool = False
 
 
-def _items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Task, Row[Any]]]:
-    """Yield the tasks that have an item with it, locked until the transaction ends."""
+def _items_of(connection: Connection, tasks: Sequence[Task]) -> dict[int, _Item]:
+    """Return the items of tasks by number, with their labels, locked to the transaction's end."""
     place = tuple_(review_item.c.dt, review_item.c.comment_id)
+    items = {}
     for begin in range(0, len(tasks), _BATCH):
-        part = tasks[begin : begin + _BATCH]
+        part = {(task.dt, task.comment_id): task.number for task in tasks[begin : begin + _BATCH]}
         rows = connection.execute(
             select(review_item)
             .where(
-                place.in_([(task.dt, task.comment_id) for task in part]),
+                place.in_(list(part)),
                 review_item.c.kind == "imported",
                 review_item.c.reserved_for.is_(None),
             )
             .order_by(review_item.c.id)
             .with_for_update()
         )
-        by_comment = {(row.dt, row.comment_id): row for row in rows}
-        items = ((task, by_comment.get((task.dt, task.comment_id))) for task in part)
-        yield from ((task, row) for task, row in items if row is not None)
+        for row in rows:
+            ours = row.status in ("withdrawn", "closed")
+            items[part[row.dt, row.comment_id]] = _Item(row=row, ours=ours)
+    _read_log(connection, {item.row.id: item for item in items.values()})
+    return items
 
 
 def _log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]:
@@ -321,8 +323,7 @@ def _log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int
     """
     accounts = _accounts(connection, sorted({o.annotator for t in tasks for o in t.opinions}))
     now = connection.execute(select(func.now())).scalar_one()
-    items = {task.number: _Item(row=row) for task, row in _items_of(connection, tasks)}
-    _read_log(connection, list(items.values()))
+    items = _items_of(connection, tasks)
     contents: dict[int, list[dict[str, Any]]] = defaultdict(list)
     changed: list[_Item] = []
     left = 0
@@ -355,41 +356,35 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
                 moderator.c.pseudonym == pseudonym
             )
         ).one_or_none()
-        if known is None:
-            accounts[annotator] = add_account(connection, pseudonym, "moderator").id
-        elif known.disabled_at is None:
+        if known is not None and known.disabled_at is None:
             raise QueueError(
                 f"the account {pseudonym} of imported labels is enabled; disable it first"
             )
-        else:
-            accounts[annotator] = known.id
-    disabled = connection.scalars(
-        update(moderator)
-        .where(moderator.c.id.in_(accounts.values()), moderator.c.disabled_at.is_(None))
-        .values(disabled_at=func.now())
-        .returning(moderator.c.id)
-    )
-    for moderator_id in sorted(disabled):
-        record_event(connection, "disable", actor_id=None, subject_id=moderator_id)
+        accounts[annotator] = known.id if known else _disabled_account(connection, pseudonym)
     return accounts
 
 
-def _read_log(connection: Connection, items: Sequence[_Item]) -> None:
-    by_id = {item.row.id: item for item in items}
-    for item in items:
-        item.ours = item.row.status in ("withdrawn", "closed")
+def _disabled_account(connection: Connection, pseudonym: str) -> int:
+    account = add_account(connection, pseudonym, "moderator").id
+    disabled = update(moderator).where(moderator.c.id == account).values(disabled_at=func.now())
+    connection.execute(disabled)
+    record_event(connection, "disable", actor_id=None, subject_id=account)
+    return account
+
+
+def _read_log(connection: Connection, items: Mapping[int, _Item]) -> None:
     rows = (
         select(decision.c.item_id, decision.c.label, moderator.c.pseudonym, moderator.c.disabled_at)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(decision.c.item_id == func.any(bindparam("items")))
         .order_by(decision.c.id)
     )
-    for row in connection.execute(rows, {"items": list(by_id)}):
+    for row in connection.execute(rows, {"items": list(items)}):
         annotator = row.pseudonym.removeprefix(_PSEUDONYM)
         if annotator != row.pseudonym and row.disabled_at is not None and annotator.isdecimal():
-            by_id[row.item_id].labels[int(annotator)] = row.label
+            items[row.item_id].labels[int(annotator)] = row.label
         else:
-            by_id[row.item_id].ours = True
+            items[row.item_id].ours = True
 
 
 def _new_labels(task: Task, item: _Item, now: dt.datetime) -> dict[int, dict[str, Any]]:
