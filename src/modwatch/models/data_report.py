@@ -44,6 +44,7 @@ class DataReport:
         """Return the report as text, one fact a line."""
         share = self.toxic / self.rows if self.rows else 0.0
         short, median, long, longest = self.characters
+        languages = ", ".join(f"{name} {count:,}" for name, count in self.languages.items())
         return [
             f"rows             {self.rows:,}, {self.toxic:,} toxic ({share:.2%})",
             f"contested        {self.contested:,} rows whose annotators disagree",
@@ -57,7 +58,7 @@ class DataReport:
             ),
             f"characters       median {median:,}, 5 % to 95 %: {short:,} to {long:,}, longest"
             f" {longest:,}",
-            *([f"languages        {_counts(self.languages)}"] if self.languages else []),
+            *([f"languages        {languages}"] if self.languages else []),
             f"source           {self.account.read:,} lines and records; of these:",
             *(
                 f"{number:>17,}  {'left out: ' * (name in self.account.left_out)}{name}"
@@ -109,7 +110,3 @@ def data_report(
         languages=dict(Counter(str(language or "unknown") for language in languages).most_common()),
         account=account or Account.of(len(texts)),
     )
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

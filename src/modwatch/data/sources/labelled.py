@@ -71,14 +71,6 @@ class LabelColumns:
         other, toxic = _words(self.non_toxic_values), _words(self.toxic_values)
         return dict.fromkeys(other, 0.0) | dict.fromkeys(toxic, 1.0)
 
-    def example(self, others: Sequence[str]) -> str:
-        """Return the options that name `others` as not toxic, if it is known what is toxic."""
-        if not self.toxic_values:
-            return ""
-        toxic = shlex.join(sorted(self.toxic_values))
-        rest = shlex.join([*sorted(self.non_toxic_values), *others])
-        return f"; if none of these means toxic: --toxic-values {toxic} --non-toxic-values {rest}"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Comment:
@@ -191,9 +183,13 @@ class _Reading:
             )
         found = [f"{shown_label(word)} ({unknown[word]:,})" for word in words]
         others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
+        toxic = shlex.join(sorted(columns.toxic_values))
+        rest = shlex.join([*sorted(columns.non_toxic_values), *words])
+        example = f"; if none of these means toxic: --toxic-values {toxic} --non-toxic-values "
         return (
             f"{begin}: {', '.join(found + others)}. Name the words that mean toxic with "
-            f"--toxic-values, and all others with --non-toxic-values{columns.example(words)}."
+            "--toxic-values, and all others with --non-toxic-values"
+            f"{example + rest if toxic else ''}."
         )
 
 

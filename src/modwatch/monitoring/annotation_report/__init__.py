@@ -8,11 +8,7 @@ page      render_page: the figures as sentences, tables and pictures
 modwatch annotations report FILE
 """
 
-from modwatch.monitoring.annotation_report.contents import (
-    AnnotationReport,
-    GroupingReport,
-    annotation_report,
-)
+from modwatch.monitoring.annotation_report.contents import AnnotationReport, annotation_report
 from modwatch.monitoring.annotation_report.page import (
     Section,
     Table,
@@ -20,15 +16,11 @@ from modwatch.monitoring.annotation_report.page import (
     rows_section,
     write_report,
 )
-from modwatch.monitoring.annotation_report.table import (
-    AnnotationTable,
-    read_annotations,
-)
+from modwatch.monitoring.annotation_report.table import AnnotationTable, read_annotations
 
 __all__ = [
     "AnnotationReport",
     "AnnotationTable",
-    "GroupingReport",
     "Section",
     "Table",
     "annotation_report",

@@ -12,10 +12,7 @@ from modwatch.common import charts as style
 from modwatch.common.charts import svg_uri
 from modwatch.common.html import render_html
 from modwatch.common.text import metric_title, neutral_csv
-from modwatch.monitoring.annotation_report.contents import (
-    AnnotationReport,
-    GroupingReport,
-)
+from modwatch.monitoring.annotation_report.contents import AnnotationReport, GroupingReport
 from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.annotation_report.table import AnnotationTable
 from modwatch.statistics.divergence.group_agreement import MINIMUM_SHARED
@@ -163,17 +160,15 @@ def _model(report: AnnotationReport) -> Section:
             f"out, {row['adjusted']:.1%} of the opinions.",
             "No decision, by a model or a person, can agree with more people than that.",
         )
-    columns = [
-        name for name in ("majority", "raw", "adjusted", "low", "high", "oracle") if name in table
-    ]
-    rows = tuple(
-        (metric_title(str(metric)), *(_number(values[name]) for name in columns))
-        for metric, values in table.iterrows()
-    )
     titles = {
         "majority": "majority label", "raw": "all labels", "adjusted": "opinions",
         "low": "low", "high": "high", "oracle": "best possible",
     }  # fmt: skip
+    columns = [name for name in titles if name in table]
+    rows = tuple(
+        (metric_title(str(metric)), *(_number(values[name]) for name in columns))
+        for metric, values in table.iterrows()
+    )
     shown = Table(
         caption="Metrics against the majority label, all labels, and opinions (slips taken out)",
         columns=("Metric", *(titles[name] for name in columns)),
@@ -295,18 +290,15 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
     tables = []
     if grouping.table is not None:
         rows = grouping.table[grouping.table["metric"].notna()]
-        columns = (
-            *("value", "low", "high", "difference", "difference_low", "difference_high"),
-            *("p_holm", "shrunk"),
-        )
+        columns = {
+            "value": "Value", "low": "Low", "high": "High", "difference": "Less all others",
+            "difference_low": "Difference, low", "difference_high": "Difference, high",
+            "p_holm": "p (Holm)", "shrunk": "Shrunk",
+        }  # fmt: skip
         tables.append(
             Table(
                 caption=f"Figures by {_spoken(grouping.name)}, with 95 % intervals",
-                columns=(
-                    "Group", "Metric", "Value", "Low", "High", "Less all others",
-                    "Difference, low", "Difference, high", "p (Holm)", "Shrunk", "Annotators",
-                    "Labels",
-                ),
+                columns=("Group", "Metric", *columns.values(), "Annotators", "Labels"),
                 rows=tuple(
                     (
                         _short(row["group"]),
@@ -318,7 +310,7 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
                     for row in rows.to_dict("records")
                 ),
             )
-        )  # fmt: skip
+        )
     if grouping.kappa is not None:
         tables.append(
             Table(
