@@ -35,17 +35,11 @@ from modwatch.review.database import take_turn
 from modwatch.review.events import record_event
 from modwatch.review.label_studio.tasks import LABELS, Task, TaskFile, read_tasks
 from modwatch.review.log.decision_log import append, entry_of
-from modwatch.review.people.accounts import add_account, lock_names
+from modwatch.review.people.accounts import add_account, lock_names, update_person
 from modwatch.review.quality_control.gold import insert_gold, record_gold
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
-from modwatch.review.tables import (
-    NO_LEASE,
-    decision,
-    lane,
-    moderator,
-    review_item,
-)
+from modwatch.review.tables import NO_LEASE, decision, lane, moderator, review_item
 
 logger = logging.getLogger(__name__)
 
@@ -366,8 +360,7 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
 
 def _disabled_account(connection: Connection, pseudonym: str) -> int:
     account = add_account(connection, pseudonym, "moderator").id
-    disabled = update(moderator).where(moderator.c.id == account).values(disabled_at=func.now())
-    connection.execute(disabled)
+    update_person(connection, account, disabled_at=func.now())
     record_event(connection, "disable", actor_id=None, subject_id=account)
     return account
 
