@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modwatch.cli.arguments import (
-    PATH,
-    Group,
-    day,
-    number_between,
-    options,
-    with_resources,
-)
+from modwatch.cli.arguments import PATH, Group, day, number_between, options, with_resources
 from modwatch.common.errors import NoChampionError, StackError
 from modwatch.common.installed import dags_folder
 from modwatch.installation import open_resources

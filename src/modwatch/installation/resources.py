@@ -26,12 +26,7 @@ from modwatch.data.sources.landing import OwnScores, Source
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rules import Rule, Thresholds
-from modwatch.models.registry import (
-    challenger_version,
-    champion_version,
-    fetch,
-    stored_reference,
-)
+from modwatch.models.registry import challenger_version, champion_version, fetch, stored_reference
 from modwatch.monitoring.incidents.channels import (
     Channel,
     MailChannel,
@@ -312,10 +307,7 @@ class Resources:
     def reference_plan(self) -> "ReferencePlan":
         """How the days are chosen that a day is compared with."""
         from modwatch.monitoring.incidents.actions import acceptances
-        from modwatch.monitoring.measurements.references import (
-            ReferencePlan,
-            accepted_levels,
-        )
+        from modwatch.monitoring.measurements.references import ReferencePlan, accepted_levels
 
         accepted = acceptances(self.database) if self.settings.database_url else {}
         return ReferencePlan(

@@ -183,10 +183,7 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     from modwatch.data import validation as quality
     from modwatch.data.lake.schemas import SCORES
     from modwatch.models.scoring.shards import digests, stale_scores
-    from modwatch.monitoring.measurements.references import (
-        model_reference,
-        trailing_days,
-    )
+    from modwatch.monitoring.measurements.references import model_reference, trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     version = _keep_model_reference(resources, day)
@@ -303,10 +300,7 @@ def measure(resources: "Resources", day: datetime.date) -> int:
 
     The windows that end with a day of the window are measured too if they changed.
     """
-    from modwatch.monitoring.measurements.measurement import (
-        measure_day,
-        measure_window,
-    )
+    from modwatch.monitoring.measurements.measurement import measure_day, measure_window
     from modwatch.monitoring.measurements.tables import is_unmeasured
     from modwatch.monitoring.measurements.windows import windows
 

@@ -48,11 +48,7 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
     same labels compared again, who joined or left a group would show in the difference.
     """
     from modwatch.common.days import trailing
-    from modwatch.monitoring.measurements.opinions import (
-        labels_between,
-        opinion_report,
-        publish,
-    )
+    from modwatch.monitoring.measurements.opinions import labels_between, opinion_report, publish
 
     lake, url = resources.lake, resources.settings.mlflow_url
     labels = labels_between(lake, trailing(last, DAYS)[0], last)

@@ -33,13 +33,7 @@ from sqlalchemy import (
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, QueueError
 from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
-from modwatch.review.tables import (
-    OPEN_STATUSES,
-    decision,
-    is_open,
-    moderator,
-    review_item,
-)
+from modwatch.review.tables import OPEN_STATUSES, decision, is_open, moderator, review_item
 
 
 @dataclass(frozen=True, kw_only=True)

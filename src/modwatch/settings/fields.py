@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import (
-    Field,
-    IPvAnyNetwork,
-    SecretStr,
-    model_validator,
-)
+from pydantic import Field, IPvAnyNetwork, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 

@@ -18,12 +18,7 @@ import pyarrow.compute as pc
 
 from modwatch.common.errors import SettingsError
 from modwatch.data.lake.schemas import COMMENTS, SCORES
-from modwatch.data.validation.expectations import (
-    CHUNK_ROWS,
-    chunks,
-    counted,
-    great_expectations,
-)
+from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, counted, great_expectations
 from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.result import Measure, RuleResult, Severity
 from modwatch.data.validation.rows import absent

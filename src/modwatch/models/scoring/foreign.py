@@ -21,12 +21,7 @@ from modwatch.common.text import visible
 from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
-from modwatch.models.encoder import (
-    encode_passages,
-    longest_input,
-    pretrained_tokenizer,
-    reading,
-)
+from modwatch.models.encoder import encode_passages, longest_input, pretrained_tokenizer, reading
 from modwatch.models.scoring.scorer import (
     DEFAULT_THRESHOLD,
     Ids,

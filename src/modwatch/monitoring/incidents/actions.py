@@ -9,18 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import (
-    Connection,
-    Date,
-    Engine,
-    Row,
-    cast,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-)
+from sqlalchemy import Connection, Date, Engine, Row, cast, func, insert, literal, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.common.errors import IncidentError

@@ -35,11 +35,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
     value_facts,
 )
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, most_severe
-from modwatch.monitoring.incidents.store import (
-    IncidentChange,
-    IncidentRecord,
-    Outcome,
-)
+from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, Outcome
 
 _ONE_DAY = datetime.timedelta(days=1)
 

@@ -20,10 +20,7 @@ from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.actions import acceptances, silenced
 from modwatch.monitoring.incidents.causes import Cause, evaluate_rules
 from modwatch.monitoring.incidents.delivery import Channels
-from modwatch.monitoring.incidents.messages.incidents import (
-    ActiveAlert,
-    most_severe_first,
-)
+from modwatch.monitoring.incidents.messages.incidents import ActiveAlert, most_severe_first
 from modwatch.monitoring.incidents.metrics import (
     ANNOTATOR_METRICS,
     annotator_values,

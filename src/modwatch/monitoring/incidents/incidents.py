@@ -26,12 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from modwatch.monitoring.incidents.rules import (
-    AlertRule,
-    Condition,
-    Severity,
-    most_severe,
-)
+from modwatch.monitoring.incidents.rules import AlertRule, Condition, Severity, most_severe
 from modwatch.statistics.drift.change_points import Level
 
 Kind = Literal["opened", "escalated", "recovered", "withdrawn"]

@@ -21,11 +21,7 @@ from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
 from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rows import absent
-from modwatch.monitoring.measurements.comment_groups import (
-    LONGEST_NAME,
-    identities,
-    printable,
-)
+from modwatch.monitoring.measurements.comment_groups import LONGEST_NAME, identities, printable
 from modwatch.monitoring.measurements.references import ReferencePlan, trailing_days
 from modwatch.statistics.divergence.mentions import Terms
 from modwatch.statistics.drift.profile import LENGTH_BANDS, OTHERS, length_bands

@@ -9,12 +9,7 @@ import pandas as pd
 
 from modwatch.common.text import markdown_text, metric_title
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.publishing.changes import (
-    COMPARED,
-    Change,
-    changes,
-    drift_status,
-)
+from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import NORMAL, Day
 from modwatch.monitoring.publishing.keys import DeployedEstimates, Row, deployed_estimates

@@ -15,10 +15,7 @@ from modwatch.review.console.dismissals import lanes_of
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import ContextDep, LeadDep, LeadSession
 from modwatch.review.console.schemas import QueryDay, error_responses
-from modwatch.review.quality_control.agreement import (
-    AgreementReport,
-    agreement_report,
-)
+from modwatch.review.quality_control.agreement import AgreementReport, agreement_report
 from modwatch.review.quality_control.error_rates import (
     MOST_GROUPS,
     MOST_OVERTURNED,

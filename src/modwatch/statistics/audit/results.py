@@ -13,11 +13,7 @@ import numpy as np
 
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
-from modwatch.statistics.audit.imputation import (
-    ImputedEstimator,
-    LabelErrors,
-    label_errors,
-)
+from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors, label_errors
 from modwatch.statistics.audit.label_quality import agreement, error_rates, sensitivity
 from modwatch.statistics.audit.labels import (
     AuditLabel,

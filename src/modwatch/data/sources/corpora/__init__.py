@@ -6,11 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.corpora import (
-    annotated,
-    civil_comments,
-    wikipedia_talk,
-)
+from modwatch.data.sources.corpora import annotated, civil_comments, wikipedia_talk
 from modwatch.data.sources.corpora.corpus import (
     ANNOTATIONS,
     ITEMS,
