@@ -41,3 +41,19 @@ def test_a_place_is_split_into_its_parts() -> None:
     account.move("landed", {"used": 3, "blank_text": 1})
     with pytest.raises(SourceError, match="5 lines and records, but 4"):
         account.close("the source")
+
+
+def test_most_records_with_one_fault_are_an_error() -> None:
+    account = Account(places={"header": 9, "used": 2, "no_label": 9, "missing_id": 11})
+    account.first["missing_id"] = "a.csv, line 3"
+    account.require_most("a.csv", {"missing_id": "name the column"})
+    account.count("missing_id", 2)
+    with pytest.raises(SourceError, match=r"most of 24 records .* line 3; name the column\)"):
+        account.require_most("a.csv", {"missing_id": "name the column"})
+
+
+def test_used_records_have_no_first() -> None:
+    account = Account()
+    account.count("used", where="a.csv, line 2")
+    account.count("merged", where="a.csv, line 3")
+    assert account.first == {"merged": "a.csv, line 3"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from modwatch.cli.main import main
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.labels import label_of, look_alikes
+from modwatch.data.sources.labels import look_alikes
 from modwatch.monitoring.annotation_report import (
     annotation_report,
     read_annotations,
@@ -175,15 +175,6 @@ def test_spellings_of_a_label_are_one_class(tmp_path, forms):
     assert len(found.annotations.classes) == 2
     assert len(set(found.annotations.label[: len(forms)])) == 1
     assert found.account.places["used"] == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [("1", "1.0"), ("1", 1), (True, "true"), (np.float64(2), "2"), (1, np.int8(1)), (b"a", "a")],
-)
-def test_types_of_a_label_are_one(one, two):
-    first, second = label_of(one)[0], label_of(two)[0]
-    assert first.casefold() == second.casefold()
 
 
 def test_labels_of_json_and_parquet_are_those_of_csv(tmp_path):
