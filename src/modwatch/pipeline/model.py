@@ -296,7 +296,7 @@ def _frozen(resources: "Resources") -> "FrozenSet":
     if found.account.left_out:
         logger.warning(
             "Rows of MODWATCH_EVALUATION_DATA could not be used: %s.",
-            ", ".join(f"{number} {reason}" for reason, number in found.account.left_out.items()),
+            found.account.faults({}),
             extra={"event": "evaluation_rows_left_out", "left_out": found.account.left_out},
         )
     return FrozenSet(

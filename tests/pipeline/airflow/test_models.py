@@ -125,7 +125,7 @@ def test_evaluation_rows_that_are_left_out_are_counted(
         with Path(str(resources.settings.evaluation_data)).open("a", encoding="utf-8") as file:
             file.write('{"text": "nobody rated this", "label": null}\n')
         model.without_evaluation(resources, model.corpus(resources, FORM_VALUES))
-    assert "Rows of MODWATCH_EVALUATION_DATA could not be used: 1 no_label." in caplog.text
+    assert "EVALUATION_DATA could not be used: no_label 1 (the first: " in caplog.text
     assert "nobody" not in caplog.text
 
 
