@@ -5,7 +5,7 @@ known label. Moderators see a comment's id, so use ids that look like all others
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -86,20 +86,15 @@ def gold_of(values: Mapping[str, Any]) -> tuple[GoldComment | None, str | None]:
     return (None if problem or label is None else GoldComment(label=label, **known)), problem
 
 
-#: A gold comment of a file or list, or its problem, and where it is.
-_Found = Iterator[tuple[str, GoldComment | None, str | None]]
-
-
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     """Add gold comments, all or none; return how many are new, or active again after `retire_gold`.
 
     An existing gold comment stays unchanged. Raises `QueueError` if its text or label differs
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
-    every = list(comments)
-    found = ((f"number {n}", *gold_of(asdict(comment))) for n, comment in enumerate(every, 1))
+    records = [Record(line=n, values=asdict(comment)) for n, comment in enumerate(comments, 1)]
     with engine.begin() as connection:
-        return len(_add_all(connection, found, "the list", Account(read=len(every))))
+        return len(_add_all(connection, records, "number", "the list", Account(read=len(records))))
 
 
 def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Account]:
@@ -110,20 +105,18 @@ def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Ac
     """
     account = Account()
     records = read_records(path, form=form, account=account)
-    found = ((f"line {record.line}", *_gold_in(record)) for record in records)
     with engine.begin() as connection:
-        return len(_add_all(connection, found, str(path), account)), account
+        return len(_add_all(connection, records, "line", str(path), account)), account
 
 
-def _gold_in(record: Record) -> tuple[GoldComment | None, str | None]:
-    return (None, record.problem) if record.problem else gold_of(record.values)
-
-
-def _add_all(connection: Connection, found: _Found, source: str, account: Account) -> list[str]:
+def _add_all(
+    connection: Connection, records: Iterable[Record], unit: str, source: str, account: Account
+) -> list[str]:
     """Add gold comments and record it; return the ids of the new ones."""
     added, seen = [], dict[str, GoldComment]()
-    for where, comment, problem in found:
-        place = problem or "used"
+    for record in records:
+        comment, problem = gold_of(record.values)
+        place = record.problem or problem or "used"
         if comment is not None:
             first = seen.setdefault(comment.comment_id, comment)
             if first is not comment:
@@ -132,7 +125,7 @@ def _add_all(connection: Connection, found: _Found, source: str, account: Accoun
                 place = "other_gold"
             elif new:
                 added.append(comment.comment_id)
-        account.count(place, where=where)
+        account.count(place, where=f"{unit} {record.line}")
     account.close(source)
     if account.left_out:
         faults = account.faults(REASONS)
@@ -167,13 +160,12 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     Otherwise at least two people must have labelled the comment, including confirmations, and
     unanimously. Raises `QueueError` for an item without such a label.
     """
-    ids = list(item_ids)
     with engine.begin() as connection:
-        found = (
-            (f"item {item_id}", *gold_of(asdict(_decided_comment(connection, item_id))))
-            for item_id in ids
-        )
-        return _add_all(connection, found, "the items", Account(read=len(ids)))
+        records = [
+            Record(line=item_id, values=asdict(_decided_comment(connection, item_id)))
+            for item_id in item_ids
+        ]
+        return _add_all(connection, records, "item", "the items", Account(read=len(records)))
 
 
 def record_gold(
