@@ -61,17 +61,13 @@ def pack(module: nn.Module) -> None:
     """Replace the linear layers within `module`, in bfloat16 on a CPU, and the GELU behind them."""
     for parent, (linear, activation) in product(list(module.modules()), _FOLLOWED):
         layer, following = getattr(parent, linear, None), getattr(parent, activation, None)
-        if type(layer) is nn.Linear and _is_exact_gelu(following):
+        if type(layer) is nn.Linear and type(following) is GELUActivation:
             setattr(parent, linear, PackedLinear(layer, gelu=True))
             setattr(parent, activation, nn.Identity())
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Linear:  # no subclass: it may compute something else
                 setattr(parent, name, PackedLinear(child))
-
-
-def _is_exact_gelu(activation: Any) -> bool:
-    return type(activation) is GELUActivation
 
 
 def in_bf16(encoder: PreTrainedModel) -> PreTrainedModel:

@@ -153,7 +153,8 @@ def design_routing(
     top = capacity - _slice_size(capacity, policy.slice_share)
     order = np.lexsort((keys, -score))  # descending score, ties by key
     if cut is not None and cut.any():
-        order = _moved_ahead(order, order[cut[order]][:top])
+        first = order[cut[order]][:top]
+        order = np.concatenate([first, order[~np.isin(order, first)]])
     prob = np.asarray(y_prob, dtype=np.float64)
     rest = order[top:]
     measure = _size_measure(prob[rest])
@@ -231,13 +232,6 @@ def _decisions(
             f"got {flagged.size} decisions for {prob.size} comments; pass one decision per comment"
         )
     return flagged
-
-
-def _moved_ahead(order: Ints, first: Ints) -> Ints:
-    """Return `order` with the rows `first` ahead of all others."""
-    left = np.ones(order.size, bool)
-    left[first] = False
-    return np.concatenate([first, order[left[order]]])
 
 
 def _slice_size(capacity: int, share: float) -> int:

@@ -43,7 +43,7 @@ def make_key(path: Path, passphrase: str = "") -> str:
             file.write(content)
     except OSError as exc:
         raise AuditError(f"no key can be written to {path} ({type(exc).__name__})") from None
-    return _text(key.public_key())
+    return base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
 
 def read_key(path: Path, passphrase: str = "") -> Ed25519PrivateKey:
@@ -86,7 +86,3 @@ def signed_by(signature: bytes, content: bytes, key: Ed25519PublicKey) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def _text(key: Ed25519PublicKey) -> str:
-    return base64.b64encode(key.public_bytes_raw()).decode()

@@ -22,13 +22,8 @@ _MOST_DIGITS = 12  # of that length; Python reads no number of thousands of digi
 #: The one input.
 INPUT = {"name": "text", "datatype": "BYTES", "shape": [-1]}
 #: The outputs, in the order of a response that names none.
-_DATATYPES = {
-    "prob": "FP32",
-    "uncertainty": "FP32",
-    "model_variance": "FP32",
-    "mutual_information": "FP32",
-    "cut": "BOOL",
-}
+_NUMBERS = ("prob", "uncertainty", "model_variance", "mutual_information")
+_DATATYPES = dict.fromkeys(_NUMBERS, "FP32") | {"cut": "BOOL"}
 OUTPUTS = tuple(
     {"name": name, "datatype": kind, "shape": [-1]} for name, kind in _DATATYPES.items()
 )

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from airflow.sdk import Param, task
 
 from modwatch.installation import open_resources
 from modwatch.pipeline import model
-from modwatch.pipeline.airflow.questions import Question, optional, respondent
+from modwatch.pipeline.airflow.questions import Question, field, respondent
 
 _log = logging.getLogger(__name__)
 
@@ -17,86 +18,69 @@ PROMOTE, SHADOW, REJECT = "Make it the champion", "Score in shadow as challenger
 _DECISIONS = {PROMOTE: "champion", SHADOW: "challenger", REJECT: "rejected"}
 
 
-_DATA, _RECIPE = "Data", "Recipe"
-
-
-def _list(title: str, description: str) -> Param:
-    kind = {"type": "array", "items": {"type": "string"}}
-    return Param([], **kind, title=title, description=description, section=_DATA)
-
+_data, _recipe = partial(field, section="Data"), partial(field, section="Recipe")
+_list = partial(_data, "array", default=[], items={"type": "string"})
 
 #: The fields; empty ones take the default of the recipe.
 FORM: dict[str, Param] = {
-    "method": Param(
-        "sngp",
-        type="string",
-        enum=["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"],
-        title="Uncertainty method",
-        description="sngp costs no more than deterministic; mc_dropout and ensembles cost a "
+    "method": field(
+        "string",
+        "Uncertainty method",
+        "sngp costs no more than deterministic; mc_dropout and ensembles cost a "
         "multiple of it, in training or in scoring.",
+        default="sngp",
+        enum=["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"],
     ),
-    "encoder": optional(
+    "encoder": field(
         "string",
         "Encoder",
-        maxLength=1000,
-        description="Folder or name on the hub of a pre-trained Hugging Face encoder. Default: a "
+        "Folder or name on the hub of a pre-trained Hugging Face encoder. Default: a "
         "small model, trained from scratch in seconds.",
+        maxLength=1000,
     ),
-    "expected_prevalence": optional(
+    "expected_prevalence": field(
         "number",
         "Expected prevalence",
+        "Share of toxic comments in the stream. Default: that of the training data.",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        description="Share of toxic comments in the stream. Default: that of the training data.",
     ),
-    "seed": Param(0, type="integer", minimum=0, title="Seed"),
+    "seed": field("integer", "Seed", default=0, minimum=0),
     "data": _list(
         "Files",
         "CSV, TSV, JSON lines or Parquet files of labelled comments, one a line. "
         "Default: MODWATCH_TRAINING_DATA. For a database use `modwatch train`.",
     ),
-    "text_column": Param("text", type="string", title="Text column", section=_DATA),
-    "label_column": Param(
-        "label",
-        type="string",
-        title="Label column",
-        description="0, 1, the share of annotators who labelled toxic, or a list of votes.",
-        section=_DATA,
+    "text_column": _data("string", "Text column", default="text"),
+    "label_column": _data(
+        "string",
+        "Label column",
+        "0, 1, the share of annotators who labelled toxic, or a list of votes.",
+        default="label",
     ),
-    "id_column": optional(
+    "id_column": _data(
         "string",
         "Id column",
-        description="Rows with the same id are votes on one comment. Default: each row is one.",
-        section=_DATA,
+        "Rows with the same id are votes on one comment. Default: each row is one.",
     ),
     "toxic_values": _list("Toxic values", "Labels that mean toxic, if they are words, one a line."),
     "non_toxic_values": _list("Other values", "All other labels, if they are words, one a line."),
     "votes": _list("Vote columns", "Columns of single votes, one a line. Default: Label column."),
-    "encoding": optional("string", "Encoding of text files, as cp1252", section=_DATA),
-    "loss": Param(
-        "cross_entropy",
-        type="string",
-        enum=["cross_entropy", "focal"],
-        title="Loss",
-        section=_RECIPE,
-    ),
-    "negatives_per_positive": optional(
+    "encoding": _data("string", "Encoding of text files, as cp1252"),
+    "loss": _recipe("string", "Loss", default="cross_entropy", enum=["cross_entropy", "focal"]),
+    "negatives_per_positive": _recipe(
         "number",
         "Other comments per toxic one",
+        "Maximum number in training, drawn at random. Default: all.",
         exclusiveMinimum=0,
-        description="Maximum number in training, drawn at random. Default: all.",
-        section=_RECIPE,
     ),
-    "epochs": optional("integer", "Epochs", minimum=1, maximum=1000, section=_RECIPE),
-    "learning_rate": optional(
-        "number", "Learning rate", exclusiveMinimum=0, maximum=1, section=_RECIPE
-    ),
-    "max_examples": optional(
+    "epochs": _recipe("integer", "Epochs", minimum=1, maximum=1000),
+    "learning_rate": _recipe("number", "Learning rate", exclusiveMinimum=0, maximum=1),
+    "max_examples": _recipe(
         "integer",
         "Maximum number of comments",
+        "More are sampled at random. Default: all; the small model takes 60,000.",
         minimum=2,
-        description="More are sampled at random. Default: all; the small model takes 60,000.",
-        section=_RECIPE,
     ),
 }
 

@@ -8,30 +8,27 @@ from airflow.sdk import Param, task
 
 from modwatch.installation import open_resources
 from modwatch.pipeline import daily, opinions
-from modwatch.pipeline.airflow.questions import optional
+from modwatch.pipeline.airflow.questions import field
 
 #: Empty by schedule.
 FORM: dict[str, Param] = {
-    "last": optional(
-        "string",
-        "Last day",
-        format="date",
-        description="A Sunday. Default: the last one before the run.",
+    "last": field(
+        "string", "Last day", "A Sunday. Default: the last one before the run.", format="date"
     ),
-    "file": optional(
+    "file": field(
         "string",
         "File",
-        maxLength=1000,
-        description="CSV, TSV, JSON lines or Parquet with the columns item, annotator, label and, "
+        "CSV, TSV, JSON lines or Parquet with the columns item, annotator, label and, "
         "if known, time and prob. Default: the labels of the review queue.",
+        maxLength=1000,
     ),
-    "groups": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Groups",
-        description="Of the file: columns with attributes of annotators; several joined by commas "
+    "groups": field(
+        "array",
+        "Groups",
+        "Of the file: columns with attributes of annotators; several joined by commas "
         "are intersections.",
+        default=[],
+        items={"type": "string"},
     ),
 }
 

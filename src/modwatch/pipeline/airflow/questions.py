@@ -13,9 +13,16 @@ from airflow.sdk.exceptions import ParamValidationError
 _RESPONSE_TIMEOUT = datetime.timedelta(days=365)
 
 
-def optional(kind: str, title: str, **more: Any) -> Param:
-    """Return a field of a form that may be empty, of a JSON type; `more` are its limits."""
-    return Param(None, type=["null", kind], title=title, **more)
+def field(
+    kind: str, title: str, description: str | None = None, *, default: Any = None, **schema: Any
+) -> Param:
+    """Return a field of a form, of this JSON type; it may stay empty if it has no default.
+
+    `schema` has its limits, by their names in JSON Schema, and its section: Airflow shows fields
+    without a section first; the others are collapsed.
+    """
+    types = ["null", kind] if default is None else kind
+    return Param(default, description, type=types, title=title, **schema)
 
 
 class Question(HITLOperator):  # type: ignore[misc]
@@ -25,7 +32,7 @@ class Question(HITLOperator):  # type: ignore[misc]
 
     def __init__(self, *, note: str, **kwargs: Any) -> None:
         super().__init__(response_timeout=_RESPONSE_TIMEOUT, **kwargs)
-        self._form = {"note": optional("string", "Note", maxLength=500, description=note)}
+        self._form = {"note": field("string", "Note", note, maxLength=500)}
 
     # Airflow takes the fields of the run's form for fields of the answer.
     @property

@@ -78,7 +78,7 @@ def confirm_enrolment(engine: Engine, moderator_id: int, code: str) -> list[str]
     code, `ThrottledError` after five, and `QueueError` without a `begin_enrolment`.
     """
     attempt = throttle.admit_again(engine, "code", moderator_id)
-    codes = [_recovery_code() for _ in range(_RECOVERY_CODES)]
+    codes = [secrets.token_hex(10) for _ in range(_RECOVERY_CODES)]
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
         row = _row(connection, moderator_id)
@@ -203,10 +203,6 @@ def _matching_step(secret: str, code: str, *, after: int) -> int | None:
         if right and step > after:
             return step
     return None
-
-
-def _recovery_code() -> str:
-    return secrets.token_hex(10)
 
 
 def _plain(code: str) -> str:
