@@ -339,7 +339,6 @@ def maximum_likelihood(window):
         prob=np.tile(prob, (DRAWS, 1)),
         false_positive=np.full((DRAWS, 2), up),
         false_negative=np.full((DRAWS, 2), down),
-        effective_draws=DRAWS,
     )
 
 

@@ -43,7 +43,6 @@ def sure(label):
         prob=prob,
         false_positive=rates,
         false_negative=rates,
-        effective_draws=1.0,
     )
 
 

@@ -112,8 +112,6 @@ class TrueLabels:
     #: (d, G) error rates by group.
     false_positive: Floats
     false_negative: Floats
-    #: Draws of equal weight with the same information.
-    effective_draws: float
 
     @property
     def mean(self) -> Floats:
@@ -182,7 +180,7 @@ def true_labels(
     order = np.lexsort((labels.toxic, labels.given, labels.group, labels.prob))
     ordered = GivenLabels(**{name: values[order] for name, values in vars(labels).items()})
     posterior = _Posterior(ordered, known or KnownAnswers())
-    draws, effective = _sampled(posterior, generator)
+    draws = _sampled(posterior, generator)
     prior, prob = posterior.probabilities(draws)
     groups = slice(0, posterior.groups)
     return TrueLabels(
@@ -192,7 +190,6 @@ def true_labels(
         prob=prob,
         false_positive=special.expit(posterior.logits(draws, 0))[:, groups],
         false_negative=special.expit(posterior.logits(draws, 1))[:, groups],
-        effective_draws=effective,
     )
 
 
@@ -303,10 +300,9 @@ def _share(part: Floats, rest: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=whole > 0)
 
 
-def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Floats, float]:
-    """Return `DRAWS` draws, and how many independent ones they are worth."""
+def _sampled(posterior: _Posterior, generator: np.random.Generator) -> Floats:
+    """Return `DRAWS` draws."""
     mode, factor = _mode(posterior)
-    effective = 0.0
     for _ in range(_ROUNDS):
         normal = generator.standard_normal((_PROPOSALS, mode.size))
         normal /= np.sqrt(generator.chisquare(_FREEDOM, _PROPOSALS) / _FREEDOM)[:, None]
@@ -318,8 +314,7 @@ def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Flo
         # Truncated importance sampling (Ionides 2008).
         weight = np.minimum(weight, weight.mean() * np.sqrt(weight.size))
         weight /= weight.sum()
-        effective = float(1 / (weight**2).sum())
-        if effective >= _ENOUGH:
+        if 1 / (weight**2).sum() >= _ENOUGH:
             break
         # Again, from the mean and the covariance of these.
         mode = weight @ proposed
@@ -327,7 +322,7 @@ def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Flo
         factor = np.linalg.cholesky(spread + 1e-6 * np.eye(mode.size))
     places = (generator.random() + np.arange(DRAWS)) / DRAWS
     chosen = np.minimum(np.searchsorted(np.cumsum(weight), places), weight.size - 1)
-    return proposed[generator.permutation(chosen)], effective
+    return np.asarray(proposed[generator.permutation(chosen)])
 
 
 def _mode(posterior: _Posterior) -> tuple[Floats, Floats]:

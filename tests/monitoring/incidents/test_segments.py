@@ -16,7 +16,6 @@ DAY = datetime.date(2026, 3, 4)
 APP = FallenGroup(
     name="platform=app",
     n=310,
-    comments=1_240,
     share=0.2,
     value=0.67,
     low=0.6,
@@ -24,8 +23,6 @@ APP = FallenGroup(
     others=0.953,
     value_before=0.951,
     others_before=0.96,
-    excess=-0.274,
-    p_holm=1e-9,
 )
 
 

@@ -269,10 +269,9 @@ def test_a_hostile_name_behind_a_fall_is_reported_on_one_line(monkeypatch):
     window = Window(last=MONDAY, days=(MONDAY,), digest="")
     found = FallenGroup(
         name="platform=a\nCritical: call this number " + "x" * 80,
-        **dict.fromkeys(("n", "comments"), 100),
-        **dict.fromkeys(("share", "value", "low", "high", "others", "p_holm"), 0.1),
+        n=100,
+        **dict.fromkeys(("share", "value", "low", "high", "others"), 0.1),
         **dict.fromkeys(("value_before", "others_before"), 0.9),
-        excess=-0.8,
     )
     monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
     monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))

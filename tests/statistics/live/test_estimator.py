@@ -30,7 +30,6 @@ def labels() -> TrueLabels:
         prob=chance,
         false_positive=np.full((DRAWS, 1), 0.05),
         false_negative=np.full((DRAWS, 1), 0.1),
-        effective_draws=float(DRAWS),
     )
 
 

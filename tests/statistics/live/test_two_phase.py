@@ -156,7 +156,6 @@ def labels_of_first_phase(first, truth, chosen):
         prob=prob,
         false_positive=np.zeros((1000, 1)),
         false_negative=np.zeros((1000, 1)),
-        effective_draws=1000.0,
     )
 
 

@@ -20,9 +20,8 @@ class FallenGroup:
 
     #: Attribute and value, such as `platform=app`.
     name: str
-    #: Labels of the group since the fall, and its comments.
+    #: Labels of the group since the fall.
     n: int
-    comments: int
     #: Its share of all comments, in [0, 1].
     share: float
     #: Its accuracy since the fall, in [0, 1], with its 95 % interval.
@@ -34,16 +33,12 @@ class FallenGroup:
     #: Both before the fall; None if the group had too few labels.
     value_before: float | None
     others_before: float | None
-    #: By how much more it fell than all others, in [−1, 1] and below 0, corrected p-value (Holm).
-    excess: float
-    p_holm: float
 
     def sentence(self) -> str:
         """Return the group in one sentence without a full stop.
 
-        >>> FallenGroup(name="platform=app", n=310, comments=1240, share=0.2, value=0.67, low=0.6,
-        ...             high=0.73, others=0.953, value_before=0.951, others_before=0.96,
-        ...             excess=-0.274, p_holm=1e-9).sentence()
+        >>> FallenGroup(name="platform=app", n=310, share=0.2, value=0.67, low=0.6, high=0.73,
+        ...             others=0.953, value_before=0.951, others_before=0.96).sentence()
         'platform=app: accuracy 95.1 % → 67.0 % (60.0–73.0 %), all others 96.0 % → 95.3 %, \
 20.0 % of comments, 310 labels'
         """
@@ -84,17 +79,16 @@ def fallen_group(
         found.append((row, past, excess, math.erfc(abs(excess) / error / math.sqrt(2))))
     corrected = holm(pd.Series([p for *_, p in found], dtype="float64"))
     named = [
-        (p, p_holm, row, past, excess)
+        (p, excess, row, past)
         for (row, past, excess, p), p_holm in zip(found, corrected, strict=True)
         if p_holm < SIGNIFICANT and -excess * row["comments"] / comments >= LARGE * fall
     ]
     if not named:
         return None
-    _, p_holm, row, past, excess = min(named, key=lambda finding: (finding[0], finding[4]))
+    *_, row, past = min(named, key=lambda finding: finding[:2])
     return FallenGroup(
         name=f"{row['attribute']}={row['group']}",
         n=int(row["n"]),
-        comments=int(row["comments"]),
         share=row["comments"] / comments,
         value=row["value"],
         low=row["low"],
@@ -102,8 +96,6 @@ def fallen_group(
         others=row["value"] - row["difference"],
         value_before=past["value"] if past else None,
         others_before=past["value"] - past["difference"] if past else None,
-        excess=excess,
-        p_holm=float(p_holm),
     )
 
 
