@@ -78,6 +78,8 @@ def visible(text: str) -> str:
 
 #: Besides spaces, controls and formats, what the validation rule `blank_text` takes for blank.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0]")
+#: How pandas and databases write a missing value; `none` may be a class where labels are words.
+MISSING = frozenset({"nan", "nat", "<na>", "null"})
 #: Longest comment and longest id that Modwatch takes by default, in characters.
 LONGEST_TEXT, LONGEST_ID = 50_000, 256
 
@@ -100,9 +102,11 @@ def text_problem(text: str | None) -> str | None:
 def id_problem(comment_id: str | None) -> str | None:
     """Return why a text cannot be an id, by the name of its validation rule; None: it can.
 
-    >>> id_problem("c1"), id_problem(" "), id_problem("c" * 257)
+    >>> id_problem("c1"), id_problem("NaN"), id_problem("c" * 257)
     (None, 'missing_id', 'long_id')
     """
+    if comment_id is not None and folded(comment_id) in MISSING:
+        return "missing_id"
     if comment_id is not None and len(comment_id) > LONGEST_ID:
         return "long_id"
     problem = text_problem(comment_id)

@@ -514,6 +514,10 @@ def test_damage_changes_no_other_row_and_the_account_closes(
         with pytest.raises(SourceError, match="records are left out"):
             read_labelled([tmp_path / "a.csv"], columns=columns)
         return
+    if not expected:
+        with pytest.raises(SourceError, match="no row can be used: "):
+            read_labelled([tmp_path / "a.csv"], columns=columns)
+        return
     found = read_labelled([tmp_path / "a.csv"], columns=columns)
     assert list(zip(found.texts, found.labels.tolist(), strict=True)) == expected
     assert found.account.left_out == left_out

@@ -109,6 +109,8 @@ def read_labelled(
         reading.read(source, query, form)
     if reading.unknown:
         raise SourceError(reading.unknown_labels())
+    if not reading.comments and reading.account.left_out:
+        raise SourceError(f"no row can be used: {reading.account.faults(_REMEDIES)}")
     comments = reading.comments.values()
     columns = reading.columns
     return LabelledTexts(
@@ -253,14 +255,14 @@ def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str 
         if number is not None and 0 <= number <= 1:
             return float(number), None
     label, problem = label_of(value)
-    word = folded(label or "")
+    word = folded(label or text_of(value)[0] or "")
     missing = problem == "no_label" or (word == "none" and not words)
     return words.get(word), None if missing or word in words else word
 
 
 def _words(values: Iterable[object]) -> set[str]:
     """Return labels as they are compared."""
-    return {folded(label) for value in values if (label := label_of(value)[0])}
+    return {folded(label_of(value)[0] or str(value)) for value in values} - {""}
 
 
 def _is_name(word: str, rows: int) -> bool:

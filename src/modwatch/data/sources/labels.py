@@ -5,8 +5,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from modwatch.common.text import folded, text_problem
-from modwatch.data.sources.values import MISSING, number_of, plain, text_of, vote_of
+from modwatch.common.text import MISSING, folded, text_problem
+from modwatch.data.sources.values import number_of, plain, text_of, vote_of
 
 #: Letters of other scripts that look like Latin ones.
 _LOOKALIKES = str.maketrans("авекмнорстухіѕјԁαβεικνορτυχ", "abekmhopctyxisjdabeikvoptux")

@@ -18,8 +18,6 @@ _VOTES = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "ja", "wahr"), 1),
     **dict.fromkeys(("0", "false", "f", "no", "n", "nein", "falsch"), 0),
 }
-#: How pandas and databases write a missing value; `none` may be a class where labels are words.
-MISSING = frozenset({"nan", "nat", "<na>", "null"})
 #: Floats from here on do not hold every whole number: ids would be rounded to others.
 _INEXACT = 2.0**53
 #: A missing value in a dump of MySQL or PostgreSQL.

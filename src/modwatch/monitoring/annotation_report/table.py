@@ -239,6 +239,7 @@ def _frame(
 
 def _id(value: object) -> tuple[str | None, str | None]:
     text, problem = text_of(value)
+    text = text and text.strip()  # `ann1 ` is `ann1`
     return text, problem or id_problem(text)
 
 
