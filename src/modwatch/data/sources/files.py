@@ -15,7 +15,6 @@ from pathlib import Path
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
 from modwatch.data.sources.readers import Record, column_names, file_format, is_data, read_records
 from modwatch.data.sources.timestamps import Moment, read_moment
@@ -151,7 +150,8 @@ class FileSource(MappedSource):
         return self._source_columns(
             available,
             optional=optional | {name for name, is_generated in generated.items() if is_generated},
-            missing=lambda column: _missing_column(path, column, available, self.form.encoding),
+            where=str(path),
+            remedy=f"correct the file, which is read as {self.form.encoding}",
         )
 
     def _first_day(self, path: Path) -> dt.date | None:
@@ -250,16 +250,3 @@ def _raise_on_mixed_columns(day: dt.date, columns: Mapping[Path, frozenset[str]]
                 f"The files of {day} have different columns of scores: {first} and {path} differ "
                 f"in {', '.join(differing)}; write the same columns into each of them."
             )
-
-
-def _missing_column(
-    path: Path, column: str, available: Sequence[str], encoding: str
-) -> SourceError:
-    # Without a header the "names" are a comment, so what has several words is not shown.
-    names = enumerate(shown_names(available[:40]), start=1)
-    shown = [f"column {position}" if " " in name else name for position, name in names]
-    return SourceError(
-        f"Column {column!r} is not in {path}, which has {', '.join(shown) or 'no columns'} (read "
-        f"as {encoding}); map it with MODWATCH_SOURCE__COLUMNS or "
-        "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or correct the file."
-    )

@@ -6,7 +6,7 @@ Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ import pyarrow as pa
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
+from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import names_of, number_of, text_of, vote_of
 
@@ -202,10 +203,11 @@ class MappedSource:
 
     def _source_columns(
         self,
-        available: Collection[str],
+        available: Sequence[str],
         *,
+        where: str,
+        remedy: str,
         optional: Collection[str] = (),
-        missing: Callable[[str], SourceError],
     ) -> dict[str, str]:
         """Return the source's column of each Modwatch column that it has.
 
@@ -213,7 +215,7 @@ class MappedSource:
         scores, and those in `columns` and `votes`; none in `optional`.
 
         Raises:
-            SourceError: `missing(column)`, for the first required column that is not available.
+            SourceError: a required column is not available; `where` and `remedy` are named.
         """
         fillable = FILLABLE if self.own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
         names = {name: self.columns.get(name, name) for name in fillable}
@@ -223,7 +225,14 @@ class MappedSource:
         needed = [names[name] for name in fillable if name in required] + [*self.votes]
         for column in needed if "created_at" in optional else [*needed, self.timestamp_column]:
             if column not in available:
-                raise missing(column)
+                # Without a header the "names" are a comment: one with several words is not shown.
+                placed = enumerate(shown_names(available[:40]), start=1)
+                shown = [f"column {place}" if " " in label else label for place, label in placed]
+                raise SourceError(
+                    f"Column {column!r} is not in {where}, which has "
+                    f"{', '.join(shown) or 'no columns'}; map it with MODWATCH_SOURCE__COLUMNS or "
+                    f"MODWATCH_SOURCE__TIMESTAMP_COLUMN, or {remedy}."
+                )
         return {name: column for name, column in names.items() if column in available}
 
     def _landed_row(

@@ -93,9 +93,8 @@ class SqlSource(MappedSource):
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
             available = list(result.keys())
-            names = self._source_columns(
-                available, missing=lambda column: self._missing_column(column, available)
-            )
+            where, remedy = f"the query of {self.name}", "name it in MODWATCH_SOURCE__QUERY"
+            names = self._source_columns(available, where=where, remedy=remedy)
             columns = unique_names(available)
             for number, row in enumerate(result, start=1):
                 account.read += 1
@@ -126,13 +125,6 @@ class SqlSource(MappedSource):
                 f"The SQLite file {file} does not exist; correct MODWATCH_SOURCE__URL (an absolute "
                 "path has four slashes, sqlite:////srv/forum.db)."
             )
-
-    def _missing_column(self, column: str, available: list[str]) -> SourceError:
-        return SourceError(
-            f"Column {column!r} is not in the query of {self.name}, which has "
-            f"{', '.join(available)}; map it with MODWATCH_SOURCE__COLUMNS or "
-            "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or name it in MODWATCH_SOURCE__QUERY."
-        )
 
 
 def parse_url(url: str | URL) -> URL:

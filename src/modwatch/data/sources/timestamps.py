@@ -19,11 +19,8 @@ _NANOSECONDS = 1e17
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-#: What Go writes: the zone as a number and by its name, and a monotonic clock.
-_GO = re.compile(
-    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4})"
-    r"(?: (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: m=[+-][\d.]+)?"
-)
+#: How Go ends a time: the zone as a number and by its name, and a monotonic clock.
+_GO = re.compile(r" ([+-]\d{4})( [A-Z]{2,5}| [+-]\d{2,4})?( m=[+-][\d.]+)?$")
 #: Names of days from Sunday and of months, in English whatever the locale of the process is.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -141,13 +138,10 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
     if len(written) > 8 and written.replace(".", "", 1).isdecimal():
         return _from_epoch(float(written))
     try:
-        return dt.datetime.fromisoformat(
-            written.removesuffix(" UTC") + "Z" * written.endswith(" UTC")
-        )
+        return dt.datetime.fromisoformat(written)
     except ValueError:
-        if (go := _GO.fullmatch(written)) is None:
-            raise
-        return dt.datetime.fromisoformat(go[1] + go[2])
+        ended = re.sub(" UTC$", "Z", _GO.sub(r"\1", written))
+        return dt.datetime.fromisoformat(ended)
 
 
 def _by_form(written: str, form: str) -> dt.datetime:

@@ -10,9 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
@@ -31,11 +28,11 @@ def training_part(folder: Path) -> LabelledTexts:
         SourceError: the folder has neither file, or its format is another one.
     """
     path = reading.find(folder, "train.csv*", "train.parquet")
-    if path.suffix == ".parquet":
-        return _of_parquet(path)
+    is_parquet = path.suffix == ".parquet"
+    columns = ("text", "toxic", "any_toxic") if is_parquet else ("comment_text", "toxic", "toxic")
     left_out: Counter[str] = Counter()
-    rows = list(reading.rows(path, ("id", "comment_text", "toxic"), left_out))
-    return _labelled([(row["comment_text"], row["toxic"]) for row in rows], path, left_out)
+    rows = [[row[name] for name in columns] for row in reading.rows(path, columns, left_out)]
+    return _labelled([(text, toxic or other) for text, toxic, other in rows], path, left_out)
 
 
 def test_part(folder: Path) -> LabelledTexts:
@@ -72,15 +69,3 @@ def _labelled(rows: list[tuple[str, str]], path: Path, left_out: Counter[str]) -
         labels=np.array([label for _, label in kept], np.int8),
         account=Account.of(len(kept), left_out),
     )
-
-
-def _of_parquet(path: Path) -> LabelledTexts:
-    try:
-        table = pq.read_table(path, columns=["text", "any_toxic", "toxic"])
-        label = pc.coalesce(table["toxic"], table["any_toxic"]).cast(pa.int8())
-    except (pa.ArrowException, OSError) as exc:
-        raise SourceError(
-            f"{path} is not readable as published ({type(exc).__name__}); download the file again."
-        ) from None  # the message of pyarrow may show a value
-    texts = tuple(table["text"].to_pylist())
-    return LabelledTexts(texts=texts, labels=label.to_numpy(), account=Account.of(len(texts)))
