@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     metavar="NAME=COLUMN",
     help="The source's column of comment_id, text, created_at, language …; may be repeated.",
 )
-@click.option("--encoding", default="utf-8", help="Encoding of text files.")
-@click.option(
-    "--quoting",
-    type=click.Choice(["minimal", "none"]),
-    help="Whether fields of text files may be in quotation marks; default: as the lines show.",
-)
 @click.option("--output", type=PATH, default=Path(DEFAULT), help="The settings file.")
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
@@ -49,6 +43,11 @@ if TYPE_CHECKING:
     day_first=(bool, "Read 01/02/2026 as February 1st."),
     month_first=(bool, "Read 01/02/2026 as January 2nd."),
     delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
+    encoding=(str, "Encoding of text files; default: UTF-8, or UTF-16 where a file shows it."),
+    quoting=(
+        click.Choice(["minimal", "none"]),
+        "Whether fields of text files may be in quotation marks; default: as they show.",
+    ),
     escape=(str, "Character before a quotation mark in a field of text files."),
     time_format=(str, "Format of times, in the notation of strptime; default: as they show."),
     generate_ids=(bool, "The files have no ids: make them from file name, line and values."),

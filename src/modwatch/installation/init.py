@@ -74,7 +74,7 @@ class InitOptions:
     timezone: str | None
     #: Format of strptime of the times.
     time_format: str | None
-    encoding: str
+    encoding: str | None
     #: Of text files.
     delimiter: str | None
     quoting: str | None
@@ -224,9 +224,11 @@ def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | Ta
 
 
 def _text_format(options: InitOptions) -> dict[str, Any]:
-    delimiter = "\t" if options.delimiter == "tab" else options.delimiter
-    given = {"delimiter": delimiter, "quoting": options.quoting, "escape": options.escape}
-    return {"encoding": options.encoding, **given}
+    given = {
+        name: getattr(options, name) for name in ("encoding", "delimiter", "quoting", "escape")
+    }
+    given["delimiter"] = "\t" if options.delimiter == "tab" else options.delimiter
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _reading(
@@ -245,7 +247,8 @@ def _reading(
         generated.add("created_at")
     chosen = {field: column for field, column in chosen.items() if field not in generated}
     for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
-        chosen[field] = _column(field, chosen.get(field), choices, dialogue)
+        proposed = shown.get(chosen.get(field, ""))
+        chosen[field] = choices[_column(field, proposed, [*choices], dialogue)]
     times = None
     if (name := chosen.pop("created_at", None)) is not None:
         [forms] = [column.formats for column in usable if column.name == name]
@@ -263,20 +266,17 @@ def _reading(
     return _Reading(columns=chosen, times=times, score=score, votes=votes)
 
 
-def _column(
-    field: str, proposed: str | None, choices: Mapping[str, str], dialogue: Dialogue
-) -> str:
+def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: Dialogue) -> str:
     """Return the column of a required field; SettingsError that says why none can be proposed."""
     meaning, option = _REQUIRED[field]
-    shown = next((label for label, name in choices.items() if name == proposed), None)
-    if shown is None and dialogue.yes:
+    if proposed is None and dialogue.yes:
         hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else ""
         raise SettingsError(
             f"no column can be {meaning}; add {option}{hint}; if the names above are damaged, add "
             "--encoding"
         )
-    question = f"Column with {meaning}" + ("" if shown else f", or start again with {option}")
-    return choices[dialogue.choose(question, [*choices], shown, option)]
+    question = f"Column with {meaning}" + ("" if proposed else f", or start again with {option}")
+    return dialogue.choose(question, choices, proposed, option)
 
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
@@ -368,7 +368,6 @@ def _source_settings(
     if isinstance(data, FileData):
         form = {name.upper(): value for name, value in _text_format(options).items()}
         values = {"KIND": "files", "PATH": data.path, **form}
-        values["ENCODING"] = None if options.encoding == "utf-8" else options.encoding
         values["GENERATE_IDS"] = options.generate_ids or None
         if times is None:
             values["DAY"] = "{dt}" if "{dt}" in data.path else str(options.day)

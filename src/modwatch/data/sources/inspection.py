@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.timestamps import DAYS, TIME_NAMES, read_moment
+from modwatch.data.sources.timestamps import DAYS, TIME_NAMES, epoch_scale, read_moment
 from modwatch.data.sources.values import number_of, plain, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first.
@@ -254,8 +254,7 @@ def _has_few_values(column: Column, rows: int) -> bool:
 
 def _are_epochs(numbers: Sequence[float]) -> bool:
     """Return whether numbers look like times since 1970, of the years 2001 to 2065."""
-    scales = (1.0, 1e3, 1e6, 1e9)
-    return any(all(1e9 * scale <= abs(n) < 3e9 * scale for n in numbers) for scale in scales)
+    return all(1e9 <= abs(number) / epoch_scale(number) < 3e9 for number in numbers)
 
 
 def _readable(values: Sequence[object], written: str | None) -> TimeFormat | None:

@@ -10,12 +10,8 @@ from decimal import Decimal
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.values import plain
 
-#: Numbers from here on are milliseconds since 1970 …
-_MILLISECONDS = 1e11
-#: … and from here on microseconds. Seconds reach 1e11 in the year 5138.
-_MICROSECONDS = 1e14
-#: … and from here on nanoseconds.
-_NANOSECONDS = 1e17
+#: Units a second of numbers since 1970, from a size on; seconds reach 1e11 in the year 5138.
+_SCALES = ((1e17, 1_000_000_000), (1e14, 1_000_000), (1e11, 1_000))
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -115,10 +111,7 @@ def epoch_scale(number: float) -> int:
     >>> epoch_scale(1_767_600_000), epoch_scale(1_767_600_000_000)
     (1, 1000)
     """
-    size = abs(number)
-    if size >= _NANOSECONDS:
-        return 1_000_000_000
-    return 1_000_000 if size >= _MICROSECONDS else 1_000 if size >= _MILLISECONDS else 1
+    return next((scale for size, scale in _SCALES if abs(number) >= size), 1)
 
 
 def _stamp(value: object, form: str | None) -> dt.datetime | None:

@@ -3,13 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.landing import convert
 from modwatch.data.sources.readers import read_records
-from modwatch.data.sources.values import decodable
+from modwatch.data.sources.values import decodable, number_of, vote_of
 
 
 def rows(
@@ -71,18 +70,18 @@ def binary(written: str, path: Path) -> int | None:
     >>> binary("True", Path("x")), binary("0.0", Path("x")), binary("", Path("x"))
     (1, 0, None)
     """
-    label, problem = convert("label", written)
+    label, problem = vote_of(written)
     if problem:
         raise SourceError(f"A label in {path} is not 0 or 1; this is not the published format.")
-    return cast(int | None, label)
+    return label
 
 
 def number(written: str, path: Path) -> float | None:
     """Return the number or None (empty) of a field; SourceError for other text."""
-    value, problem = convert("prob", written)
+    value, problem = number_of(written)
     if problem:
         raise SourceError(f"A score in {path} is not a number; this is not the published format.")
-    return cast(float | None, value)
+    return value
 
 
 def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
