@@ -121,11 +121,10 @@ class Rows:
         self._text, self._shape = chain(head, rest), _Shape(head, self.dialect, header)
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield the rows in order."""
-        for line in self._named:
-            yield 1, 1, [], line, None
-        lines = _Lines(self._text, 1 + len(self._named))
-        yield from _rows(lines, self.dialect, self._shape)
+        """Return the rows in order."""
+        named: list[Row] = [(1, 1, [], line, None) for line in self._named]
+        lines = _Lines(self._text, 1 + len(named))
+        return chain(named, _rows(lines, self.dialect, self._shape))
 
 
 def _head(lines: Iterator[str]) -> Iterator[str]:
@@ -198,11 +197,12 @@ class _Lines:
         self.used: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
+        use = self.used.append
         while self._again:
-            self.used.append(self._again.popleft())
-            yield self.used[-1]
+            use(self._again[0])
+            yield self._again.popleft()
         for line in self._text:
-            self.used.append(line)
+            use(line)
             yield line
 
     def put_back(self) -> None:
@@ -210,13 +210,13 @@ class _Lines:
         self._again.extendleft(reversed(self.used[1:]))
         del self.used[1:]
 
-    def take(self) -> tuple[int, int, str]:
-        """Return first line, number of lines and text of the current record; start the next."""
-        begin, used = self._begin, self.used
-        size = len(used)
+    def take(self, fields: list[str] | None, problem: str | None) -> Row:
+        """Return the row of the current record; start the next."""
+        begin, size = self._begin, len(self.used)
+        raw = self.used[0] if size == 1 else "".join(self.used)
         self._begin = begin + size
-        self.used = []
-        return begin, size, used[0] if size == 1 else "".join(used)
+        self.used.clear()
+        return begin, size, fields, raw, problem
 
 
 class _Shape:
@@ -323,8 +323,12 @@ def _pattern(field: str) -> str:
 
 
 def _rows(lines: _Lines, dialect: Dialect, shape: _Shape | None) -> Iterator[Row]:
+    return chain.from_iterable(_chunks(lines, dialect, shape))
+
+
+def _chunks(lines: _Lines, dialect: Dialect, shape: _Shape | None) -> Iterator[list[Row]]:
     reader = dialect.rows(lines)
-    more, trailing = True, dialect.trailing
+    more, trailing, used = True, dialect.trailing, lines.used
     while more:
         chunk: list[Row] = []
         characters = 0
@@ -336,17 +340,17 @@ def _rows(lines: _Lines, dialect: Dialect, shape: _Shape | None) -> Iterator[Row
                     more = fields is not None
                 except csv.Error:
                     problem = "malformed_record"
-                if shape and len(lines.used) > 1 and shape.has_swallowed(fields, lines.used):
+                if len(used) > 1 and shape and shape.has_swallowed(fields, used):
                     lines.put_back()
                     reader, more = dialect.rows(lines), True
                     fields, problem = None, "unclosed_quote"
-                elif shape and trailing and fields:
+                elif trailing and shape and fields:
                     fields = shape.fitted(fields)
-                line, size, raw = lines.take()
-                characters += len(raw)
-                if size:
-                    chunk.append((line, size, fields, raw, problem))
-        yield from chunk
+                row = lines.take(fields, problem)
+                characters += len(row[3])
+                if row[1]:
+                    chunk.append(row)
+        yield chunk
 
 
 @contextmanager

@@ -141,22 +141,20 @@ def _delimited(rows: Rows, header: Sequence[str] | None, account: Account) -> It
     line. Blank lines and repetitions of the header are left out.
     """
     names = unique_names(header) if header else []
+
+    def named(fields: list[str]) -> bool:
+        return unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
+
     last: str | None = None
     for line, size, fields, raw, problem in rows:
         account.read += size
         if size > 1:
             account.count("continued", size - 1)
-        if fields and not names:
-            names, last = unique_names(fields), fields[-1]
+        if fields and len(fields) == len(names) and not (fields[-1] == last and named(fields)):
+            yield Record(line=line, values=dict(zip(names, fields, strict=True)))
+        elif fields and len(fields) == len(names or fields):
+            names, last = names or unique_names(fields), fields[-1]
             account.count("header")
-        elif fields and len(fields) == len(names):
-            if (
-                fields[-1] == last
-                and unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
-            ):
-                account.count("header")
-            else:
-                yield Record(line=line, values=dict(zip(names, fields, strict=True)))
         elif fields == [] or not raw.strip():
             account.count("header" if raw.strip() else "blank_line")  # a line sep=;
         else:
