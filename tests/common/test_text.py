@@ -2,10 +2,15 @@
 
 import csv
 import io
+import json
 import re
+import sys
 import unicodedata
+from importlib.resources import files
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from formulas import FORMULAS
 from hypothesis import given
@@ -15,10 +20,12 @@ from modwatch.common.text import (
     BIDI_CONTROLS,
     CONTROLS,
     INVISIBLE,
+    id_problem,
     is_invisible,
     neutral,
     neutral_csv,
     original,
+    text_problem,
     visible,
 )
 
@@ -98,3 +105,16 @@ def test_tables_are_neutralised_cell_by_cell_and_numbers_stay() -> None:
     assert groups == (*(f"'{cell}" for cell in FORMULAS), "fine")
     assert set(values) == {"-1.5"}
     assert numbers == ("", *["1"] * len(FORMULAS))
+
+
+def test_the_row_rules_are_those_of_validation():
+    suite = json.loads((files("modwatch.data.validation") / "suites/comments.json").read_text())
+    rules = {rule["meta"]["modwatch"]["rule"]: rule["kwargs"] for rule in suite["expectations"]}
+    every = map(chr, range(sys.maxunicode + 1))  # but for what newer versions of Unicode assign
+    characters = [sign for sign in every if unicodedata.category(sign) not in ("Cn", "Cs")]
+    visible = pc.match_substring_regex(pa.array(characters), rules["blank_text"]["regex"])
+    blank = [text_problem(character) == "blank_text" for character in characters]
+    assert blank == pc.invert(visible).to_pylist()
+    words = ["nan", " NaN ", "NULL", "<NA>", "NaT", "nano", "c1"]
+    missing = pc.match_substring_regex(pa.array(words), rules["missing_id"]["regex"])
+    assert [id_problem(word) == "missing_id" for word in words] == missing.to_pylist()

@@ -43,6 +43,7 @@ ROWS = [
     ("problem", "undecodable_text", "undecodable_text"),
     ("comment_id", None, "missing_id"),
     ("comment_id", " ", "missing_id"),
+    ("comment_id", "NaN", "missing_id"),
     ("comment_id", "x" * 257, "long_id"),
     ("text", "a\x00b", "nul_byte"),
     ("created_at", None, "missing_time"),
