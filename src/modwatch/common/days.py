@@ -5,6 +5,8 @@ import datetime
 from modwatch.common.errors import SettingsError
 
 _ONE_DAY = datetime.timedelta(days=1)
+#: Times before it are zeros of a calendar, such as 1899-12-30 of Excel.
+_EARLIEST = datetime.date(1990, 1, 1)
 
 
 def between(first: datetime.date, last: datetime.date) -> list[datetime.date]:
@@ -32,6 +34,15 @@ def before(day: datetime.date, count: int) -> list[datetime.date]:
     [5, 6]
     """
     return trailing(day - _ONE_DAY, count)
+
+
+def can_have_comments(day: datetime.date) -> bool:
+    """Return whether a day is one of comments: from 1990 on, and begun.
+
+    >>> can_have_comments(datetime.date(1899, 12, 30)), can_have_comments(datetime.date(2024, 1, 5))
+    (False, True)
+    """
+    return _EARLIEST <= day <= datetime.datetime.now(datetime.UTC).date()
 
 
 def require_possible(day: datetime.date, first: datetime.date) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
-from modwatch.common.days import require_possible
+from modwatch.common.days import can_have_comments, require_possible
 from modwatch.common.errors import SettingsError
 from modwatch.data.sources.delimited import Dialect, TextFormat
 from modwatch.data.sources.files import FileSource
@@ -183,6 +183,14 @@ def write_settings(options: InitOptions) -> datetime.date:
         days = data.days(reading.times) or Counter(filter(None, [options.day]))
     else:
         days = data.days(cast(Times, reading.times))
+    if strange := Counter({day: days[day] for day in days if not can_have_comments(day)}):
+        days -= strange
+        print(
+            f"Rows of days before 1990 or to come: {strange.total():,}. They land on no day; "
+            "correct their times, or read them otherwise (--time-format, --timezone)."
+        )
+    if not days:
+        raise SettingsError("all times are before 1990 or to come; add --time-format")
     chosen = options.day or _last_whole_day(days)
     require_possible(chosen, min(days))
     source = _source_settings(data, sample, reading, options)

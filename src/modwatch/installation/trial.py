@@ -69,6 +69,8 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
     for reason, number in invalid.counts().items():
         name, _, line = rows[np.flatnonzero(invalid.failing(reason))[0]].origin.rpartition(":")
         options = f"; may need {_OPTIONS[reason]}" if reason in _OPTIONS else ""
+        if reason == "malformed_record" and not name.lower().endswith((".csv", ".tsv", ".txt")):
+            options = "; a text or id is a list, an object or a rounded number: export it as text"
         lines.append(f"  {reason} {number:,} (first: {Path(name).name}, line {line}){options}")
     if 2 * invalid.count > len(rows):
         lines[0] = f"most rows would be quarantined, so no settings are written. {lines[0]}"

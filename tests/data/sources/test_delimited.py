@@ -236,3 +236,45 @@ def test_every_line_is_accounted_for_whatever_is_damaged(tmp_path_factory, rows,
     records = read(tmp_path_factory.mktemp("any") / "a.csv", content)
     found = iter((record.values["text"], record.problem) for record in records if record.values)
     assert all((f"an invented remark: {text}", None) in found for _, text in rows)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("label,text", lambda n, text: f"{n % 2},{text}"),
+        ("text,label", lambda n, text: f"{text},{('hate', 'fine')[n % 2]}"),
+        ("text,created_at", lambda n, text: f"{text},{NOON.format(n % 60)}"),
+        ("created_at,text", lambda n, text: f"{NOON.format(n % 60)},{text}"),
+    ],
+)
+@pytest.mark.parametrize("places", [(9, 10), (9, 199), (1, 298)])
+def test_two_lone_quotes_do_not_join_records_of_two_columns(tmp_path, header, row, places):
+    content = [f"a remark {n} of many" for n in range(300)]
+    first, last = places
+    content[first], content[last] = f'"{content[first]}', f'{content[last]}"'
+    content[250] = '"with, a comma"'
+    rows = [row(n, text) for n, text in enumerate(content)]
+    records = read(tmp_path / "a.csv", "\n".join([header, *rows, ""]))
+    assert len(records) == 300
+    assert sum(record.problem is not None for record in records) <= 1
+
+
+def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path):
+    content = [f"a remark {n}" for n in range(300)]
+    content[9], content[199] = f'"{content[9]}', f'{content[199]}"'
+    content[20] = '"three\nshort\nlines"'
+    records = read(tmp_path / "a.csv", "\n".join(["text", *content, ""]))
+    assert [(r.line, r.problem) for r in records if r.problem] == [(11, "unclosed_quote")]
+    assert len(records) == 300
+
+
+def test_an_escape_character_that_escapes_nothing_stands_for_itself(tmp_path):
+    rows = [f'p{n},"C:\\temp\\file \\"{n}\\", \\\\o/ \\N",{NOON.format(n)}\n' for n in range(60)]
+    records = read(tmp_path / "a.csv", "".join(["id,text,created_at\n", *rows]))
+    assert texts(records)[7] == 'C:\\temp\\file "7", \\o/ \\N'
+
+
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
+def test_a_first_line_that_names_the_delimiter(tmp_path, line):
+    records = read(tmp_path / "a.csv", "".join([f"{line}\n", *lines(ROWS, ";")]))
+    assert texts(records) == SOUND

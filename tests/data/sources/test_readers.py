@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl import Workbook
 from published import real_data
 
 from modwatch.common.errors import SourceError
@@ -192,3 +193,26 @@ def test_whatever_is_written_as_json_lines_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert values(path) == rows
+
+
+def test_times_that_python_does_not_have_are_missing(tmp_path):
+    far = pa.array([0, -(10**17), None], pa.timestamp("us"))
+    late = pa.array([2**62, 0, None], pa.timestamp("ms", tz="UTC"))
+    date = pa.array([2**30, 0, None], pa.date32())
+    pq.write_table(pa.table({"far": far, "late": late, "date": date}), tmp_path / "a.parquet")
+    found = [[value is None for value in row.values()] for row in values(tmp_path / "a.parquet")]
+    assert found == [[False, True, True], [True, False, False], [True, True, True]]
+
+
+def test_cells_of_excel_with_errors_are_no_text(tmp_path):
+    book = Workbook()
+    for row in (["id", "text"], ["1", "fine"], ["2", "#NAME?"], [3, "#a tag"]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    assert [row["text"] for row in values(tmp_path / "a.xlsx")] == ["fine", ["#NAME?"], "#a tag"]
+
+
+def test_names_of_columns_have_no_line_breaks(tmp_path):
+    path = written(tmp_path, "a.csv", b'id,"text\n(comment)"\n1,a\n')
+    assert column_names(path) == ("id", "text (comment)")
+    assert values(path) == [{"id": "1", "text (comment)": "a"}]

@@ -158,6 +158,12 @@ def test_times_as_text_are_read_by_the_format(tmp_path):
     assert row["created_at"] == dt.datetime(2024, 3, 31, 12, tzinfo=dt.UTC)
 
 
+def test_text_that_is_not_utf_8_costs_its_row_only(sqlite):
+    run(sqlite, "UPDATE post SET text = CAST(x'636166e9' AS TEXT) WHERE comment_id = 2")
+    rows = landed(SqlSource(url=sqlite, query=QUERY, assume_timezone="UTC"))
+    assert [row["problem"] for row in rows] == [None, "undecodable_text", "unreadable_timestamp"]
+
+
 sound = st.tuples(st.integers(0, 2**62) | st.uuids().map(str), st.text(min_size=1, max_size=9))
 typed = st.one_of(st.none(), st.integers(-9, 9), st.floats(), st.binary(max_size=9), st.just(""))
 moment = st.sampled_from(["2024-03-31 12:00:00", "2024-03-30 12:00:00", None, "soon", b"\xff", 7])

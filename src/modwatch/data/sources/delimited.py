@@ -34,6 +34,8 @@ _CHUNK, _CHUNK_CHARACTERS = 500, 4_000_000
 _PATTERNS, _REGULAR = 4, 0.9
 #: Records of one line, at least, that show patterns.
 _FEW = 5
+#: Lines of one text, at most, in a file of one column.
+_LONG = 20
 #: Entered again where a suspicious record asks for the patterns of a file.
 _FIELD_LIMIT_LOCK = threading.RLock()
 
@@ -84,12 +86,21 @@ class Dialect:
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Yield the fields of each record; raise csv.Error for one that is damaged."""
         return csv.reader(
-            lines,
+            map(self._escaped, lines) if self.escape else lines,
             delimiter=self.delimiter,
             quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
             escapechar=self.escape,
             skipinitialspace=self.blank,
             strict=True,
+        )
+
+    def _escaped(self, line: str) -> str:
+        """Return a line in which an escape character that escapes nothing stands for itself."""
+        sign = re.escape(str(self.escape))
+        return re.sub(
+            rf'{sign}([{sign}"{re.escape(self.delimiter)}\r\n])|{sign}',
+            lambda found: found[0] if found[1] else 2 * found[0],
+            line,
         )
 
     def fields(self, line: str) -> list[str]:
@@ -113,7 +124,7 @@ class Rows:
         rest = iter(text)
         head = list(_head(rest))
         # Excel writes the delimiter of the rest in a first line.
-        named = re.fullmatch(r"sep=(.)\s*", head[0]) if head else None
+        named = re.fullmatch(r'(?i)"?sep=(.)"?\s*', head[0]) if head else None
         self._named = [head.pop(0)] if named else []
         if named and form.delimiter is None:
             form = replace(form, delimiter=named[1])
@@ -251,19 +262,19 @@ class _Shape:
         """Return whether a record of several lines is rather several records.
 
         It is if it is damaged, if a column with patterns has a line break, or if half of its lines
-        would be records by themselves; of two lines both, by more than one column that shows it.
-        Where most fields are in quotation marks, a record that swallows others is damaged.
+        (of two lines both) would be records by themselves. Where most fields are in quotation
+        marks, a record that swallows others is damaged. In a file of one column, a record of many
+        lines counts as several.
         """
         if fields is None or len(fields) != self._size:
             return True
+        if self._size == 1:
+            return len(lines) > _LONG
         if 2 * self.quotes[0] > len(self.head) or not self._patterns:
             return False
         if any(set(fields[number]) & {"\r", "\n"} for number in self._patterns):
             return True
-        whole = sum(map(self._fits, lines))
-        if len(lines) == 2:
-            return whole == 2 and len(self._patterns) > 1
-        return 2 * whole >= len(lines)
+        return 2 * sum(map(self._fits, lines)) >= max(len(lines), 3)
 
     def fitted(self, fields: list[str]) -> list[str]:
         """Return the fields of a record without the empty one after a trailing delimiter."""
@@ -294,6 +305,9 @@ class _Shape:
         patterns = [Counter(map(_pattern, column)) for column in columns]
         variety = [len(found) * sum(map(len, columns[n])) for n, found in enumerate(patterns)]
         common = {n: _common(found) for n, found in enumerate(patterns)}
+        for n, values in enumerate(map(Counter, columns)):
+            if len(values) * 10 <= len(rows):  # a label or a language: its values tell more
+                common[n] = frozenset(values)
         return {
             n: known
             for n, known in common.items()
@@ -303,7 +317,8 @@ class _Shape:
     def _fits(self, line: str) -> bool:
         fields = self.dialect.fields(line)
         return len(fields) == self._size > 1 and all(
-            _pattern(fields[number]) in known for number, known in self._patterns.items()
+            known & {_pattern(fields[number]), fields[number].strip(' "')}
+            for number, known in self._patterns.items()
         )
 
 

@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from modwatch.common.account import Account
+from modwatch.common.days import can_have_comments
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
@@ -78,9 +79,7 @@ class FileSource(MappedSource):
         for path in self._files(day):
             problems: Counter[str] = Counter()
             for _, row in self._file_rows(path, day, columns, account):
-                if row.problem:
-                    problems[row.problem] += 1
-                    account.first.setdefault(row.problem, row.origin)
+                problems.update([row.problem] if row.problem else [])
                 yield row
             if problems:
                 _log.warning(
@@ -119,7 +118,9 @@ class FileSource(MappedSource):
             moment = midnight or self._moment(record.values)
             current = dated or moment.day or current
             if current is None or day not in (None, current):
-                account.count("other_day")
+                usual = current is None or can_have_comments(current)
+                place = "other_day" if usual else "impossible_day"
+                account.count(place, where=None if usual else f"{path}:{record.line}")
                 continue
             if path not in columns:
                 columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)

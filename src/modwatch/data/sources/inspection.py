@@ -109,13 +109,11 @@ def describe(columns: Sequence[Column], rows: int) -> str:
 def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
     """Return the column for each Modwatch column that the source seems to have.
 
-    Ids are filled and distinct, texts are text, times are times. Without a name that tells, the
-    text is the longest column, and time and id are the only ones that can be.
+    Ids are mostly filled and distinct, texts are text, times are times. Without a name that tells,
+    the text is the longest column, and time and id are the only ones that can be.
     """
     fitting = {
-        "comment_id": [
-            c for c in columns if c.filled == rows and c.distinct == rows and c.kind != "time"
-        ],
+        "comment_id": [c for c in columns if c.distinct >= _MOST * rows and c.kind != "time"],
         "text": [c for c in columns if c.kind == "text"],
         "created_at": [c for c in columns if c.kind == "time"],
     }
@@ -131,6 +129,8 @@ def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
             found[field] = named
     for field in ("text", "created_at", "comment_id"):
         fit = free(field)
+        if field == "comment_id":
+            fit = [column for column in fit if column.filled == column.distinct == rows]
         if field == "text":
             fit = sorted(fit, key=lambda column: -column.mean_length)[:1]
         if field not in found and len(fit) == 1:
@@ -253,8 +253,9 @@ def _has_few_values(column: Column, rows: int) -> bool:
 
 
 def _are_epochs(numbers: Sequence[float]) -> bool:
-    """Return whether numbers look like times since 1970, of the years 2001 to 2065."""
-    return all(1e9 <= abs(number) / epoch_scale(number) < 3e9 for number in numbers)
+    """Return whether nearly all numbers look like times since 1970, of the years 1995 to 2065."""
+    looks = [8e8 <= abs(number) / epoch_scale(number) < 3e9 for number in numbers]
+    return sum(looks) >= _MOST * len(looks)
 
 
 def _readable(values: Sequence[object], written: str | None) -> TimeFormat | None:

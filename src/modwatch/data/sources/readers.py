@@ -170,7 +170,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     for position, given in enumerate(names, start=1):
-        name = given if given.strip() else f"column {position}"
+        name = re.sub(r"\s*[\r\n]\s*", " ", given) if given.strip() else f"column {position}"
         copies = (f"{name} ({number})" for number in count(2))
         found[next(copy for copy in chain([name], copies) if copy not in found)] = None
     return list(found)
@@ -286,6 +286,10 @@ def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
         yield filled[0] if filled else ()
 
 
+#: What a cell of Excel shows where its formula fails, as for a text that begins with `=`.
+_ERRORS = {"#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#N/A", "#NULL!", "#NUM!"}
+
+
 def _size(cells: Sequence[Any]) -> int:
     return max((place for place, cell in enumerate(cells, 1) if cell is not None), default=0)
 
@@ -308,7 +312,9 @@ def _xlsx(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]
         elif size > len(names):
             yield Record(line=number, problem="malformed_record", raw="", fields=size)
         else:
-            padded = chain(cells, repeat(None))
+            # A list is no text, vote or number: the cell is a problem of its row, not a comment.
+            read = ([cell] if cell in _ERRORS else cell for cell in cells)
+            padded = chain(read, repeat(None))
             yield Record(line=number, values=dict(zip(names, padded, strict=False)))
 
 
@@ -342,7 +348,17 @@ def _values(column: pa.Array) -> list[Any]:
         column = column.cast(pa.timestamp("us", tz=kind.tz), safe=False)
     if pa.types.is_floating(kind):
         column = pc.if_else(pc.is_nan(column), None, column)
-    return cast(list[Any], column.to_pylist())
+    try:
+        return cast(list[Any], column.to_pylist())
+    except (OverflowError, ValueError):  # times that Python does not have
+        return [_time(value) for value in column]
+
+
+def _time(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 #: Errors of readers of compressed files, Excel files and Parquet files.

@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     URL,
@@ -15,6 +17,7 @@ from sqlalchemy import (
     TextClause,
     bindparam,
     create_engine,
+    event,
     make_url,
     text,
 )
@@ -144,11 +147,18 @@ def public_name(url: URL) -> str:
     return f"{url.drivername}://{url.host or ''}/{url.database or ''}"
 
 
+def _keep_bytes(connection: Any, _: object) -> None:
+    """Read bytes of SQLite that are not UTF-8 as lone surrogates: they would end the query."""
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+
+
 @contextmanager
 def connected(url: URL, name: str) -> Iterator[Connection]:
     """Open a database, and map its errors to SourceError; `name` has no secrets."""
     try:
         engine = create_engine(url, hide_parameters=True)
+        if url.get_backend_name() == "sqlite":
+            event.listen(engine, "connect", _keep_bytes)
     except (SQLAlchemyError, ImportError) as exc:
         raise SourceError(
             f"The driver of {name} cannot be loaded; install it or change the URL."

@@ -124,7 +124,7 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
         return None
     if isinstance(value, int | float | Decimal):
         return _from_epoch(float(value))
-    written = str(value).strip()
+    written = str(value).strip().replace("\u202f", " ")  # before AM and PM, as browsers write it
     if form is not None:
         return _by_form(written, form)
     # Eight digits are a date (20240301); more are a number of seconds.

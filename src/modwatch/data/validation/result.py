@@ -101,7 +101,7 @@ class ValidationResult:
                 f"The landed comments of {self.day} are not those that its last ingestion read; "
                 "ingest the day again."
             )
-        split = Account(read=account.read, places=account.places, first={**first})
+        split = Account(read=account.read, places=account.places, first={**account.first, **first})
         split.move("landed", {**self.quarantined, "used": self.valid})
         split.close(f"The source of {self.day}")
         return replace(self, account=split)
