@@ -130,7 +130,7 @@ def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> N
     ("step", "part"),
     [
         ("ingest", "landed"),
-        ("check_comments", "_checks"),
+        ("ingest", "_checks"),
         ("check_comments", "quarantine"),
         ("check_comments", "comments"),
         ("score", "staged_scores"),

@@ -36,8 +36,8 @@ _EXTRA_OF = {
 }
 #: Import names of packages that several extras share; the command decides which one is missing.
 _SHARED = {
-    "alembic", "cryptography", "deltalake", "fsspec", "psycopg", "pyarrow", "rfc3161_client",
-    "sqlalchemy", "standardwebhooks",
+    "alembic", "cryptography", "deltalake", "fsspec", "openpyxl", "psycopg", "pyarrow",
+    "rfc3161_client", "sqlalchemy", "standardwebhooks",
 }  # fmt: skip
 _CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
 _STACK_COMMANDS = {"demo", "down", "init", "logs", "status", "up"}
