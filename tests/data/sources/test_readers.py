@@ -121,6 +121,15 @@ def test_json_lines(tmp_path):
     assert column_names(path) == ("id", "text", "more")
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_json_object_with_a_key_twice_is_a_broken_record(tmp_path, name):
+    items = ['{"id": "1", "text": "\\": {", "more": {"a": 1}}', '{"id": "1", "id": "2"}']
+    content = "\n".join(items) if name == "a.jsonl" else f"[{', '.join(items)}]"
+    first, second = read_records(written(tmp_path, name, content.encode()))
+    assert first.values == {"id": "1", "text": '": {', "more": {"a": 1}}
+    assert (second.problem, second.raw.strip()) == ("malformed_record", items[1])
+
+
 def test_json_nested_too_deeply_is_a_broken_record(tmp_path):
     path = written(tmp_path, "a.jsonl", b'{"a":' + b"[" * 100_000 + b"\n")
     assert [record.problem for record in read_records(path)] == ["malformed_record"]

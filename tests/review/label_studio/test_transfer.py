@@ -292,6 +292,12 @@ def test_values_are_converted_as_those_of_the_daily_job(
     assert [row[column] for row in rows(engine, review_item)] == [stored]
 
 
+@pytest.mark.parametrize(("choice", "label"), [("toxic", 1), ("NOT TOXIC ", 0)])
+def test_a_choice_may_have_another_case(engine: Engine, choice: str, label: int) -> None:
+    assert load(engine, task("c1", annotation(choice))).labels == 1
+    assert [row["label"] for row in rows(engine, decision)] == [label]
+
+
 def test_an_annotation_that_is_exported_twice_is_one(engine: Engine) -> None:
     twice = [annotation(), annotation(), annotation(by={"id": 7}, created_at="2026-01-04T00:00Z")]
     twice += [annotation(by="8", lead_time=float("nan")), annotation(by=8.0, lead_time="2")]

@@ -78,6 +78,8 @@ def _encoding(head: bytes, encoding: str) -> str:
     """Return the encoding of a file with these first bytes, that was expected in `encoding`."""
     if codecs.lookup(encoding).name != "utf-8":
         return encoding
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):

@@ -208,6 +208,28 @@ def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
 
 #: NaN and infinities, which JSON does not have, are missing values.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+
+def _require_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+#: Refuses an object with a key that occurs twice; it is slower.
+_STRICT = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=_require_once)
+
+
+def _once(raw: str, values: object) -> object:
+    """Return what was decoded; None if a key occurs twice, so that a value is lost."""
+    if isinstance(values, dict) and raw.count('":') > len(values):
+        try:
+            _STRICT.raw_decode(raw.lstrip())
+        except (ValueError, RecursionError):
+            return None
+    return values
+
+
 #: What separates the items of a JSON list.
 _BETWEEN = ", \t\r\n"
 
@@ -218,8 +240,9 @@ def _json(path: Path, form: TextFormat, account: Account) -> Iterator[Record]:
         is_list = text.read(_CHUNK).lstrip().startswith("[")
     with open_text(path, form.encoding) as text:
         lines = _json_list(text, path) if is_list else _json_lines(text)
-        for number, (raw, values) in enumerate(lines, start=1):
+        for number, (raw, decoded) in enumerate(lines, start=1):
             account.read += 1
+            values = _once(raw, decoded)
             if isinstance(values, dict):
                 yield Record(line=number, values=values)
             elif values is None and not raw.strip():

@@ -10,6 +10,7 @@ from typing import Any, cast
 from modwatch.common import days
 from modwatch.common.account import Account
 from modwatch.common.errors import QueueError, SettingsError
+from modwatch.common.text import folded
 from modwatch.data.sources.timestamps import read_moment
 from modwatch.data.sources.values import number_of, plain, text_of
 from modwatch.review.queue.comments import comment_of
@@ -206,7 +207,10 @@ def _label(results: object) -> int | None:
         for result in (results if isinstance(results, list) else ())
         if isinstance(result, dict) and result.get("type") == "choices"
     ]
-    return next((label for name, label in LABELS.items() if choices == [{"choices": [name]}]), None)
+    match choices:
+        case [{"choices": [str(choice)]}]:
+            return {folded(name): label for name, label in LABELS.items()}.get(folded(choice))
+    return None
 
 
 def _distinct(annotations: Iterable[Mapping[str, Any]]) -> dict[int | None, Annotation]:

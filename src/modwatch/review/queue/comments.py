@@ -25,7 +25,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "missing_day": "there is no day: write dt, or name it with --day",
         "unreadable_day": "dt is not in the format of ISO 8601",
         "impossible_day": "the day has not begun, or is before MODWATCH_FIRST_DAY",
-        "malformed_annotation": "an annotation has no readable person, choice, duration or time",
+        "malformed_annotation": "an annotation has no readable person (a number), choice "
+        "(Toxic or Not toxic), duration or time",
         "future_annotation": "an annotation is of the future",
         "contradictory_labels": "a person, or the ground truth, has both labels",
         "different_copy": "an earlier record has the same comment with other content",
