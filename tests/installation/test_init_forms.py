@@ -532,3 +532,38 @@ def test_votes_and_days_of_a_table(init: Callable[..., str]) -> None:
     assert (valid, {row["label"] for row in found}) == (60, {None, 1})
     Path("modwatch.env").unlink()
     assert "has no row of 2026-03-14" in init("forum.db", "--day", "2026-03-14", status=1)
+
+
+@pytest.mark.parametrize("blank", ["", "k7"])
+def test_one_blank_or_repeated_id_is_left_to_the_quarantine(
+    init: Callable[..., str], blank: str
+) -> None:
+    rows = [[blank if n == 9 else row[0], *row[1:]] for n, row in enumerate(PLAIN)]
+    Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows, [""] * 3])))
+    shown = init("a.csv")
+    assert "comment_id  from id" in shown
+    assert read_day()[1] == 59
+
+
+def test_rows_of_days_without_comments_are_named_and_set_no_first_day(
+    init: Callable[..., str],
+) -> None:
+    odd = {3: "1899-12-30T00:00:00Z", 4: "2999-01-01T00:00:00Z"}
+    rows = [[*row[:2], odd.get(n, row[2])] for n, row in enumerate(PLAIN)]
+    Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
+    assert "Rows of days before 1990 or to come: 2." in init("a.csv")
+    settings = load_settings()
+    assert settings.first_day == DAY
+    account = Account()
+    landed = sum(batch.num_rows for batch in open_source(settings).read(DAY, account))
+    assert (landed, account.places["unusual_day"]) == (58, 2)
+    assert account.first["unusual_day"].endswith("a.csv:5")
+
+
+def test_one_zero_among_numbers_since_1970_does_not_hide_the_times(
+    init: Callable[..., str],
+) -> None:
+    rows = [[*row[:2], str(0 if n == 5 else 1_773_400_000 + n)] for n, row in enumerate(PLAIN)]
+    Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
+    assert "created_at  from posted" in init("a.csv")
+    assert read_day()[1] == 59

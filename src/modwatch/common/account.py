@@ -13,7 +13,7 @@ _NAMES = {
     "continued": "Further lines of a record",
     "blank_cell": "Blank cells",
     "other_day": "Records of other days",
-    "impossible_day": "Records of days before 1990 or to come, on no day",
+    "unusual_day": "Records of days before 1990 or to come, on no day",
     "undated": "Records without a time, on no day",
     "merged": "Records merged with another",
     "landed": "Landed records",

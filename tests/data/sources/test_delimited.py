@@ -132,9 +132,7 @@ def test_forms_that_programs_write(tmp_path, name):
     assert [r.values["created_at"].strip() for r in records] == [row[2] for row in ROWS]
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-8-sig"]
-)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-8-sig"])
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
 def test_encodings_of_unicode_are_found(tmp_path, encoding, name):
     content = "".join(lines(with_text("Grüße 🙂"), "\t")).encode(encoding)

@@ -119,7 +119,7 @@ class FileSource(MappedSource):
             current = dated or moment.day or current
             if current is None or day not in (None, current):
                 usual = current is None or can_have_comments(current)
-                place = "other_day" if usual else "impossible_day"
+                place = "other_day" if usual else "unusual_day"
                 account.count(place, where=None if usual else f"{path}:{record.line}")
                 continue
             if path not in columns:
