@@ -14,6 +14,7 @@ from pydantic import Field, IPvAnyNetwork, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from modwatch.common.text import LONGEST_TEXT
 from modwatch.settings.sources import (
     SOURCES,
     CommunitySourceSettings,
@@ -250,7 +251,9 @@ class Settings(BaseSettings):
         14, ge=1, description="Number of days with scores in the fixed drift reference"
     )
     max_text_length: int = Field(
-        50_000, ge=1, description="Maximum length in characters; longer comments are quarantined"
+        LONGEST_TEXT,
+        ge=1,
+        description="Maximum length in characters; longer comments are quarantined",
     )
     expectations: Path | None = Field(
         None,

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -114,13 +115,15 @@ class FileSource(MappedSource):
             dated = dated or dt.date.fromisoformat(self.day)
             midnight = read_moment(dated, dt.UTC)
         current = dated or self._first_day(path)
+        usual = cache(can_have_comments)  # of each row, but there are few days
         for record in read_records(path, form=self.form, account=account):
             moment = midnight or self._moment(record.values)
             current = dated or moment.day or current
             if current is None or day not in (None, current):
-                usual = current is None or can_have_comments(current)
-                place = "other_day" if usual else "unusual_day"
-                account.count(place, where=None if usual else f"{path}:{record.line}")
+                if current is None or usual(current):
+                    account.count("other_day")
+                else:
+                    account.count("unusual_day", where=f"{path}:{record.line}")
                 continue
             if path not in columns:
                 columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)

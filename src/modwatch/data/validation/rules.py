@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from modwatch.common.errors import SettingsError
+from modwatch.common.text import LONGEST_ID, LONGEST_TEXT
 from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
 from modwatch.data.validation.result import Level, Measure, RuleResult, Severity, Suite
 from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
@@ -42,9 +43,9 @@ class Thresholds:
     """
 
     #: Longest valid text, in characters (code points).
-    max_text_length: int = 50_000
+    max_text_length: int = LONGEST_TEXT
     #: Longest valid comment_id, in characters.
-    max_id_length: int = 256
+    max_id_length: int = LONGEST_ID
     #: Days before a day that it is compared with.
     trailing_days: int = 14
     #: Trailing days needed before a day is compared with them at all.
