@@ -70,8 +70,9 @@ class FileSourceSettings(_RecordSettings):
     )
     quoting: Literal["minimal", "none"] | None = Field(
         None,
-        description="`minimal`: fields may be in quotation marks; `none`: a quotation mark is a "
-        "character like others; default: as the first lines show",
+        description="`minimal`: fields may be in quotation marks, and a text of several lines is "
+        "one whatever they look like; `none`: a quotation mark is a character like others; "
+        "default: as the first lines show",
     )
     escape: str | None = Field(
         None,

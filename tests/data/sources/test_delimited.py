@@ -259,6 +259,35 @@ def test_two_lone_quotes_do_not_join_records_of_two_columns(tmp_path, header, ro
     assert sum(record.problem is not None for record in records) <= 1
 
 
+def test_a_text_that_quotes_a_table_is_one_record(tmp_path):
+    rows = [f"{5_070_112 + n},a remark {n} of many\n" for n in range(60)]
+    table = "".join(f"{n},{n} persons\n" for n in range(223, 230))
+    rows[30] = f'5070142,"I found this:\nfrom    to\n{table}\nWhat do you think?"\n'
+    records = read(tmp_path / "a.csv", "".join(["id,text\n", *rows]))
+    assert len(records) == 60
+    assert not any(record.problem for record in records)
+
+
+@pytest.mark.parametrize("places", [(9, 10), (9, 19), (9, 199)])
+def test_two_lone_quotes_do_not_join_lines_with_bare_delimiters(tmp_path, places):
+    content = [f"oh, remark {n}, yes" if n % 3 else f"remark {n}" for n in range(300)]
+    first, last = places
+    content[first], content[last] = f'"{content[first]}', f'{content[last]}"'
+    rows = [f"p{n},{text},{NOON.format(n % 60)},en\n" for n, text in enumerate(content)]
+    assert len(read(tmp_path / "a.csv", "".join(["id,text,at,language\n", *rows]))) == 300
+
+
+def test_quotes_that_are_trusted_close_where_they_close(tmp_path):
+    path = tmp_path / "a.csv"
+    at = NOON.format(7)
+    forged = f'p5,"a text,{at}\np6,forged,{at}\np7,by its author",{at}\n'
+    path.write_text("".join([*lines(ROWS, ","), forged]))
+    trusted = list(read_records(path, form=TextFormat(quoting="minimal")))
+    assert len(trusted) == len(ROWS) + 1
+    assert not any(record.problem for record in trusted)
+    assert len(list(read_records(path))) == len(ROWS) + 3
+
+
 def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path):
     content = [f"a remark {n}" for n in range(300)]
     content[9], content[199] = f'"{content[9]}', f'{content[199]}"'

@@ -51,7 +51,8 @@ class TextFormat:
     #: Python name of the encoding. The mark of UTF-16 at the beginning of a file overrides it.
     encoding: str = "utf-8"
     delimiter: str | None = None
-    #: `none`: a quotation mark is a character like others.
+    #: `none`: a quotation mark is a character like others. `minimal`: a record of several lines
+    #: that is not damaged is one, whatever its lines look like.
     quoting: Quoting | None = None
     #: The character that makes the next one part of a field; an empty string: there is none.
     escape: str | None = None
@@ -129,7 +130,8 @@ class Rows:
         if named and form.delimiter is None:
             form = replace(form, delimiter=named[1])
         self.dialect = find_dialect(head, form, header)
-        self._text, self._shape = chain(head, rest), _Shape(head, self.dialect, header)
+        self._text = chain(head, rest)
+        self._shape = _Shape(head, self.dialect, header, trusted=form.quoting == "minimal")
 
     def __iter__(self) -> Iterator[Row]:
         """Return the rows in order."""
@@ -233,8 +235,17 @@ class _Lines:
 class _Shape:
     """What the records of a file have in common: their number of fields, and patterns of these."""
 
-    def __init__(self, head: Sequence[str], dialect: Dialect, header: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        head: Sequence[str],
+        dialect: Dialect,
+        header: Sequence[str] | None,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        """`trusted`: only a damaged record of several lines is several records."""
         self.head, self.dialect, self._header = head, dialect, header
+        self._trusted = trusted
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the first lines."""
@@ -261,20 +272,23 @@ class _Shape:
     def has_swallowed(self, fields: Sequence[str] | None, lines: Sequence[str]) -> bool:
         """Return whether a record of several lines is rather several records.
 
-        It is if it is damaged, if a column with patterns has a line break, or if half of its lines
-        (of two lines both) would be records by themselves. Where most fields are in quotation
-        marks, a record that swallows others is damaged. In a file of one column, a record of many
-        lines counts as several.
+        It is if it is damaged, if a column with patterns has a line break, or if nearly all of its
+        lines would be records by themselves: a text that quotes a table has other lines too. Where
+        most fields are in quotation marks, a record that swallows others is damaged. In a file of
+        one column, a record of many lines counts as several.
         """
         if fields is None or len(fields) != self._size:
             return True
+        if self._trusted:
+            return False
         if self._size == 1:
             return len(lines) > _LONG
-        if 2 * self.quotes[0] > len(self.head) or not self._patterns:
+        patterns, _ = self._patterns
+        if 2 * self.quotes[0] > len(self.head) or not patterns:
             return False
-        if any(set(fields[number]) & {"\r", "\n"} for number in self._patterns):
+        if any(set(fields[number]) & {"\r", "\n"} for number in patterns):
             return True
-        return 2 * sum(map(self._fits, lines)) >= max(len(lines), 3)
+        return sum(map(self._fits, lines)) >= max(_REGULAR * len(lines), 2)
 
     def fitted(self, fields: list[str]) -> list[str]:
         """Return the fields of a record without the empty one after a trailing delimiter."""
@@ -291,8 +305,8 @@ class _Shape:
             return 0
 
     @cached_property
-    def _patterns(self) -> Mapping[int, frozenset[str]]:
-        """The patterns of the columns that have few.
+    def _patterns(self) -> tuple[Mapping[int, frozenset[str]], int]:
+        """The patterns of the columns that have few, and the text.
 
         The text has none: it is the column with the most patterns and characters.
         """
@@ -308,17 +322,22 @@ class _Shape:
         for n, values in enumerate(map(Counter, columns)):
             if len(values) * 10 <= len(rows):  # a label or a language: its values tell more
                 common[n] = frozenset(values)
+        most = max(variety, default=0)
         return {
             n: known
             for n, known in common.items()
-            if known and "" not in known and variety[n] < max(variety)
-        }
+            if known and "" not in known and variety[n] < most
+        }, variety.index(most) if most else 0
 
     def _fits(self, line: str) -> bool:
+        """Return whether a line would be a record, if delimiters in its text were quoted."""
         fields = self.dialect.fields(line)
-        return len(fields) == self._size > 1 and all(
-            known & {_pattern(fields[number]), fields[number].strip(' "')}
-            for number, known in self._patterns.items()
+        patterns, text = self._patterns
+        more = len(fields) - self._size
+        return more >= 0 and all(
+            known & {_pattern(field), field.strip(' "')}
+            for n, known in patterns.items()
+            for field in [fields[n if n < text else n + more]]
         )
 
 
