@@ -106,7 +106,8 @@ def report(
     page = write_report(found, output, title=file.stem, more=[rows_section(table)])
     places = ", ".join(f"{name.lower()} {n:,}" for name, n, _ in table.account.rows())
     print(f"Rows: {table.account.read:,} ({places}).", *table.notes, sep="\n")
-    print(f"{found.annotations:,} annotations of {found.items:,} items: {page}")
+    again = f" and {found.retests:,} labels given again" if found.retests else ""
+    print(f"{found.annotations:,} annotations{again} of {found.items:,} items: {page}")
 
 
 def _names(written: str | None) -> list[str]:

@@ -253,7 +253,7 @@ class Settings(BaseSettings):
     max_text_length: int = Field(
         LONGEST_TEXT,
         ge=1,
-        description="Maximum length in characters; longer comments are quarantined",
+        description="Maximum length in characters; longer comments are quarantined at ingestion",
     )
     expectations: Path | None = Field(
         None,

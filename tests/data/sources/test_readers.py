@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
+from openpyxl.chart import BarChart
 from published import real_data
 
 from modwatch.common.errors import SourceError
@@ -219,6 +220,20 @@ def test_cells_of_excel_with_errors_are_no_text(tmp_path):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
     assert [row["text"] for row in values(tmp_path / "a.xlsx")] == ["fine", ["#NAME?"], "#a tag"]
+
+
+def test_a_chart_sheet_is_passed_over_and_one_without_a_chart_is_named(tmp_path):
+    book = Workbook()
+    for row in (["id", "text"], ["1", "fine"]):
+        book.active.append(row)
+    chart = book.create_chartsheet("chart", 0)
+    book.save(tmp_path / "empty.xlsx")
+    for read in (column_names, values):
+        with pytest.raises(SourceError, match=r"empty\.xlsx has a sheet that cannot be read, such"):
+            read(tmp_path / "empty.xlsx")
+    chart.add_chart(BarChart())
+    book.save(tmp_path / "a.xlsx")
+    assert values(tmp_path / "a.xlsx") == [{"id": "1", "text": "fine"}]
 
 
 def test_names_of_columns_have_no_line_breaks(tmp_path):

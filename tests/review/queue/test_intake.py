@@ -130,7 +130,7 @@ def test_hostile_text_comes_back_as_it_went_in(
         ({"parent_text": "private\udc00"}, "parent_text of comment 'bad'"),
         ({"inclusion_probability": 0.0}, "inclusion probability of comment 'bad'"),
         ({"inclusion_probability": float("nan")}, "inclusion probability"),
-        ({"comment_id": "x" * 3_000}, "3000"),
+        ({"comment_id": "x" * 257}, "1 to 256 characters, got 257"),
         ({"comment_id": "good"}, "'good' was routed twice"),
         ({"kind": "gold"}, "comment 'bad' is of kind 'gold', expected review, confirmation"),
     ],

@@ -299,7 +299,14 @@ def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
     # Few need it, and it takes 0.2 s.
     from openpyxl import load_workbook  # noqa: PLC0415
 
-    with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+    try:
+        workbook = load_workbook(path, read_only=True, data_only=True)
+    except AttributeError as exc:  # openpyxl on a chart sheet without a chart
+        raise SourceError(
+            f"{path} has a sheet that cannot be read, such as a chart sheet without a chart; "
+            "delete it, or save the sheet with the data as CSV."
+        ) from exc
+    with closing(workbook) as book:
         sheets = [sheet.iter_rows(values_only=True) for sheet in book.worksheets]
         filled = [chain([first], rows) for rows in sheets for first in islice(filter(any, rows), 1)]
         if len(filled) > 1:

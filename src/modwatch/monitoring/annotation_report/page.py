@@ -74,7 +74,11 @@ def rows_section(table: AnnotationTable) -> Section:
         rows=tuple((metric_title(name), f"{n:,}", first) for name, n, first in account.rows()),
         is_open=True,
     )
-    answer = f"Of {account.read:,} rows, {account.places['used']:,} are annotations."
+    first, used = int(table.annotations.first.sum()), account.places["used"]
+    answer = (
+        f"Of {account.read:,} rows, {used:,} are labels: {first:,} annotations, the first of each "
+        f"annotator and item, and {used - first:,} labels given again."
+    )
     return Section(question="Where the rows went", answers=(answer, *table.notes), tables=(shown,))
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select
 
 from modwatch.common.errors import LeaseConflictError, QueueError
+from modwatch.common.text import LONGEST_ID
 from modwatch.review.console.decision_choices import reasons_of
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, render
@@ -34,7 +35,6 @@ from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import MOST_IDS, Criteria, Dismissal
-from modwatch.review.queue.items import LONGEST_ID
 from modwatch.review.tables import lane
 
 api = APIRouter(

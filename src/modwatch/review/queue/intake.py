@@ -30,8 +30,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.errors import QueueError
+from modwatch.common.text import LONGEST_ID
 from modwatch.review.database import take_turn
-from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
+from modwatch.review.queue.items import NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.queue.statements import settle
 from modwatch.review.tables import (

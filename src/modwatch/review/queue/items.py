@@ -6,9 +6,6 @@ from datetime import date, datetime
 
 from modwatch.common.errors import QueueError
 
-#: PostgreSQL cannot index longer ones.
-LONGEST_ID = 512
-
 
 @dataclass(frozen=True, kw_only=True)
 class NewItem:

@@ -1,5 +1,7 @@
 from collections import Counter
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from modwatch.common.errors import SourceError
@@ -12,6 +14,24 @@ def test_unreadable_records_are_counted_and_the_rest_is_read(tmp_path):
     left_out: Counter[str] = Counter()
     assert list(reading.rows(path, ("id", "text"), left_out)) == [{"id": "1", "text": "a"}]
     assert left_out == {"malformed_record": 2, "undecodable_text": 1}
+
+
+def test_values_of_parquet_are_read_as_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    columns = {
+        "id": [1.0, 2.0, 3.0],
+        "toxic": [True, None, False],
+        "text": [b"caf\xc3\xa9", b"b", b"\xff"],
+        "unused": [[1], [], None],
+    }
+    pq.write_table(pa.table(columns), path)
+    left_out: Counter[str] = Counter()
+    found = list(reading.rows(path, ("id", "text", "toxic"), left_out))
+    assert [(row["id"], row["text"], row["toxic"]) for row in found] == [
+        ("1", "café", "True"),
+        ("2", "b", ""),
+    ]
+    assert left_out == {"undecodable_text": 1}
 
 
 def test_another_format_is_named(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.readers import read_records
-from modwatch.data.sources.values import decodable, number_of, vote_of
+from modwatch.data.sources.values import number_of, text_of, vote_of
 
 
 def rows(
@@ -28,11 +28,17 @@ def rows(
     checked = False
     form = TextFormat(delimiter=delimiter, quoting="minimal")
     for record in read_records(path, form=form, header=header):
-        # As a delimited file has the values of a Parquet file.
-        values = {k.strip(): "" if v is None else str(v) for k, v in record.values.items()}
-        if record.problem or not all(decodable(value)[1] is None for value in values.values()):
-            left_out[record.problem or "undecodable_text"] += 1
+        # As a delimited file has the values of a Parquet file; truth values are labels.
+        texts = {
+            name.strip(): text_of(str(value) if isinstance(value, bool) else value)
+            for name, value in record.values.items()
+        }
+        problems = [problem for name, (_, problem) in texts.items() if problem and name in columns]
+        problem = record.problem or next(iter(problems), None)
+        if problem:
+            left_out[problem] += 1
             continue
+        values = {name: text or "" for name, (text, _) in texts.items()}
         if not checked:
             check_columns(path, columns, values)
             checked = True
