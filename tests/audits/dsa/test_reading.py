@@ -69,9 +69,12 @@ def test_bytes_that_are_no_utf8_are_reported_where():
     assert "Byte 8, in line 2" in message
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_other_kinds_of_unicode(encoding):
-    assert rules("a,b\r\n".encode(encoding)) == ["encoding"]
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_kinds_of_unicode_are_reported_and_read(encoding):
+    sheet = read("a,b\r\n1,é\r\n".encode(encoding))
+
+    assert [finding.rule for finding in sheet.findings] == ["encoding"]
+    assert (sheet.header, sheet.rows) == (("a", "b"), ((2, ("1", "é")),))
 
 
 @pytest.mark.parametrize(("delimiter", "word"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
@@ -81,6 +84,21 @@ def test_other_delimiters_are_reported_and_read(delimiter, word):
     assert [finding.rule for finding in sheet.findings] == ["delimiter"]
     assert word in sheet.findings[0].message
     assert sheet.rows == ((2, ("1", "2")),)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+def test_a_first_line_of_excel_that_names_the_delimiter(sign, ending):
+    sheet = read(f'sep={sign}{ending}a{sign}b{ending}"1,5"{sign}2{ending}'.encode())
+
+    [finding] = [finding for finding in sheet.findings if finding.rule != "line-ending"]
+    assert finding.rule == "delimiter"
+    assert "delete the first line" in finding.message
+    assert (sheet.header, sheet.rows) == (("a", "b"), ((2, ("1,5", "2")),))
+
+
+def test_a_file_of_only_the_line_that_names_the_delimiter_is_empty():
+    assert rules(b"sep=;\r\n") == ["file-empty"]
 
 
 def test_a_comma_in_a_file_with_semicolons():

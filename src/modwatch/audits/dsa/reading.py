@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from modwatch.audits.dsa.cells import HARMFUL, echo, key
 from modwatch.audits.dsa.findings import Finding
 from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
+from modwatch.data.sources.delimited import DELIMITERS, named_delimiter
+from modwatch.data.sources.opening import encoding_of
 
 #: Maximum size of a file in bytes. A filled-in template has about ten thousand.
 MAX_BYTES = 16 * 2**20
@@ -21,7 +23,6 @@ MAX_ROWS = 20_000
 #: Maximum cells of a row; reading stops after them.
 MAX_CELLS = 256
 
-_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')
 _ENDING = re.compile(r"\r\n|\r|\n")
 
@@ -56,15 +57,16 @@ def read(content: bytes) -> Sheet:
     """
     if len(content) > MAX_BYTES:
         return _unread("file-too-large", f"The file has more than {MAX_BYTES} bytes.")
-    if content.startswith(_MARKS):
-        return _unread("encoding", "The file is UTF-16 or UTF-32; save it as UTF-8.")
     text, findings = _decoded(content)
+    named, rest = _named(text)
+    text = rest if named else text
     if not text.strip("\r\n\t ,;"):
         return _unread("file-empty", "The file is empty.")
-    delimiter = _delimiter(text)
-    if delimiter != ",":
+    delimiter = named or _delimiter(text)
+    if named or delimiter != ",":
         name = "tabs" if delimiter == "\t" else f"'{delimiter}'"
-        findings.append(Finding("delimiter", f"Cells are separated by {name}; use commas."))
+        remedy = "delete the first line, which says so, and use commas" if named else "use commas"
+        findings.append(Finding("delimiter", f"Cells are separated by {name}; {remedy}."))
     rows: list[tuple[int, tuple[str, ...]]] = []
     findings.extend(_rows(text, delimiter, rows))
     header = rows[0][1] if rows else ()
@@ -77,6 +79,9 @@ def _unread(rule: str, message: str) -> Sheet:
 
 def _decoded(content: bytes) -> tuple[str, list[Finding]]:
     findings = []
+    if (encoding := encoding_of(content)) != "utf-8-sig":
+        findings.append(Finding("encoding", "The file is UTF-16 or UTF-32; save it as UTF-8."))
+        return content.decode(encoding, errors="replace"), findings
     if content.startswith(codecs.BOM_UTF8):
         content = content[len(codecs.BOM_UTF8) :]
         findings.append(Finding("byte-order-mark", "The file starts with a byte order mark."))
@@ -90,11 +95,18 @@ def _decoded(content: bytes) -> tuple[str, list[Finding]]:
     return text, findings
 
 
+def _named(text: str) -> tuple[str | None, str]:
+    """Return the delimiter that a first line of Excel names, and the text after that line."""
+    first, *rest = _ENDING.split(text, maxsplit=1)
+    sign = named_delimiter(first)
+    return sign if sign in DELIMITERS else None, "".join(rest)
+
+
 def _delimiter(text: str) -> str:
     """Return the delimiter: another than the comma if the first row is a single cell."""
     first = _record(text, 0, ",").cells
     if len(first) == 1:
-        return next((sign for sign in ";\t|" if sign in first[0]), ",")
+        return next((sign for sign in DELIMITERS if sign in first[0]), ",")
     return ","
 
 

@@ -124,11 +124,10 @@ class Rows:
         """Find the dialect; `header` names the columns of a text without a first line of names."""
         rest = iter(text)
         head = list(_head(rest))
-        # Excel writes the delimiter of the rest in a first line.
-        named = re.fullmatch(r'(?i)"?sep=(.)"?\s*', head[0]) if head else None
+        named = named_delimiter(head[0]) if head else None
         self._named = [head.pop(0)] if named else []
         if named and form.delimiter is None:
-            form = replace(form, delimiter=named[1])
+            form = replace(form, delimiter=named)
         self.dialect = find_dialect(head, form, header)
         self._text = chain(head, rest)
         self._shape = _Shape(head, self.dialect, header, trusted=form.quoting == "minimal")
@@ -138,6 +137,12 @@ class Rows:
         named: list[Row] = [(1, 1, [], line, None) for line in self._named]
         lines = _Lines(self._text, 1 + len(named))
         return chain(named, _rows(lines, self.dialect, self._shape))
+
+
+def named_delimiter(line: str) -> str | None:
+    """Return the delimiter that Excel names in a first line `sep=;`; None: it is no such line."""
+    found = re.fullmatch(r'(?i)"?sep=(.)"?\s*', line)
+    return found[1] if found else None
 
 
 def _head(lines: Iterator[str]) -> Iterator[str]:
