@@ -208,6 +208,26 @@ CAUSES = {
         "61 of 61, from line 2 on, have 3 fields under 1 name; delete the lines above the names",
     ),
     "titled.csv": (f"An export\n{CSV}".encode(), "have 3 fields under 1 name; delete the lines"),
+    "lines.csv": (
+        "".join('"' + line.replace('"', '""') + '"\n' for line in CSV.splitlines()).encode(),
+        "lines.csv is a table with each line in one field; split it into columns, or set the",
+    ),
+    "padded.csv": (
+        f"An export,,\n{CSV}".encode(),
+        "padded.csv is a table with a title; delete the lines above the names of its columns",
+    ),
+    "single.csv": (
+        "".join(",".join(f"'{field}'" for field in row) + "\n" for row in [HEADER, *ROWS]).encode(),
+        "single.csv is a table with fields in single quotation marks; write double ones",
+    ),
+    "values.csv": (
+        joined(",", [[f"'{field}'" for field in row] for row in PLAIN]).encode(),
+        "values.csv is a table with fields in single quotation marks; write double ones",
+    ),
+    "columns.json": (
+        json.dumps({name: {"0": MARK, "1": MARK} for name in HEADER}).encode(),
+        "columns.json is one JSON object of columns; write records, in pandas with to_json(orient",
+    ),
     "sheets.xlsx": (sheet(HEADER, *ROWS, more="x"), "2 sheets of /sheets.xlsx have rows; save"),
     "page.csv": (b"<!DOCTYPE html><html></html>", "page.csv is an HTML page"),
     "table.csv": (b"\n <table><tr><td>1</td></tr></table>", "table.csv is an HTML page"),

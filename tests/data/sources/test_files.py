@@ -53,6 +53,15 @@ def test_rows_are_selected_by_utc_day_half_open(tmp_path):
     assert {(row["dt"], row["platform"], row["problem"]) for row in rows} == {(DAY, "forum", None)}
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_with_the_records_is_named(tmp_path, indent):
+    record = {"comment_id": "a", "text": "secret", "created_at": "2024-03-01T00:00:00Z"}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"data": [record]}, indent=indent))
+    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+        landed(FileSource(path=path))
+
+
 def test_a_file_named_by_its_day_keeps_rows_of_other_days_for_the_checks(tmp_path):
     csv_file(tmp_path, "a,x,2024-03-05T00:00:00Z", "b,x,never", name="2024-03-01.csv")
     rows = landed(FileSource(path=tmp_path / "{dt}.csv"))

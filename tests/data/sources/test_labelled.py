@@ -49,6 +49,14 @@ def closed(found: LabelledTexts) -> bool:
     return found.account.places.total() == found.account.read and used == len(found.texts)
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_with_the_records_is_named(tmp_path: Path, indent: int | None) -> None:
+    rows = [{"text": "one", "label": 1}]
+    path = written(tmp_path / "a.json", json.dumps({"data": rows}, indent=indent))
+    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+        read_labelled([path])
+
+
 def test_every_format_gives_the_same(tmp_path: Path) -> None:
     rows = pd.DataFrame({"text": ["one", "two", "three"], "label": [1, 0, 1]})
     rows.to_csv(tmp_path / "a.csv", index=False)

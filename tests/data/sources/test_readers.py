@@ -14,7 +14,7 @@ from published import real_data
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import DELIMITERS, TextFormat
-from modwatch.data.sources.readers import column_names, file_format, read_records
+from modwatch.data.sources.readers import column_names, file_format, read_records, table_columns
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -229,7 +229,7 @@ def test_a_chart_sheet_is_passed_over_and_one_without_a_chart_is_named(tmp_path)
     chart = book.create_chartsheet("chart", 0)
     book.save(tmp_path / "empty.xlsx")
     for read in (column_names, values):
-        with pytest.raises(SourceError, match=r"empty\.xlsx has a sheet that cannot be read, such"):
+        with pytest.raises(SourceError, match=r"empty\.xlsx cannot be read; delete chart sheets"):
             read(tmp_path / "empty.xlsx")
     chart.add_chart(BarChart())
     book.save(tmp_path / "a.xlsx")
@@ -240,3 +240,34 @@ def test_names_of_columns_have_no_line_breaks(tmp_path):
     path = written(tmp_path, "a.csv", b'id,"text\n(comment)"\n1,a\n')
     assert column_names(path) == ("id", "text (comment)")
     assert values(path) == [{"id": "1", "text (comment)": "a"}]
+
+
+RECORD = {"id": "1", "text": "a", "notes": [{"by": "x"}, {"by": "y"}]}
+TABLES = {
+    "one.jsonl": json.dumps(RECORD),
+    "nested.jsonl": f"{json.dumps({'id': {'of': 1}, 'text': {'raw': 'a'}})}\n" * 2,
+    "damaged.jsonl": f"{{\n{json.dumps(RECORD)}\n",
+    "quoted.csv": "id,text,note\n1,'a',b\n",
+    "index.csv": ",id,text\n0,1,a\n",
+    "one.csv": "text\na\n",
+    "title.csv": '"Export, of March"\nid,text\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_looks_like_none_is_not_refused(tmp_path, name):
+    path = written(tmp_path, name, TABLES[name].encode())
+    assert table_columns(path, TextFormat()) == column_names(path)
+
+
+@given(rows=st.lists(st.lists(plain, min_size=3, max_size=3), min_size=1, max_size=5))
+def test_no_table_with_names_is_refused(tmp_path_factory, rows):
+    rows = [["1", *row] for row in rows]
+    names = ["id", "text", "note", "more"]
+    folder = tmp_path_factory.mktemp("tables")
+    with (folder / "a.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])
+    records = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    path = written(folder, "a.jsonl", "\n".join(records).encode())
+    for given_path in (folder / "a.csv", path):
+        assert list(table_columns(given_path, TextFormat())) == names

@@ -117,7 +117,7 @@ def test_the_page_and_the_output_say_where_the_rows_went(tmp_path, capsys):
     assert "Rows: 1,206 (header lines 1, blank lines 1, records merged with another 600, " in out
     assert "missing_annotator 1 (the first: twice.csv, line 1204)" in out
     page = " ".join(re.sub("<[^>]*>", " ", (tmp_path / "out" / "report.html").read_text()).split())
-    assert "Where the rows went Of 1,206 rows, 600 are labels: 600 annotations, the first" in page
+    assert "Where the rows went Of 1,206 rows, 600 are labels, 0 of them given again." in page
     assert "Records merged with another 600 twice.csv, line 602" in page
     assert "No label 1 twice.csv, line 1205" in page
     assert re.search(r"About 1[0-9]\.\d% of the labels are slips", page)
@@ -128,8 +128,16 @@ def test_labels_given_again_are_counted_apart_from_annotations(tmp_path, capsys)
     assert main(["annotations", "report", str(path), "--output", str(tmp_path / "out")]) == 0
     assert "600 annotations and 300 labels given again of 150 items: " in capsys.readouterr().out
     page = " ".join(re.sub("<[^>]*>", " ", (tmp_path / "out" / "report.html").read_text()).split())
-    counts = "900 are labels: 600 annotations, the first of each annotator and item, and 300 labels"
-    assert f"{counts} given again." in page
+    assert "Of 901 rows, 900 are labels, 300 of them given again." in page
+    assert "Annotations 600, the first label of each annotator and item" in page
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_with_the_records_is_named(tmp_path, indent):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"data": [{"item": "a"}]}, indent=indent))
+    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+        read_annotations(path)
 
 
 def test_copies_without_a_time_are_merged_and_the_page_says_why(tmp_path):

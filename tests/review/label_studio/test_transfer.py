@@ -365,6 +365,12 @@ def test_what_is_no_list_of_tasks_is_refused(engine: Engine, content: bytes) -> 
         import_tasks(engine, content, first_day=DAY)
 
 
+def test_json_min_is_named_once(engine: Engine) -> None:
+    minimal = {"id": 1, "text": SECRET, "toxicity": "Toxic", "annotator": 1, "annotation_id": 1}
+    with pytest.raises(QueueError, match="is JSON-MIN of Label Studio; export the tasks as JSON"):
+        load(engine, minimal, minimal)
+
+
 def test_a_deep_task_is_read_or_refused(engine: Engine) -> None:
     one = json.dumps(task()).encode()
     for levels in range(900, 1_000, 7):

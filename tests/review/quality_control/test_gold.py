@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select, text
 
-from modwatch.common.errors import QueueError
+from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
@@ -131,6 +131,16 @@ def test_values_are_converted_as_those_of_the_daily_job(
 ) -> None:
     comment, problem = gold_of(RECORD | change)
     assert (getattr(comment, field), problem) == (value, None)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_with_the_records_is_named(
+    engine: Engine, tmp_path: Path, indent: int | None
+) -> None:
+    file = tmp_path / "gold.json"
+    file.write_text(json.dumps({"data": [RECORD]}, indent=indent))
+    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+        add_gold_file(engine, file, TextFormat())
 
 
 def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_path: Path) -> None:

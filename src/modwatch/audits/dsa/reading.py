@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from modwatch.audits.dsa.cells import HARMFUL, echo, key
 from modwatch.audits.dsa.findings import Finding
 from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
-from modwatch.data.sources.delimited import DELIMITERS, named_delimiter
+from modwatch.data.sources.delimited import named_delimiter
 from modwatch.data.sources.opening import encoding_of
 
 #: Maximum size of a file in bytes. A filled-in template has about ten thousand.
@@ -58,8 +58,9 @@ def read(content: bytes) -> Sheet:
     if len(content) > MAX_BYTES:
         return _unread("file-too-large", f"The file has more than {MAX_BYTES} bytes.")
     text, findings = _decoded(content)
-    named, rest = _named(text)
-    text = rest if named else text
+    first, *rest = _ENDING.split(text, maxsplit=1)
+    if named := named_delimiter(first):
+        text = "".join(rest)
     if not text.strip("\r\n\t ,;"):
         return _unread("file-empty", "The file is empty.")
     delimiter = named or _delimiter(text)
@@ -95,18 +96,11 @@ def _decoded(content: bytes) -> tuple[str, list[Finding]]:
     return text, findings
 
 
-def _named(text: str) -> tuple[str | None, str]:
-    """Return the delimiter that a first line of Excel names, and the text after that line."""
-    first, *rest = _ENDING.split(text, maxsplit=1)
-    sign = named_delimiter(first)
-    return sign if sign in DELIMITERS else None, "".join(rest)
-
-
 def _delimiter(text: str) -> str:
     """Return the delimiter: another than the comma if the first row is a single cell."""
     first = _record(text, 0, ",").cells
     if len(first) == 1:
-        return next((sign for sign in DELIMITERS if sign in first[0]), ",")
+        return next((sign for sign in ";\t|" if sign in first[0]), ",")
     return ","
 
 

@@ -141,7 +141,7 @@ class Rows:
 
 def named_delimiter(line: str) -> str | None:
     """Return the delimiter that Excel names in a first line `sep=;`; None: it is no such line."""
-    found = re.fullmatch(r'(?i)"?sep=(.)"?\s*', line)
+    found = re.fullmatch(r'(?i)"?sep=([\t #-~])"?\s*', line)
     return found[1] if found else None
 
 

@@ -18,7 +18,7 @@ from modwatch.common.days import can_have_comments
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
-from modwatch.data.sources.readers import Record, column_names, file_format, is_data, read_records
+from modwatch.data.sources.readers import Record, file_format, is_data, read_records, table_columns
 from modwatch.data.sources.timestamps import Moment, read_moment
 from modwatch.data.sources.values import decodable
 
@@ -144,7 +144,7 @@ class FileSource(MappedSource):
         """Return the file's column of each Modwatch column it has; None for an empty file."""
         # Records of JSON lines leave out what is null: scores may be in any of them.
         most = 1000 if self.own_scores is None else None
-        available = column_names(path, form=self.form, most=most)
+        available = table_columns(path, form=self.form, most=most)
         if not available and next(read_records(path, form=self.form), None) is None:
             return None
         # JSON omits null values, so only the other formats must have every mapped column.

@@ -18,7 +18,7 @@ from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.labels import label_of, shown_label
-from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
+from modwatch.data.sources.readers import Record, read_records, table_columns, unique_names
 from modwatch.data.sources.sql import connected, parse_url, public_name
 from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
 
@@ -140,7 +140,7 @@ class _Reading:
         if is_url:
             records = _selected(str(source), name, query, self.columns, account)
         else:
-            _check(name, self.columns, column_names(Path(source), form=form))
+            _check(name, self.columns, table_columns(Path(source), form=form))
             records = read_records(Path(source), form=form, account=account)
         for record in records:
             place = record.problem or self._place(record.values)

@@ -74,15 +74,10 @@ def _uncompressed(raw: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile:
     return raw
 
 
-def encoding_of(content: bytes, expected: str = "utf-8") -> str:
-    """Return the Python name of the encoding of a text, by its first bytes.
-
-    >>> encoding_of("id".encode("utf-16-le")), encoding_of(b"id"), encoding_of(b"id", "cp1252")
-    ('utf-16-le', 'utf-8-sig', 'cp1252')
-    """
-    head = content[:_HEAD]
-    if codecs.lookup(expected).name != "utf-8":
-        return expected
+def encoding_of(head: bytes, encoding: str = "utf-8") -> str:
+    """Return the encoding of a file with these first bytes, that was expected in `encoding`."""
+    if codecs.lookup(encoding).name != "utf-8":
+        return encoding
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

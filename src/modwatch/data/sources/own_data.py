@@ -17,7 +17,7 @@ from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import day_of, find_files, sampled
 from modwatch.data.sources.inspection import TimeFormat, require_header
-from modwatch.data.sources.readers import FORMATS, Record, column_names, file_format, read_records
+from modwatch.data.sources.readers import FORMATS, Record, file_format, read_records, table_columns
 from modwatch.data.sources.sql import SqlSource, connected, parse_url
 from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
 
@@ -81,7 +81,9 @@ class FileData:
 
     def sample(self) -> Sample:
         """Return the first rows, of several files if there are; SourceError if there is none."""
-        found = {path: column_names(path, form=self.form) for path, _ in sampled(self.files, _ROWS)}
+        found = {
+            path: table_columns(path, form=self.form) for path, _ in sampled(self.files, _ROWS)
+        }
         path = next((path for path, names in found.items() if names), self.files[0])
         names = found[path]
         rows = [dict(record.values) for _, record in self._records() if record.problem is None]
@@ -89,8 +91,6 @@ class FileData:
             require_header(names, str(path))
         if not rows:
             raise SourceError(self._why_no_row(len(names)))
-        if len(rows) == 1 and any(_are_records(value) for value in rows[0].values()):
-            raise SourceError(f"{path} is {_ONE_OBJECT}")
         return Sample(where=self.path, names=names, rows=rows)
 
     def _records(self, account: Account | None = None) -> Iterator[tuple[Path, Record]]:
@@ -106,9 +106,7 @@ class FileData:
             return f"{self.path} {empty}; point to data with comments"
         path, first = damaged[0]
         if file_format(path) == "json":
-            is_object = str(first.raw).lstrip().startswith("{")
-            perhaps = f"perhaps the file is {_ONE_OBJECT}" if is_object else "name CSV *.csv"
-            return f"line {first.line} of {path} is no JSON object; {perhaps}"
+            return f"line {first.line} of {path} is no JSON object; name CSV *.csv"
         [(size, number)] = Counter(record.fields for _, record in damaged).most_common(1)
         problem = (
             "damaged quotation marks; add --quoting none, or --escape with the character before a "
@@ -243,15 +241,6 @@ def _by_day(files: Sequence[Path]) -> str | None:
     patterns = {str(path.parent / _DATE.sub("{dt}", path.name, count=1)) for path in files}
     pattern = patterns.pop()
     return pattern if len(files) > 1 and not patterns and "{dt}" in pattern else None
-
-
-_ONE_OBJECT = (
-    "one JSON object with the records in a list; save the list, or one record a line, as a file"
-)
-
-
-def _are_records(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _remedy(fields: int, names: int) -> str:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.delimited import MAX_FIELD, Dialect, Rows, TextFormat
+from modwatch.data.sources.delimited import DELIMITERS, MAX_FIELD, Dialect, Rows, TextFormat
 from modwatch.data.sources.opening import open_text, require_start
 from modwatch.data.sources.values import text_of
 
@@ -197,6 +197,37 @@ def column_names(
             return tuple(unique_names(header or []))
 
 
+#: What a file is rather than a table, and the remedy.
+_ONE_OBJECT = "one JSON object with the records in a list; save the list as a file"
+_COLUMNS = "one JSON object of columns; write records, in pandas with to_json(orient='records')"
+_ONE_FIELD = "a table with each line in one field; split it into columns, or set the delimiter"
+_TITLED = "a table with a title; delete the lines above the names of its columns"
+_SINGLE = "a table with fields in single quotation marks; write double ones"
+
+
+def table_columns(path: Path, form: TextFormat, most: int | None = 1000) -> tuple[str, ...]:
+    """Return the columns of `path`; SourceError that names the cause if it is no table."""
+    names = column_names(path, form=form, most=most)
+    records = list(islice(read_records(path, form=form), 2))
+    values = [*records[0].values.values()] if records else []
+    if records and not names and str(records[0].raw).lstrip().startswith("{"):
+        begin = f"line {records[0].line} of {path} is no JSON object"
+        raise SourceError(f"{begin}; perhaps the file is {_ONE_OBJECT}")
+    lone = len(records) == 1 and len(values) > 0
+    lists = [v for v in values if isinstance(v, list) and {*map(type, v)} == {dict}]
+    ends = [{str(field)[:1] + str(field)[-1:] for field in fields} for fields in (names, values)]
+    shapes = {
+        _ONE_OBJECT: lone and any(len(found) >= len(values) for found in lists),
+        _COLUMNS: lone and {*map(type, values)} == {dict},
+        _ONE_FIELD: len(names) == len(values) == 1 and any(s in names[0] for s in DELIMITERS),
+        _TITLED: len(names) > 2 and [*names[1:]] == unique_names([""] * len(names))[1:],
+        _SINGLE: len(names) > 1 and {"''"} in ends,
+    }
+    if causes := [cause for cause, is_so in shapes.items() if is_so]:
+        raise SourceError(f"{path} is {causes[0]}")
+    return names
+
+
 def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
     """Return the dialect of a file; of one that is no delimited text, the plain one."""
     with _opened(path, form) as kind:
@@ -301,11 +332,8 @@ def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
 
     try:
         workbook = load_workbook(path, read_only=True, data_only=True)
-    except AttributeError as exc:  # openpyxl on a chart sheet without a chart
-        raise SourceError(
-            f"{path} has a sheet that cannot be read, such as a chart sheet without a chart; "
-            "delete it, or save the sheet with the data as CSV."
-        ) from exc
+    except AttributeError as exc:  # a fault of openpyxl
+        raise SourceError(f"{path} cannot be read; delete chart sheets without a chart.") from exc
     with closing(workbook) as book:
         sheets = [sheet.iter_rows(values_only=True) for sheet in book.worksheets]
         filled = [chain([first], rows) for rows in sheets for first in islice(filter(any, rows), 1)]

@@ -74,11 +74,8 @@ def rows_section(table: AnnotationTable) -> Section:
         rows=tuple((metric_title(name), f"{n:,}", first) for name, n, first in account.rows()),
         is_open=True,
     )
-    first, used = int(table.annotations.first.sum()), account.places["used"]
-    answer = (
-        f"Of {account.read:,} rows, {used:,} are labels: {first:,} annotations, the first of each "
-        f"annotator and item, and {used - first:,} labels given again."
-    )
+    labels, again = account.places["used"], table.annotations.retests.item.size
+    answer = f"Of {account.read:,} rows, {labels:,} are labels, {again:,} of them given again."
     return Section(question="Where the rows went", answers=(answer, *table.notes), tables=(shown,))
 
 

@@ -21,7 +21,7 @@ from modwatch.common.text import folded, id_problem
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.labels import label_of, notes_on, numbers_of, spellings
-from modwatch.data.sources.readers import Record, column_names, read_records, unique_names
+from modwatch.data.sources.readers import Record, read_records, table_columns, unique_names
 from modwatch.data.sources.timestamps import epoch_scale, read_moment
 from modwatch.data.sources.values import number_of, text_of
 from modwatch.statistics.disagreement import Annotations
@@ -107,7 +107,7 @@ def read_annotations(
     if classes is not None and toxic_from is not None:
         raise SourceError("--toxic-from makes two classes itself; leave out --classes")
     form, names = TextFormat(encoding=encoding), {**COLUMNS, **(columns or {})}
-    present = unique_names(header) if header else column_names(path, form=form)
+    present = unique_names(header) if header else table_columns(path, form=form)
     if "time" not in {*present, *(columns or {})}:
         names["time"] = "round"
     required = [names["item"], *(votes or (names["annotator"], names["label"]))]

@@ -142,6 +142,8 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
         raise QueueError(
             "the file is not a JSON list of tasks; export it from Label Studio as JSON"
         )
+    if tasks and all(isinstance(task, dict) and "annotation_id" in task for task in tasks):
+        raise QueueError("the file is JSON-MIN of Label Studio; export the tasks as JSON")
     return tasks
 
 

@@ -28,7 +28,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import QueueError
 from modwatch.common.text import text_problem
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.readers import Record, read_records
+from modwatch.data.sources.readers import Record, read_records, table_columns
 from modwatch.data.sources.values import vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
@@ -104,6 +104,7 @@ def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Ac
     `QueueError` naming every reason why records cannot be gold, with the line of the first.
     """
     account = Account()
+    table_columns(path, form=form)  # names what is no table
     records = read_records(path, form=form, account=account)
     with engine.begin() as connection:
         return len(_add_all(connection, records, "line", str(path), account)), account

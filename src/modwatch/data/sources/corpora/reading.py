@@ -28,15 +28,10 @@ def rows(
     checked = False
     form = TextFormat(delimiter=delimiter, quoting="minimal")
     for record in read_records(path, form=form, header=header):
-        # As a delimited file has the values of a Parquet file; truth values are labels.
-        texts = {
-            name.strip(): text_of(str(value) if isinstance(value, bool) else value)
-            for name, value in record.values.items()
-        }
-        problems = [problem for name, (_, problem) in texts.items() if problem and name in columns]
-        problem = record.problem or next(iter(problems), None)
-        if problem:
-            left_out[problem] += 1
+        # As a delimited file has the values of a Parquet file.
+        texts = {name.strip(): text_of(value) for name, value in record.values.items()}
+        if record.problem or any(problem == "undecodable_text" for _, problem in texts.values()):
+            left_out[record.problem or "undecodable_text"] += 1
             continue
         values = {name: text or "" for name, (text, _) in texts.items()}
         if not checked:
