@@ -20,7 +20,7 @@ from sqlalchemy import create_engine, text
 
 from modwatch.cli.main import main
 from modwatch.common.account import Account
-from modwatch.data.validation import validate_comments
+from modwatch.data.validation.comments import validate_comments
 from modwatch.installation.resources import open_source
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings

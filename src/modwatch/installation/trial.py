@@ -13,7 +13,7 @@ from modwatch.common.errors import SourceError
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.landing import batches
 from modwatch.data.sources.sql import SqlSource
-from modwatch.data.validation import validate_comments
+from modwatch.data.validation.comments import validate_comments
 from modwatch.data.validation.result import percentage
 
 _ROWS = 1000

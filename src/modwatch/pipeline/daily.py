@@ -81,30 +81,31 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         DayRejectedError: validation of the day failed; no table was changed.
         SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
     """
-    from modwatch.data import validation as quality
-    from modwatch.data.validation.profiles import seasonal_volumes
+    from modwatch.data.validation import profiles, rows
+    from modwatch.data.validation.comments import validate_comments
+    from modwatch.data.validation.page import publish_result
     from modwatch.monitoring.measurements.references import trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     landed, plan = partial(lake.read, "landed", day), resources.reference_plan
-    validated = quality.validate_comments(
+    validated = validate_comments(
         landed,
         day=day,
-        earlier_ids=quality.earlier_ids(lake, day),
-        later_ids=quality.later_ids(lake, day),
+        earlier_ids=profiles.earlier_ids(lake, day),
+        later_ids=profiles.later_ids(lake, day),
         trailing=[*trailing_days(lake, checks, day, "comments", plan=plan).values()],
-        volumes=seasonal_volumes(lake, day, day),
+        volumes=profiles.seasonal_volumes(lake, day, day),
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
         expectations=resources.expectations,
     )
-    first = quality.first_origins(landed(columns=["row", "origin"]), validated.invalid)
+    first = rows.first_origins(landed(columns=["row", "origin"]), validated.invalid)
     result = validated.result.with_account(checks.load_account(day), first)
-    quality.publish_result(checks, result)
-    quality.save_profile(lake, day, comments=validated.profile)
-    invalid = quality.quarantined_rows(landed(), validated.invalid)
+    publish_result(checks, result)
+    profiles.save_profile(lake, day, comments=validated.profile)
+    invalid = rows.quarantined_rows(landed(), validated.invalid)
     lake.replace("quarantine", day, invalid, stage="comments")
-    return lake.replace("comments", day, quality.valid_rows(landed(), validated.invalid))
+    return lake.replace("comments", day, rows.valid_rows(landed(), validated.invalid))
 
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
@@ -180,8 +181,10 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     Raises:
         DayRejectedError: validation failed; the published scores were not changed.
     """
-    from modwatch.data import validation as quality
     from modwatch.data.lake.schemas import SCORES
+    from modwatch.data.validation.page import publish_result
+    from modwatch.data.validation.profiles import save_profile
+    from modwatch.data.validation.scores import valid_scores, validate_scores
     from modwatch.models.scoring.shards import digests, stale_scores
     from modwatch.monitoring.measurements.references import model_reference, trailing_days
 
@@ -194,7 +197,7 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     trailing = trailing_days(
         lake, checks, day, "scores", plan=resources.reference_plan, model_version=version
     )
-    validated = quality.validate_scores(
+    validated = validate_scores(
         staged(),
         day=day,
         comment_ids=(batch.column("comment_id") for batch in ids),
@@ -204,10 +207,10 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
         thresholds=thresholds,
         expectations=resources.expectations,
     )
-    quality.publish_result(checks, validated.result)
-    quality.save_profile(lake, day, scores=validated.profile)
+    publish_result(checks, validated.result)
+    save_profile(lake, day, scores=validated.profile)
     lake.replace("quarantine", day, [validated.quarantined], stage="scores")
-    valid = quality.valid_scores(staged(), validated)
+    valid = valid_scores(staged(), validated)
     return lake.replace("scores", day, valid, role="champion")
 
 
@@ -473,14 +476,14 @@ def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | N
 
     None: nothing is staged. Scores of the source have no model that could bring one.
     """
-    from modwatch.data import validation as quality
+    from modwatch.data.validation.profiles import profile_rows
 
     lake = resources.lake
     staged = lake.read("staged_scores", day, columns=["model_version"])
     version = next((batch.column(0)[0].as_py() for batch in staged if len(batch)), None)
     own = _own_version(resources, day) is not None
     brought = None if version is None or own else resources.model_reference(version)
-    rows = [] if brought is None else [quality.profile_rows(day, brought)]
+    rows = [] if brought is None else [profile_rows(day, brought)]
     lake.replace("model_references", day, rows)
     return version
 

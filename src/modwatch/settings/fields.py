@@ -238,7 +238,7 @@ class Settings(BaseSettings):
     window_days: int = Field(
         14, ge=1, description="Trailing days that are measured again as labels arrive"
     )
-    #: At least `data.validation.Thresholds.min_trailing_days`.
+    #: At least `data.validation.rules.Thresholds.min_trailing_days`.
     history_days: int = Field(
         14, ge=3, description="Trailing days that validation compares a day with"
     )

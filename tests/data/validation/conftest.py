@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from modwatch.data.lake.schemas import LANDED, SCORES
-from modwatch.data.validation import ValidatedComments, ValidationResult, validate_comments
+from modwatch.data.validation.comments import ValidatedComments, validate_comments
 from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
+from modwatch.data.validation.result import ValidationResult
 from modwatch.statistics.drift.profile import Profile
 
 DAY = date(2026, 1, 5)

@@ -19,7 +19,9 @@ from published import real_data
 from modwatch.common.errors import CheckError
 from modwatch.common.text import visible
 from modwatch.data import validation
-from modwatch.data.validation import Thresholds, comments, expectations, valid_rows
+from modwatch.data.validation import comments, expectations
+from modwatch.data.validation.rows import valid_rows
+from modwatch.data.validation.rules import Thresholds
 from modwatch.statistics.drift.seasons import Volume
 
 DAY = date(2026, 1, 5)

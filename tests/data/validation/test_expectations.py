@@ -6,9 +6,8 @@ import pytest
 
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.schemas import LANDED, SCORES
-from modwatch.data.validation import Thresholds
 from modwatch.data.validation.expectations import failing_rows, great_expectations, holding
-from modwatch.data.validation.rules import Rule, suite_rules
+from modwatch.data.validation.rules import Rule, Thresholds, suite_rules
 
 
 def rule(kind, **kwargs):
@@ -65,7 +64,7 @@ logging.basicConfig(level=logging.DEBUG)
 def refuse(*_, **__): raise SystemExit("a connection was opened")
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
-import modwatch.data.validation
+import modwatch.data.validation.comments
 assert "great_expectations" not in sys.modules, "imported at the top"
 import pandas as pd
 from modwatch.data.validation.expectations import failing_rows

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from modwatch.data.sources.community import Community
-from modwatch.data.validation import validate_comments, validate_scores
+from modwatch.data.validation.comments import validate_comments
 from modwatch.data.validation.rows import valid_rows
+from modwatch.data.validation.scores import validate_scores
 
 FIRST = date(2026, 1, 5)
 

@@ -8,14 +8,11 @@ import pytest
 
 from modwatch.common.errors import DayRejectedError, SettingsError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation import (
-    load_expectations,
-    own_expectations,
-    publish_result,
-    render_page,
-    validate_scores,
-)
+from modwatch.data.validation import own_expectations
+from modwatch.data.validation.own_expectations import load_expectations
+from modwatch.data.validation.page import publish_result, render_page
 from modwatch.data.validation.result import CheckStore
+from modwatch.data.validation.scores import validate_scores
 from modwatch.monitoring.incidents.metrics import metric_values
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "expectations.json"

@@ -9,8 +9,9 @@ import pytest
 
 from modwatch.common.account import Account
 from modwatch.common.errors import CheckError
-from modwatch.data.validation import first_origins, render_index, render_page, validate_scores
-from modwatch.data.validation.page import Bar, DayLine, Strip
+from modwatch.data.validation.page import Bar, DayLine, Strip, render_index, render_page
+from modwatch.data.validation.rows import first_origins
+from modwatch.data.validation.scores import validate_scores
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "quality"
 TEMPLATES = Path(render_page.__code__.co_filename).parent / "templates"

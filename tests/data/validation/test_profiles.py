@@ -8,16 +8,18 @@ import pytest
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT, PROFILES
-from modwatch.data.validation import InvalidRows, read_profile, save_profile
 from modwatch.data.validation.profiles import (
     MOST_CATEGORIES,
     OPTIONAL_COLUMNS,
     profile_comments,
     profile_rows,
     profile_scores,
+    read_profile,
     read_profiles,
+    save_profile,
     seasonal_volumes,
 )
+from modwatch.data.validation.result import InvalidRows
 from modwatch.monitoring.measurements.drift import drift_rows
 from modwatch.statistics.drift.day_comparison import day_metrics
 from modwatch.statistics.drift.profile import Profile, histogram

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from modwatch.common.errors import DayRejectedError
-from modwatch.data.validation import publish_result, validate_scores
+from modwatch.data.validation.page import publish_result
 from modwatch.data.validation.result import CheckStore
+from modwatch.data.validation.scores import validate_scores
 
 DAY = date(2026, 1, 5)
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from modwatch.common.errors import CheckError, LakeError
-from modwatch.data.validation import ValidatedComments, ValidationResult, validate_scores
-from modwatch.data.validation.result import CheckStore
+from modwatch.data.validation.comments import ValidatedComments
+from modwatch.data.validation.result import CheckStore, ValidationResult
+from modwatch.data.validation.scores import validate_scores
 
 
 def test_results_survive_json(landed, validate, day):

@@ -3,8 +3,7 @@ import pytest
 
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.schemas import COMMENTS, LANDED, QUARANTINE
-from modwatch.data.validation import quarantined_rows, valid_rows
-from modwatch.data.validation.rows import columns_of, schema_faults
+from modwatch.data.validation.rows import columns_of, quarantined_rows, schema_faults, valid_rows
 
 
 @pytest.fixture

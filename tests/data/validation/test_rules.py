@@ -1,7 +1,7 @@
 import pytest
 
 from modwatch.common.errors import SettingsError
-from modwatch.data.validation import Thresholds
+from modwatch.data.validation.rules import Thresholds
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from modwatch.data.validation import valid_scores, validate_scores
 from modwatch.data.validation.profiles import profile_scores
+from modwatch.data.validation.scores import valid_scores, validate_scores
 
 IDS = [f"c{number}" for number in range(1000)]
 

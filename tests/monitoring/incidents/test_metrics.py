@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from modwatch.data.lake.schemas import TABLES
-from modwatch.data.validation import RuleResult, ValidationResult
+from modwatch.data.validation.result import RuleResult, ValidationResult
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.monitoring.incidents.metrics import metric_values

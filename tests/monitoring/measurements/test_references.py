@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation import ValidationResult, profile_rows, save_profile
-from modwatch.data.validation.profiles import profile_scores
-from modwatch.data.validation.result import CheckStore, RuleResult
+from modwatch.data.validation.profiles import profile_rows, profile_scores, save_profile
+from modwatch.data.validation.result import CheckStore, RuleResult, ValidationResult
 from modwatch.monitoring.incidents.incidents import (
     Incident,
     MetricValue,
