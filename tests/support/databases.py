@@ -63,4 +63,4 @@ def empty(owner: Engine) -> None:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
         connection.execute(text("SET LOCAL lock_timeout = '30s'"))
         connection.execute(text(_EMPTY.format(names=", ".join(names), deletions=deletions)))
-        connection.execute(insert(event_chain).values(length=0, hash=GENESIS))
+        connection.execute(insert(event_chain).values(id=1, length=0, hash=GENESIS))

@@ -59,7 +59,8 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
             reached.
     """
     with reading(source, "encoder"):
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **_where(source))
+        local = Path(source).is_dir()
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
         if getattr(config, "is_encoder_decoder", False):
             raise ModelError(
                 f"encoder {str(source)!r} is an encoder-decoder ({config.model_type}); {_ENCODERS}"
@@ -70,7 +71,7 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
             trust_remote_code=False,
             use_safetensors=True,
             dtype=torch.float32,
-            **_where(source),
+            local_files_only=local,
         )
     return encoder
 
@@ -143,10 +144,6 @@ def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     if pooling == "max":
         return states.masked_fill(~kept, float("-inf")).amax(1)
     return states.masked_fill(~kept, 0).sum(1) / kept.sum(1)
-
-
-def _where(source: str | Path) -> dict[str, bool]:
-    return {"local_files_only": Path(source).is_dir()}
 
 
 def _unreadable(source: str | Path, what: str, exc: Exception) -> str:

@@ -11,20 +11,19 @@ the same.
 import datetime
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from modwatch.audits import files
 from modwatch.audits.descriptions import describe_plan, describe_result
 from modwatch.audits.evidence import moment
-from modwatch.audits.messages import Message, approval_message, reminder_message
 from modwatch.audits.request import requested
 from modwatch.audits.tracking import publish_audit
 from modwatch.audits.workflow import Audit, open_audit
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import notify
-from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.pipeline.audit_messages import approval_alert, reminder_alert
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
     """
     audit = open_audit(resources, name)
     audit.done(action)  # raises if the audit was cancelled
-    _notify(resources, approval_message(name, action, page), moment(audit.chain[-1].at).date())
+    _notify(resources, approval_alert(name, action, page), moment(audit.chain[-1].at).date())
     if action == "approved":
         return describe_plan(audit.plan)
     text = describe_result(audit.result, audit.store.place(name))
@@ -60,8 +59,8 @@ def remind(resources: Resources, name: str, stage: int, number: int) -> None:
     labelling = open_audit(resources, name).labelling(stage)
     if labelling is not None:
         console = resources.settings.console_url
-        message = reminder_message(name, stage, number, labelling, console)
-        _notify(resources, message, labelling.since.date())
+        alert = reminder_alert(name, stage, number, labelling, console)
+        _notify(resources, alert, labelling.since.date())
 
 
 def track(resources: Resources, name: str) -> str:
@@ -76,9 +75,8 @@ def track(resources: Resources, name: str) -> str:
     )
 
 
-def _notify(resources: Resources, message: Message, day: datetime.date) -> None:
-    """Send a message; a failed channel must not block the audit, and is tried again later."""
-    alert = Alert(**asdict(message) | {"key": header_safe(message.key)})
+def _notify(resources: Resources, alert: Alert, day: datetime.date) -> None:
+    """Send an alert; a failed channel must not block the audit, and is tried again later."""
     try:
         notify(resources.database, resources.alert_channels, alert, day, topic="audit")
     except AlertError as exc:

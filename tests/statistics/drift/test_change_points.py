@@ -12,7 +12,8 @@ from modwatch.statistics.drift.change_points import (
     SPREAD,
     THRESHOLD,
     ChangePoint,
-    change_point,
+    Direction,
+    _Series,
     follow_falls,
 )
 from modwatch.statistics.intervals import NORMAL_QUANTILE
@@ -22,6 +23,12 @@ def series(*parts: tuple[float, int], margin: float = 0.04):
     """Return value, low and high of days at one level after another."""
     value = np.repeat([level for level, _ in parts], [days for _, days in parts]).astype(float)
     return value, np.maximum(value - margin, 0), np.minimum(value + margin, 1)
+
+
+def change_point(value, low, high, *, n=None, direction: Direction = "fall") -> ChangePoint | None:
+    """Return the most likely change in `direction`, detected or not."""
+    days = _Series.from_days(value, low, high, n)
+    return days.change_point(0, days.seen.size - 1, direction)
 
 
 def active(columns, **options) -> str:

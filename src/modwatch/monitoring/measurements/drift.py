@@ -43,7 +43,7 @@ def day_findings(
         toxic_share=policy.toxic_share,
         flagged=scores.flagged,
     )
-    yield from _queue_findings(engine, day)
+    yield from queue_metrics(day_queue(engine, day))
 
 
 def _comment_findings(
@@ -68,7 +68,7 @@ def _comment_findings(
 def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:
     """Update the queue metrics of an earlier day; unchanged rows are not written again."""
     kept = lake.table("drift", day)
-    rows = drift_rows(day, _queue_findings(engine, day))
+    rows = drift_rows(day, queue_metrics(day_queue(engine, day)))
     queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
     if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
         lake.replace("drift", day, [rows], feature="queue")
@@ -78,7 +78,3 @@ def drift_rows(day: datetime.date, findings: Iterable[Finding]) -> pa.RecordBatc
     """Return findings about `day` as rows of DRIFT."""
     rows = [{**asdict(finding), "dt": day, "status": finding.status} for finding in findings]
     return pa.RecordBatch.from_pylist(rows, schema=DRIFT)
-
-
-def _queue_findings(engine: Engine, day: datetime.date) -> Iterator[Finding]:
-    return queue_metrics(day_queue(engine, day))

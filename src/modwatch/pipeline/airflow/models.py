@@ -1,7 +1,6 @@
 """`train_model`: its form, and its tasks: training, evaluation, the gate, a person's decision."""
 
 import logging
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -90,21 +89,12 @@ _OF_RECIPE = (
 )
 
 
-def recipe_fields(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `models.recipe.Recipe` that the form sets.
-
-    >>> recipe_fields({"method": "sngp", "encoder": None, "seed": 1})
-    {'method': 'sngp'}
-    """
-    return {name: form[name] for name in _OF_RECIPE if form.get(name) not in (None, "")}
-
-
 @task
 def train(params: Any = None, dag_run: Any = None) -> str:
     """Train the model that the form of the run asks for; return its version."""
     from modwatch.models.recipe import Recipe, offline_recipe
 
-    fields = recipe_fields(params)
+    fields = {name: params[name] for name in _OF_RECIPE if params.get(name) not in (None, "")}
     recipe = (Recipe if "encoder" in fields else offline_recipe)(**fields)
     with open_resources() as resources:
         corpus = model.corpus(resources, params)

@@ -1,6 +1,7 @@
-"""The tables of the review queue, as SQLAlchemy Core; `migrations/` creates them.
+"""The columns of the review tables, as SQLAlchemy Core, for statements.
 
-A test compares the two. `metadata` knows all of them, whichever module is imported.
+`migrations/` creates the tables; defaults, constraints and indexes stand there alone. A test
+compares columns and foreign keys. `metadata` knows all tables, whichever module is imported.
 """
 
 from modwatch.review.tables.accounts import (

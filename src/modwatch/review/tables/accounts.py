@@ -2,42 +2,35 @@
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
     Identity,
-    Index,
     LargeBinary,
     SmallInteger,
     Table,
     Text,
-    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from modwatch.review.tables.columns import metadata, moment, one_of
+from modwatch.review.tables.columns import metadata, moment
 
 ROLES = ("moderator", "lead", "auditor", "ops", "admin")
-
-#: An `api` token is pasted or sent as a bearer token; a `session` token is a cookie.
-TOKEN_PURPOSES = ("api", "session")
 
 moderator = Table(
     "moderator",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("pseudonym", Text, nullable=False, unique=True),
+    Column("pseudonym", Text, nullable=False),
     Column("role", Text, nullable=False),
     moment("created_at"),
     #: Argon2id hash, encoded; null: this person logs in by token or OIDC.
     Column("password_hash", Text),
     #: Issuer and subject of the person at the OIDC provider.
-    Column("oidc_subject", Text, unique=True),
+    Column("oidc_subject", Text),
     Column("disabled_at", DateTime(timezone=True)),
     #: Settings of the console, see `console.preferences.Preferences`.
-    Column("preferences", JSONB, nullable=False, server_default="{}"),
-    one_of("role", ROLES),
+    Column("preferences", JSONB, nullable=False),
 )
 
 #: The group that moderators assign themselves to, voluntarily. Separate from their accounts, so
@@ -65,18 +58,18 @@ access_token = Table(
     metadata,
     Column("digest", LargeBinary, primary_key=True),
     #: Number by which people refer to it.
-    Column("id", BigInteger, Identity(always=True), nullable=False, unique=True),
+    Column("id", BigInteger, Identity(always=True), nullable=False),
     Column("name", Text),
-    Column("moderator_id", ForeignKey("moderator.id"), nullable=False, index=True),
+    Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
+    #: `api`: pasted, or sent as a bearer token; `session`: a cookie.
     Column("purpose", Text, nullable=False),
     #: Scopes; null: all of the person's role.
     Column("scopes", ARRAY(Text)),
     #: The token that opened this session; revoking it ends the session.
-    Column("opened_with", ForeignKey("access_token.digest"), index=True),
+    Column("opened_with", ForeignKey("access_token.digest")),
     moment("created_at"),
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
-    one_of("purpose", TOKEN_PURPOSES),
 )
 
 #: Recent failed log-ins, for the throttle. Digests, because a mistyped name may be a password.
@@ -87,8 +80,6 @@ login_attempt = Table(
     #: SHA-256 of the name that was typed, or of the network address.
     Column("origin", LargeBinary, nullable=False),
     moment("failed_at"),
-    Index("login_attempt_origin_idx", "origin", "failed_at"),
-    Index("login_attempt_failed_at_idx", "failed_at"),
 )
 
 #: One-time codes that log-ins by password ask for; see `people.second_factor`.
@@ -101,11 +92,11 @@ second_factor = Table(
     #: Null: the enrolment is in progress, and log-ins ask for no code.
     Column("confirmed_at", DateTime(timezone=True)),
     #: Half minutes since 1970 of the last code that was accepted.
-    Column("last_step", BigInteger, nullable=False, server_default="0"),
+    Column("last_step", BigInteger, nullable=False),
     #: SHA-256 of the recovery codes that were not used.
-    Column("recovery", ARRAY(LargeBinary), nullable=False, server_default="{}"),
+    Column("recovery", ARRAY(LargeBinary), nullable=False),
     #: SHA-256 of the secret of a browser whose password was right, and until when it counts.
-    Column("pending_digest", LargeBinary, unique=True),
+    Column("pending_digest", LargeBinary),
     Column("pending_until", DateTime(timezone=True)),
 )
 
@@ -116,7 +107,6 @@ known_origin = Table(
     #: SHA-256 of the name with the browser's secret, or with the network.
     Column("origin", LargeBinary, primary_key=True),
     moment("seen_at"),
-    Index("known_origin_seen_at_idx", "seen_at"),
 )
 
 #: Changes of accounts, gold comments and policies, exports and log-ins, as one hash chain, which
@@ -129,20 +119,18 @@ event = Table(
     Column("actor_id", ForeignKey("moderator.id")),
     Column("subject_id", ForeignKey("moderator.id")),
     Column("action", Text, nullable=False),
-    Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("details", JSONB, nullable=False),
     moment("happened_at"),
-    Column("position", BigInteger, nullable=False, unique=True),  # in the chain, from 1
+    Column("position", BigInteger, nullable=False),  # in the chain, from 1
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    Index("event_subject_id_idx", "subject_id"),
 )
 
 #: The end of the chain of events, in one row: locked while an event is appended.
 event_chain = Table(
     "event_chain",
     metadata,
-    Column("id", SmallInteger, primary_key=True, server_default="1", autoincrement=False),
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
     Column("length", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    CheckConstraint("id = 1", name="id"),
 )

@@ -2,23 +2,18 @@
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
     Column,
     Date,
     DateTime,
     ForeignKey,
     Identity,
-    Index,
     Integer,
     Table,
     Text,
-    UniqueConstraint,
-    func,
-    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from modwatch.review.tables.columns import TransactionId, metadata, moment, one_of
+from modwatch.review.tables.columns import TransactionId, metadata, moment
 
 #: One row per message.
 outbox_message = Table(
@@ -26,7 +21,7 @@ outbox_message = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: Idempotency key: the receiver drops a message whose key it has seen.
-    Column("key", Text, nullable=False, unique=True),
+    Column("key", Text, nullable=False),
     Column("topic", Text, nullable=False),
     #: What the message is about; `sequence` counts the messages of a series, from 1.
     Column("series", Text, nullable=False),
@@ -34,7 +29,6 @@ outbox_message = Table(
     Column("dt", Date, nullable=False),
     Column("payload", JSONB, nullable=False),
     moment("created_at"),
-    UniqueConstraint("topic", "series", "sequence"),
 )
 
 #: One row per message and channel; channels fail independently.
@@ -44,24 +38,12 @@ outbox_delivery = Table(
     Column("message_id", ForeignKey("outbox_message.id"), primary_key=True),
     Column("channel", Text, primary_key=True),
     Column("delivered_at", DateTime(timezone=True)),
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("next_attempt_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("attempts", Integer, nullable=False),
+    Column("next_attempt_at", DateTime(timezone=True), nullable=False),
     #: When it became a dead letter, until a person sends it again.
     Column("dead_at", DateTime(timezone=True)),
     #: Why the last attempt failed: `answer 500`, `timeout`; never part of the message.
     Column("last_problem", Text),
-    Index(
-        "outbox_delivery_pending_idx",
-        "channel",
-        "message_id",
-        postgresql_where=text("delivered_at IS NULL AND dead_at IS NULL"),
-    ),
-    Index(
-        "outbox_delivery_dead_idx",
-        "channel",
-        "message_id",
-        postgresql_where=text("dead_at IS NOT NULL"),
-    ),
 )
 
 #: How far the decision log has been turned into messages.
@@ -73,18 +55,13 @@ outbox_cursor = Table(
     Column("decision_id", BigInteger, nullable=False),
 )
 
-#: Rules on days, rules on groups of moderators, failed tasks, days that are not measured. Each is
-#: also the topic of its messages.
-INCIDENT_KINDS = ("incident", "annotator_incident", "failure", "heartbeat")
-
-#: How an incident ends.
-OUTCOMES = ("recovered", "withdrawn", "accepted")
-
 #: One row per incident: what receivers know of it, and what the newest evaluation found.
 incident = Table(
     "incident",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: `incident`, `annotator_incident`, `failure`, `heartbeat`: rules on days, rules on groups of
+    #: moderators, failed tasks, days that are not measured. Each is also the topic of its messages.
     Column("kind", Text, nullable=False),
     #: The cause, the rule and its subject, or the key of a failed task.
     Column("name", Text, nullable=False),
@@ -112,21 +89,11 @@ incident = Table(
     Column("evaluated", Date),
     Column("newest_headline", Text),
     Column("newest_value", Text),
-    #: The day of its end, and how it ended; null while it is active.
+    #: The day of its end, and how it ended (`recovered`, `withdrawn`, `accepted`); null while it is
+    #: active.
     Column("ended", Date),
     Column("outcome", Text),
     moment("created_at"),
-    one_of("kind", INCIDENT_KINDS),
-    one_of("outcome", OUTCOMES),
-    CheckConstraint("(ended IS NULL) = (outcome IS NULL)", name="ended"),
-    Index(
-        "incident_active_idx",
-        "kind",
-        "name",
-        unique=True,
-        postgresql_where=text("ended IS NULL"),
-    ),
-    Index("incident_name_idx", "kind", "name", "id"),
 )
 
 #: What was sent about incidents and what people did about them, in the order in which it was
@@ -153,6 +120,4 @@ incident_event = Table(
     Column("day", Date),
     Column("level_since", Date),
     moment("created_at"),
-    CheckConstraint("(title IS NULL) = (person IS NOT NULL)", name="author"),
-    Index("incident_event_incident_id_idx", "incident_id", "id"),
 )

@@ -7,28 +7,24 @@ no cleanup job is needed.
 from sqlalchemy import (
     REAL,
     BigInteger,
-    CheckConstraint,
     Column,
     Date,
     DateTime,
     Double,
     ForeignKey,
     Identity,
-    Index,
     Integer,
     LargeBinary,
     SmallInteger,
     Table,
     Text,
-    UniqueConstraint,
     func,
     literal_column,
     or_,
-    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from modwatch.review.tables.columns import TransactionId, metadata, moment, one_of, salt
+from modwatch.review.tables.columns import TransactionId, metadata, moment
 
 #: What an item is for. A `confirmation` is the comment of a `review` item once more, for another
 #: person; `imported` came from another tool.
@@ -50,8 +46,6 @@ OPEN_STATUSES = ("waiting", "blocked", "escalated")
 #: status: see above.
 STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 
-_FREE_FOR_ALL = text("status = 'waiting' AND reserved_for IS NULL")
-
 review_item = Table(
     "review_item",
     metadata,
@@ -62,11 +56,11 @@ review_item = Table(
     Column("text", Text, nullable=False),
     Column("parent_text", Text),
     #: With which decisions commit to both texts, see `log.decision_log.text_commitment_sql`.
-    salt("text_salt"),
+    Column("text_salt", LargeBinary),
     Column("language", Text),
     Column("platform", Text),
     #: `moderator_queue` has who works which queue.
-    Column("queue", Text, nullable=False, server_default="general"),
+    Column("queue", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("stratum", Integer, nullable=False),
     Column("inclusion_probability", Double, nullable=False),
@@ -78,13 +72,13 @@ review_item = Table(
     moment("queued_at"),
     #: Order of service: the deadline, moved forward for a high rank. It does not change with time,
     #: so it can be indexed, and older items move to the front.
-    Column("serve_by", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("serve_by", DateTime(timezone=True), nullable=False),
     #: Deadline; an undecided item is overdue after it.
-    Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("due_at", DateTime(timezone=True), nullable=False),
     #: Deadline of an escalation for a severe reason, which is served before all others.
     Column("severe_due_at", DateTime(timezone=True)),
     #: The round of labelling the comment: 2 or 3 for confirmations, 1 for all other kinds.
-    Column("round", SmallInteger, nullable=False, server_default="1"),
+    Column("round", SmallInteger, nullable=False),
     #: Confirmations: the first labels that are confirmed. Audits: the first labels that a second
     #: person confirms, and a third if these differ; null: as many people label it as
     #: `labels_wanted` from the start.
@@ -96,74 +90,20 @@ review_item = Table(
     #: Confirmations: the first label, uncorrected, that this item was opened for; null: none.
     Column("first_label", SmallInteger),
     #: How many people label it, independently of each other.
-    Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
+    Column("labels_wanted", SmallInteger, nullable=False),
     #: People who are not served it: they decided or skipped it or another item of the comment.
-    Column("excluded", ARRAY(BigInteger), nullable=False, server_default="{}"),
+    Column("excluded", ARRAY(BigInteger), nullable=False),
     #: The only person who is served it, as with a retest.
     Column("reserved_for", ForeignKey("moderator.id")),
     #: The audit that sampled it; null for all other kinds.
     Column("audit", Text),
-    Column("status", Text, nullable=False, server_default="waiting"),
+    Column("status", Text, nullable=False),
     Column("lease_digest", LargeBinary),
     Column("leased_by", ForeignKey("moderator.id")),
     Column("leased_until", DateTime(timezone=True)),
     Column("claimed_at", DateTime(timezone=True)),
     Column("bulk_close_id", ForeignKey("bulk_close.id")),
-    Column("version", Integer, nullable=False, server_default="1"),
-    UniqueConstraint(
-        "dt",
-        "comment_id",
-        "kind",
-        "round",
-        "reserved_for",
-        "audit",
-        postgresql_nulls_not_distinct=True,
-    ),
-    one_of("kind", KINDS),
-    one_of("status", STATUSES),
-    CheckConstraint(
-        "CASE WHEN kind = 'confirmation' THEN round IN (2, 3) AND confirms <@ '{0,1}' "
-        "AND confirms IS NOT NULL "
-        "AND confirmation_probability_0 BETWEEN 0 AND 1 "
-        "AND confirmation_probability_0 IS NOT NULL "
-        "AND confirmation_probability_1 BETWEEN 0 AND 1 "
-        "AND confirmation_probability_1 IS NOT NULL ELSE round = 1 END",
-        name="round",
-    ),
-    CheckConstraint("first_label IN (0, 1)", name="first_label"),
-    CheckConstraint(
-        "inclusion_probability > 0 AND inclusion_probability <= 1", name="inclusion_probability"
-    ),
-    CheckConstraint("labels_wanted BETWEEN 1 AND 9", name="labels_wanted"),
-    # A lease changes no indexed column, so it is a heap-only update, and the indexes that serve the
-    # next item do not grow with every lease.
-    Index(
-        "review_item_lane_idx", "queue", "reason", "serve_by", "id", postgresql_where=_FREE_FOR_ALL
-    ),
-    Index(
-        "review_item_reserved_idx",
-        "reserved_for",
-        "serve_by",
-        "id",
-        postgresql_where=text("status = 'waiting' AND reserved_for IS NOT NULL"),
-    ),
-    Index(
-        "review_item_escalated_idx",
-        "queue",
-        "severe_due_at",
-        "serve_by",
-        "id",
-        postgresql_where=text("status = 'escalated'"),
-    ),
-    Index("review_item_status_idx", "status", "dt"),
-    Index("review_item_comment_id_idx", "comment_id"),
-    Index(
-        "review_item_bulk_close_id_idx",
-        "bulk_close_id",
-        postgresql_where=text("bulk_close_id IS NOT NULL"),
-    ),
-    Index("review_item_audit_idx", "audit", postgresql_where=text("audit IS NOT NULL")),
-    postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
+    Column("version", Integer, nullable=False),
 )
 
 #: The values that end a lease; `claimed_at`, the time of the last claim, stays.
@@ -206,9 +146,6 @@ bulk_close = Table(
 #: Actions with a label: a moderator's, a lead's on an escalated item, a later correction.
 FINAL_ACTIONS = ("label", "adjudicate", "correct")
 
-#: `undo` reverts a decision; `close` dismisses an item, and `reopen` brings it back.
-ACTIONS = (*FINAL_ACTIONS, "skip", "escalate", "undo", "close", "reopen")
-
 #: A trigger rejects UPDATE, DELETE and TRUNCATE; `log.decision_log` chains the rows.
 decision = Table(
     "decision",
@@ -221,6 +158,8 @@ decision = Table(
     Column("kind", Text, nullable=False),
     Column("item_version", Integer, nullable=False),
     Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
+    #: One of `FINAL_ACTIONS`, `skip`, `escalate`, `undo` (reverts a decision), `close` (dismisses
+    #: an item), `reopen` (brings it back).
     Column("action", Text, nullable=False),
     Column("label", SmallInteger),
     Column("policy_version", Text),
@@ -248,26 +187,7 @@ decision = Table(
         "transaction_id",
         TransactionId,
         nullable=False,
-        server_default=text("pg_current_xact_id()"),
     ),
-    UniqueConstraint("moderator_id", "idempotency_key"),
-    UniqueConstraint("moderator_id", "position"),
-    one_of("action", ACTIONS),
-    CheckConstraint(
-        "(action IN ('label', 'adjudicate', 'correct')) = (label IS NOT NULL)", name="label"
-    ),
-    CheckConstraint("seconds >= 0", name="seconds"),
-    Index("decision_item_id_idx", "item_id"),
-    Index("decision_dt_idx", "dt"),
-    Index("decision_transaction_id_idx", "transaction_id", "id"),
-    # Rows are stored in the order of time, so this index stays tiny and is cheap to maintain.
-    Index(
-        "decision_decided_at_idx",
-        "decided_at",
-        postgresql_using="brin",
-        postgresql_with={"pages_per_range": "16", "autosummarize": "on"},
-    ),
-    Index("decision_refers_to_idx", "refers_to", postgresql_where=text("refers_to IS NOT NULL")),
 )
 
 #: The end of each moderator's chain: locked while a decision is appended, and compared during
@@ -287,7 +207,7 @@ gold_comment = Table(
     Column("comment_id", Text, primary_key=True),
     Column("text", Text, nullable=False),
     #: With which events commit to the row, see `log.recorded_state.GOLD_COMMITMENT`.
-    salt("salt"),
+    Column("salt", LargeBinary),
     Column("parent_text", Text),
     Column("language", Text),
     Column("platform", Text),
@@ -297,7 +217,6 @@ gold_comment = Table(
     Column("source", Text, nullable=False),
     moment("added_at"),
     Column("retired_at", DateTime(timezone=True)),
-    CheckConstraint("label IN (0, 1)", name="label"),
 )
 
 #: Every policy that decisions were made under, complete.

@@ -133,42 +133,6 @@ class Fall:
         return replace(self.first, after=self.now, error=self.error).change
 
 
-def change_point(
-    value: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    *,
-    n: ArrayLike | None = None,
-    direction: Direction = "fall",
-) -> ChangePoint | None:
-    """Return the most likely change in `direction`, detected or not.
-
-    Args:
-        value: (n,) a day's estimate each, in [0, 1]; NaN where there is none.
-        low: (n,) lower ends of their 95 % intervals.
-        high: (n,) upper ends.
-        n: (n,) labels behind each estimate, over 0 where there is one; only their ratios count.
-            Default: as many every day.
-        direction: fall | rise.
-
-    Returns:
-        None with fewer than `MINIMUM_EARLY` + 1 estimates, or if every split has the other
-        direction.
-
-    Raises:
-        MetricInputError: lengths differ, a number lies outside [0, 1], low ≤ value ≤ high does
-            not hold, or `n` is not positive.
-
-    >>> found = change_point([0.96] * 9 + [0.7], [0.92] * 9 + [0.63], [0.98] * 9 + [0.76])
-    >>> found.day, round(found.before.value, 2), round(found.after.value, 2)
-    (9, 0.96, 0.7)
-    >>> found.evidence > THRESHOLD
-    True
-    """
-    series = _Series.from_days(value, low, high, n)
-    return series.change_point(0, series.seen.size - 1, direction)
-
-
 def follow_falls(
     value: ArrayLike,
     low: ArrayLike,
@@ -186,12 +150,19 @@ def follow_falls(
     `RELEASE`, but not because it lasts. `MINIMUM_BEFORE` days at the new level must pass before
     another fall is detected.
 
-    Arguments and errors as for `change_point`, and
-
     Args:
+        value: (n,) a day's estimate each, in [0, 1]; NaN where there is none.
+        low: (n,) lower ends of their 95 % intervals.
+        high: (n,) upper ends.
+        n: (n,) labels behind each estimate, over 0 where there is one; only their ratios count.
+            Default: as many every day.
         reported: change day of a fall that was reported before. Within a week of it `RELEASE` is
             enough to detect one, so that late labels do not withdraw what they hardly change.
         reported_on: the day on which it was reported; the answers for earlier days stay the same.
+
+    Raises:
+        MetricInputError: lengths differ, a number lies outside [0, 1], low ≤ value ≤ high does
+            not hold, or `n` is not positive.
 
     >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 7
     >>> falls = follow_falls(value, [share - 0.05 for share in value], [0.98] * 9 + [0.75] * 5
@@ -270,7 +241,10 @@ class _Series:
     def change_point(
         self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_EARLY
     ) -> ChangePoint | None:
-        """Return the most likely change among the positions `start` ≤ … < `stop`."""
+        """Return the most likely change among the positions `start` ≤ … < `stop`, detected or not.
+
+        None with fewer than `minimum` + 1 estimates, or if every split has the other direction.
+        """
         first, last = self.seen[start], self.seen[stop]
         evidence = _SIGNS[direction] * self._evidence(start, stop, minimum)
         if not evidence.max(initial=0) > 0:
@@ -355,7 +329,8 @@ class _Series:
             since, fallen_from = rise.day, None
         elif further := self._detected(since, stop, "fall", 1, FURTHER_THRESHOLD):
             since, fallen_from = further.day, since
-        if since > fall.first.day and self._stands(start, since):
+        # A fall is still detected without the days after the level moved again.
+        if since > fall.first.day and self._detected(start, since, "fall") is not None:
             return start, self._fall(fall.first, since, stop, fallen_from)
         first = self.change_point(start, stop, "fall")
         if first is None or first.evidence < RELEASE:
@@ -370,10 +345,6 @@ class _Series:
         if further is None or further.evidence < RELEASE:
             return fall.further_from, None
         return further.day, fall.further_from
-
-    def _stands(self, start: int, stop: int) -> bool:
-        """Return whether a fall is still detected without the days after the level moved again."""
-        return self._detected(start, stop, "fall") is not None
 
     def _detected(
         self,

@@ -150,6 +150,8 @@ CREATE TABLE review_item (
         inclusion_probability <= 1),
     CONSTRAINT review_item_labels_wanted_check CHECK (labels_wanted BETWEEN 1 AND 9)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+-- A lease changes no indexed column, so it is a heap-only update, and the indexes that serve the
+-- next item do not grow with every lease.
 CREATE INDEX review_item_audit_idx ON review_item (audit) WHERE audit IS NOT NULL;
 CREATE INDEX review_item_bulk_close_id_idx ON review_item (bulk_close_id) WHERE bulk_close_id IS NOT
     NULL;
@@ -202,6 +204,7 @@ CREATE TABLE decision (
         IS NOT NULL)),
     CONSTRAINT decision_seconds_check CHECK (seconds >= 0)
 );
+-- Rows are stored in the order of time, so this index stays tiny and is cheap to maintain.
 CREATE INDEX decision_decided_at_idx ON decision USING brin (decided_at) WITH (pages_per_range = 16,
     autosummarize = on);
 CREATE INDEX decision_dt_idx ON decision (dt);

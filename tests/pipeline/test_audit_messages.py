@@ -2,13 +2,14 @@
 
 import datetime
 
-from modwatch.audits.messages import Message, approval_message, reminder_message
 from modwatch.audits.review_items import AuditProgress, Labelling
+from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.pipeline.audit_messages import approval_alert, reminder_alert
 
 
 def test_a_question_names_what_is_needed_and_where_to_answer() -> None:
-    message = approval_message("2026-01", "signed_off", "http://airflow/dags/x")
-    assert message == Message(
+    message = approval_alert("2026-01", "signed_off", "http://airflow/dags/x")
+    assert message == Alert(
         key="audit/2026-01/signed_off",
         title="[info] Audit 2026-01 is waiting for sign-off",
         text="The audit is paused until someone gives sign-off or cancels it.",
@@ -20,17 +21,17 @@ def test_a_question_names_what_is_needed_and_where_to_answer() -> None:
         },
         links={"answer": "http://airflow/dags/x"},
     )
-    assert approval_message("2026-01", "approved", "").key != message.key
+    assert approval_alert("2026-01", "approved", "").key != message.key
 
 
-def reminded(**progress: int) -> Message:
+def reminded(**progress: int) -> Alert:
     drawn = datetime.datetime(2026, 2, 1, 7, 30, tzinfo=datetime.UTC)
     labelling = Labelling(
         progress=AuditProgress(**{"waiting": 1_800, "decided": 1_200, **progress}),
         since=drawn,
         deadline=drawn + datetime.timedelta(days=14),
     )
-    return reminder_message("2026-01", 1, 2, labelling, "http://console")
+    return reminder_alert("2026-01", 1, 2, labelling, "http://console")
 
 
 def test_a_reminder_counts_the_missing_labels_and_names_the_deadline() -> None:
