@@ -6,6 +6,7 @@ import pytest
 from databases import unguarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
@@ -90,7 +91,7 @@ def test_pages_hold_everything_once(engine: Engine, new_item: New, day: date) ->
     queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(7)], day)
     seen, cursor = [], None
     for _ in range(4):
-        page = search.find(engine, SearchQuery(), ADMIN, limit=2, cursor=cursor)
+        page = search.find(engine, SearchQuery(limit=2, cursor=cursor), ADMIN)
         seen += [item.comment_id for item in page.items]
         cursor = page.cursor
         # What comes while someone turns pages shifts none of them.
@@ -100,14 +101,20 @@ def test_pages_hold_everything_once(engine: Engine, new_item: New, day: date) ->
 
 
 @pytest.mark.parametrize(
+    "sent", [{"comment_id": ""}, {"comment_id": "x" * 513}, {"limit": 201}, {"coment_id": "a"}]
+)
+def test_invalid_searches(sent: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(SearchQuery).validate_python(sent)
+
+
+@pytest.mark.parametrize(
     "query",
     [
         SearchQuery(text="x"),
         SearchQuery(policy_code="x", first_day=date(2026, 1, 1)),
         SearchQuery(text="x", first_day=date(2026, 1, 1), last_day=date(2026, 2, 1)),
         SearchQuery(first_day=date(2026, 1, 2), last_day=date(2026, 1, 1)),
-        SearchQuery(comment_id=""),
-        SearchQuery(comment_id="x" * 513),
         SearchQuery(pseudonym="a\0b"),
         SearchQuery(queue="\ud800"),
     ],
@@ -126,7 +133,7 @@ def test_a_month_of_texts_may_be_searched(engine: Engine) -> None:
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "²", "9" * 30, "1; DROP TABLE decision"])
 def test_a_cursor_is_ours_or_refused(engine: Engine, cursor: str) -> None:
     with pytest.raises(QueueError, match="cursor"):
-        search.find(engine, SearchQuery(), ADMIN, cursor=cursor)
+        search.find(engine, SearchQuery(cursor=cursor), ADMIN)
 
 
 def test_a_long_search_is_refused_kindly(engine: Engine, new_item: New, day: date) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
+from pydantic import ConfigDict, Field
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -35,6 +36,17 @@ from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import OPEN_STATUSES, decision, is_open, moderator, review_item
 
+#: Maximum number of days of a search through texts, which reads every item.
+MOST_DAYS = 31
+
+#: Maximum number of items per page, and characters of each of their texts. A history is complete.
+MOST_FOUND = 200
+BEGINNING = 2_000
+
+LONGEST_TERM = 512
+
+_Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Viewer:
@@ -59,17 +71,26 @@ class Viewer:
 class SearchQuery:
     """What to search for: items that match every field that is set."""
 
-    comment_id: str | None = None
-    #: Part of the comment, ignoring case; there are no wildcards.
-    text: str | None = field(default=None, repr=False)
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    comment_id: _Term | None = None
+    #: There are no wildcards.
+    text: Annotated[
+        _Term | None,
+        Field(description="Part of the comment, ignoring case; requires both days."),
+    ] = field(default=None, repr=False)
     #: Who made a decision on it.
-    pseudonym: str | None = None
+    pseudonym: _Term | None = None
     first_day: date | None = None
     last_day: date | None = None
-    status: str | None = None
-    queue: str | None = None
-    #: The policy code of one of its decisions.
-    policy_code: str | None = None
+    status: _Term | None = None
+    queue: _Term | None = None
+    policy_code: Annotated[
+        _Term | None, Field(description="Of one of its decisions; requires both days.")
+    ] = None
+    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 50
+    #: Of the last page; None: the first page.
+    cursor: Annotated[str | None, Field(max_length=40)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +159,6 @@ class History:
     events: tuple[Event, ...]
 
 
-#: Maximum number of days of a search through texts, which reads every item.
-MOST_DAYS = 31
-
-#: Maximum number of items per page, and characters of each of their texts. A history is complete.
-MOST_FOUND = 200
-BEGINNING = 2_000
-
-LONGEST_TERM = 512
-
 #: A search that takes longer is cancelled, so that it does not slow down decisions.
 PATIENCE = timedelta(seconds=5)
 
@@ -161,23 +173,22 @@ def find(
     query: SearchQuery,
     viewer: Viewer,
     *,
-    limit: int = 50,
-    cursor: str | None = None,
     patience: timedelta = PATIENCE,
 ) -> Found:
-    """Return a page of up to `limit` (1 to 200) items that match `query`, latest first.
+    """Return a page of items that match `query`, latest first.
 
     Texts are shortened. A search for a text or a policy code covers at most 31 days, unless the
     comment id is given too. Raises `QueueError` for an invalid query, or one that takes longer than
     `patience`.
     """
     _check(query)
-    limit = max(1, min(limit, MOST_FOUND))
     first = (
         select(review_item.c.id)
-        .where(*_visible(viewer), *_conditions(query, viewer), review_item.c.id < _after(cursor))
+        .where(
+            *_visible(viewer), *_conditions(query, viewer), review_item.c.id < _after(query.cursor)
+        )
         .order_by(review_item.c.id.desc())
-        .limit(limit + 1)
+        .limit(query.limit + 1)
         .cte("first")
         # The other columns are computed for these items only.
         .prefix_with("MATERIALIZED")
@@ -189,8 +200,8 @@ def find(
     )
     with engine.begin() as connection, _time_limit(connection, patience):
         rows = connection.execute(statement).mappings().all()
-    items = tuple(FoundItem(**row) for row in rows[:limit])
-    return Found(items=items, cursor=str(items[-1].id) if len(rows) > limit else None)
+    items = tuple(FoundItem(**row) for row in rows[: query.limit])
+    return Found(items=items, cursor=str(items[-1].id) if len(rows) > query.limit else None)
 
 
 def history(
@@ -359,11 +370,7 @@ def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bo
 
 def _check(query: SearchQuery) -> None:
     for name in ("comment_id", "text", "pseudonym", "status", "queue", "policy_code"):
-        value = storable(getattr(query, name), name, "this search")
-        if value is not None and not 0 < len(value) <= LONGEST_TERM:
-            raise QueueError(
-                f"the {name} of a search must have 1 to {LONGEST_TERM} characters, got {len(value)}"
-            )
+        storable(getattr(query, name), name, "this search")
     first, last = query.first_day, query.last_day
     if first is not None and last is not None and first > last:
         raise QueueError(f"the first day, {first}, is after the last, {last}; swap them")

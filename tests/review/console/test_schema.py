@@ -20,13 +20,14 @@ from sqlalchemy import Engine, select
 
 from modwatch.review import people, queue
 from modwatch.review.console.app import BODY_LIMIT, create_app
-from modwatch.review.outbox.messages import OutboxMessage, post
+from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import ROLE_SCOPES, Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from review.labelling import label
+from support.posting import post
 
 #: Stands in comments, notes, passwords and lease tokens, and so in no answer that refuses.
 PRIVATE = "what no refusal may repeat"

@@ -16,12 +16,13 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
-from modwatch.review.outbox.messages import OutboxMessage, post
+from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
+from support.posting import post
 
 Headers = dict[str, str]
 

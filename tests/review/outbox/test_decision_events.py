@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Engine, select, text
 from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import COVERED, append
-from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.decision_events import feed, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
@@ -25,6 +24,7 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import outbox_delivery, outbox_message
 from review.labelling import cancel
+from support.posting import post
 
 Fill = Callable[[int], None]
 
@@ -395,7 +395,7 @@ def test_pages_of_any_length_hold_everything_once(
     engine: Engine, decide: Callable[..., None], limit: int
 ) -> None:
     decide(3)
-    outbox.post(engine, ALERT, ["webhook"])  # what is in between is none of the feed's
+    post(engine, ALERT, ["webhook"])  # what is in between is none of the feed's
     decide(3)
     assert read(engine, limit) == [f"c{n}" for n in range(6)]
 

@@ -18,7 +18,6 @@ from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.webhooks import Answer
-from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.delivery import (
     CLAIM,
@@ -33,6 +32,7 @@ from modwatch.review.outbox.delivery import (
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
+from support.posting import post
 
 SECRET = "s3cret"
 SENT = Answer(status=200)
@@ -425,7 +425,7 @@ def test_nothing_to_tell_is_no_state(engine: Engine) -> None:
 
 
 def test_the_state_counts_what_has_not_arrived(engine: Engine, four: None) -> None:
-    outbox.post(engine, ALERT, ["webhook", "platform"])  # alerts have pages of their own
+    post(engine, ALERT, ["webhook", "platform"])  # alerts have pages of their own
     deliver(engine, "platform", lambda _: GONE, most=1)
     deliver(engine, "platform", lambda _: SENT, most=1)
     shift_deliveries(engine, 3)

@@ -12,6 +12,7 @@ from modwatch.common.errors import AlertError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.tables import outbox_message
+from support.posting import post
 
 FOREVER = dt.timedelta(days=9999)
 FIRST = OutboxMessage(
@@ -50,21 +51,21 @@ def fail(_: OutboxMessage) -> None:
 
 def test_what_is_posted_comes_back_whole_and_in_order(engine: Engine) -> None:
     for message in (FIRST, OTHER, SECOND):
-        assert outbox.post(engine, message, ["webhook"])
+        assert post(engine, message, ["webhook"])
     assert outbox.pending(engine, "webhook", younger_than=FOREVER) == [FIRST, OTHER, SECOND]
     assert pending(engine, "mail") == []
 
 
 def test_a_message_is_posted_once(engine: Engine) -> None:
-    assert outbox.post(engine, FIRST, ["webhook"])
-    assert not outbox.post(engine, FIRST, ["webhook", "mail"])
-    assert not outbox.post(engine, replace(FIRST, key="another"), ["mail"])  # the same number
+    assert post(engine, FIRST, ["webhook"])
+    assert not post(engine, FIRST, ["webhook", "mail"])
+    assert not post(engine, replace(FIRST, key="another"), ["mail"])  # the same number
     assert pending(engine, "webhook") == [FIRST.key]
     assert pending(engine, "mail") == []
 
 
 def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None:
-    outbox.post(engine, OTHER, ["webhook"])
+    post(engine, OTHER, ["webhook"])
     many = [
         replace(FIRST, key=f"queue_old/{number}", sequence=number) for number in range(1, 2_501)
     ]
@@ -76,13 +77,13 @@ def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None
 
 
 def test_without_a_channel_it_is_kept_and_not_pending(engine: Engine) -> None:
-    assert outbox.post(engine, FIRST, [])
+    assert post(engine, FIRST, [])
     assert stored(engine) == [FIRST.key]
     assert pending(engine, "webhook") == []
 
 
 def test_each_channel_fails_by_itself(engine: Engine) -> None:
-    outbox.post(engine, FIRST, ["webhook", "mail"])
+    post(engine, FIRST, ["webhook", "mail"])
     with pytest.raises(AlertError):
         outbox.send(engine, FIRST, "webhook", fail)
     assert outbox.send(engine, FIRST, "mail", keep)
@@ -93,7 +94,7 @@ def test_each_channel_fails_by_itself(engine: Engine) -> None:
 
 def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
     """A message that is only old was posted by a slow clock, or nothing ran since."""
-    outbox.post(engine, FIRST, ["webhook", "mail"])
+    post(engine, FIRST, ["webhook", "mail"])
     with unguarded(engine) as connection:
         connection.execute(
             text("UPDATE outbox_message SET created_at = now() - interval '15 days'")
@@ -111,14 +112,14 @@ def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
 
 
 def test_failed_rounds_alone_expire_nothing(engine: Engine) -> None:
-    outbox.post(engine, FIRST, ["webhook"])
+    post(engine, FIRST, ["webhook"])
     for _ in range(3 * outbox.FEWEST_ATTEMPTS):
         outbox.count_attempt(engine, "webhook")
     assert outbox.pending(engine, "webhook", younger_than=dt.timedelta(days=14)) == [FIRST]
 
 
 def test_two_who_send_at_once_send_once(engine: Engine) -> None:
-    outbox.post(engine, FIRST, ["webhook"])
+    post(engine, FIRST, ["webhook"])
     together, sent = threading.Barrier(2, timeout=20), []
 
     def slow(message: OutboxMessage) -> None:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select
 
 from modwatch.common.errors import LeaseConflictError, QueueError
-from modwatch.common.text import LONGEST_ID
 from modwatch.review.console.decision_choices import reasons_of
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, render
@@ -34,7 +33,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue import dismissal
-from modwatch.review.queue.dismissal import MOST_IDS, Criteria, Dismissal
+from modwatch.review.queue.dismissal import CRITERIA, Criteria, Dismissal
 from modwatch.review.tables import lane
 
 api = APIRouter(
@@ -42,25 +41,6 @@ api = APIRouter(
 )
 
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
-_CommentId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
-
-
-class CriteriaRequest(RequestSchema):
-    """Which waiting items to dismiss: those that match every field that is set."""
-
-    queue: _Word | None = None
-    reason: _Word | None = Field(None, description="Why they were sent.")
-    language: _Word | None = None
-    platform: _Word | None = None
-    first_day: dt.date | None = None
-    last_day: dt.date | None = None
-    queued_before: dt.datetime | None = Field(None, description="With its time zone.")
-    comment_ids: Annotated[tuple[_CommentId, ...], Field(max_length=MOST_IDS)] | None = None
-
-    @property
-    def criteria(self) -> Criteria:
-        """The criteria as the queue takes them."""
-        return Criteria(**self.model_dump())
 
 
 class MatchingSchema(BaseModel):
@@ -72,7 +52,7 @@ class MatchingSchema(BaseModel):
 class ClosingRequest(RequestSchema):
     """A dismissal; a conflict if the number of matching items has changed since the count."""
 
-    criteria: CriteriaRequest
+    criteria: Criteria
     reason: _Word = Field(description="One of the policy's reasons for the action `close`.")
     expected: Annotated[int, Field(ge=1, le=2**63 - 1, description="As returned by the count.")]
 
@@ -98,12 +78,10 @@ class ClosingsSchema(BaseModel):
 
 
 @api.post("/count", responses=error_responses(413, 422))
-def count_matching(
-    request: CriteriaRequest, context: ContextDep, person: LeadDep
-) -> MatchingSchema:
+def count_matching(request: Criteria, context: ContextDep, person: LeadDep) -> MatchingSchema:
     """Return how many items match; nothing changes."""
-    check_queue_access(person, request.criteria)
-    return MatchingSchema(matching=dismissal.matching(context.engine, request.criteria))
+    check_queue_access(person, request)
+    return MatchingSchema(matching=dismissal.matching(context.engine, request))
 
 
 @api.get("")
@@ -117,7 +95,7 @@ def start_closing(
     request: ClosingRequest, context: ContextDep, person: LeadDep, after: BackgroundTasks
 ) -> ClosingSchema:
     """Dismiss the matching items in the background; follow the progress by the id."""
-    criteria = request.criteria.criteria
+    criteria = request.criteria
     check_queue_access(person, criteria)
     check_reason(context.options.policy, "close", request.reason)
     started = dismissal.start(context.engine, person.id, criteria, request.reason, request.expected)
@@ -239,7 +217,7 @@ def start(
 ) -> Response:
     """Dismiss the matching items unless their number has changed, and show the progress."""
     try:
-        asked = CriteriaRequest.model_validate_json(criteria)
+        asked = CRITERIA.validate_json(criteria)
         closing = ClosingRequest(criteria=asked, reason=why, expected=expected)
     except ValidationError as exc:
         raise QueueError(problem_of(exc)) from None
@@ -274,24 +252,24 @@ def cancel(closing_id: RecordId, session: LeadForm, after: BackgroundTasks) -> R
     return RedirectResponse(f"../{closing_id}", 303)
 
 
-def _criteria(form: dict[str, str]) -> CriteriaRequest:
+def _criteria(form: dict[str, str]) -> Criteria:
     typed: dict[str, Any] = {name: value.strip() for name, value in form.items() if value.strip()}
     if "queued_before" in typed:
         typed["queued_before"] += "+00:00"
     if "comment_ids" in typed:
         typed["comment_ids"] = tuple(dict.fromkeys(typed["comment_ids"].split()))
-    return CriteriaRequest.model_validate(typed)
+    return CRITERIA.validate_python(typed)
 
 
 def _confirmation(
     session: Session,
     form: dict[str, str],
-    asked: CriteriaRequest,
+    asked: Criteria,
     problem: str | None = None,
     status: int = 200,
 ) -> Response:
     matching = count_matching(asked, session.context, session.person).matching
-    criteria = asked.model_dump_json(exclude_none=True)
+    criteria = CRITERIA.dump_json(asked, exclude_none=True).decode()
     page = _page(session, form, problem=problem, matching=matching, criteria=criteria)
     return render(page, session, status)
 

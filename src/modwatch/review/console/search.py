@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import search
@@ -29,7 +29,6 @@ from modwatch.review.console.schemas import (
     FormNote,
     FormVersion,
     RecordId,
-    RequestSchema,
     error_responses,
     new_key,
     problem_of,
@@ -37,8 +36,6 @@ from modwatch.review.console.schemas import (
 from modwatch.review.people import ROLE_SCOPES, Moderator
 from modwatch.review.queue import LONGEST_NOTE
 from modwatch.review.search import (
-    LONGEST_TERM,
-    MOST_FOUND,
     OWN_DAYS,
     Found,
     FoundItem,
@@ -50,34 +47,15 @@ from modwatch.review.tables import STATUSES
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
 SearcherDep = Annotated[Moderator, Depends(require("decisions:read", "review"))]
-_Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM)]
-
-
-class SearchRequest(RequestSchema):
-    """What to search for; in the body, since search terms must not appear in URLs."""
-
-    comment_id: _Term | None = None
-    text: _Term | None = Field(None, description="Part of the comment; requires both days.")
-    pseudonym: _Term | None = None
-    first_day: dt.date | None = None
-    last_day: dt.date | None = None
-    status: _Term | None = None
-    queue: _Term | None = None
-    policy_code: _Term | None = Field(None, description="Requires both days.")
-    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 50
-    cursor: Annotated[str | None, Field(max_length=40)] = None
-
-    @property
-    def query(self) -> SearchQuery:
-        """The query as `search` takes it."""
-        return SearchQuery(**self.model_dump(exclude={"limit", "cursor"}))
 
 
 @api.post("/items/search", responses=error_responses(413, 422))
-def find_items(request: SearchRequest, context: ContextDep, person: SearcherDep) -> Found:
-    """Return matching items; moderators find items that they decided in the last 14 days."""
-    viewer, limit = viewer_of(person), request.limit
-    return search.find(context.engine, request.query, viewer, limit=limit, cursor=request.cursor)
+def find_items(query: SearchQuery, context: ContextDep, person: SearcherDep) -> Found:
+    """Return matching items; moderators find items that they decided in the last 14 days.
+
+    The query is in the body, since search terms must not appear in URLs.
+    """
+    return search.find(context.engine, query, viewer_of(person))
 
 
 @api.get("/items/{item_id}/history", responses=error_responses(404, 422))
@@ -107,7 +85,7 @@ def viewer_of(person: Moderator) -> Viewer:
 pages = APIRouter(include_in_schema=False)
 SearchSession = Annotated[Session, Depends(page_session("decisions:read", "review"))]
 SearchForm = Annotated[Session, Depends(form_session("decisions:read", "review"))]
-_TERMS = tuple(SearchQuery.__dataclass_fields__)
+_TERMS = tuple(SearchQuery.__dataclass_fields__.keys() - {"limit", "cursor"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,14 +113,14 @@ def show_search(session: SearchSession) -> Response:
 @pages.post("/search")
 def find(session: SearchForm, form: FormFields) -> Response:
     """Return matching items; a form, since search terms must not appear in URLs."""
-    return _results(session, form, form.get("cursor") or None)
+    return _results(session, form)
 
 
-def _results(session: Session, form: dict[str, str], cursor: str | None = None) -> Response:
+def _results(session: Session, form: dict[str, str]) -> Response:
     viewer = viewer_of(session.person)
     problem, found = None, Found(items=(), cursor=None)
     try:
-        found = search.find(session.engine, _query(form), viewer, cursor=cursor)
+        found = search.find(session.engine, _query(form), viewer)
     except (QueueError, ValidationError) as exc:
         problem = problem_of(exc)
     page = SearchPage(
@@ -160,10 +138,10 @@ def _results(session: Session, form: dict[str, str], cursor: str | None = None) 
 def _query(form: dict[str, str]) -> SearchQuery:
     typed: dict[str, Any] = {
         name: value if name == "text" else value.strip()
-        for name in _TERMS
+        for name in (*_TERMS, "cursor")
         if (value := form.get(name, "")).strip()
     }
-    return SearchRequest.model_validate(typed).query
+    return TypeAdapter(SearchQuery).validate_python(typed)
 
 
 #: Kinds whose label may be replaced; labels of the others exist for comparison.

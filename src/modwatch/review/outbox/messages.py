@@ -37,12 +37,6 @@ class OutboxMessage:
     payload: dict[str, Any]
 
 
-def post(engine: Engine, message: OutboxMessage, channels: Iterable[str]) -> bool:
-    """Store a message for these channels; return False if its key exists already."""
-    with engine.begin() as connection:
-        return bool(store(connection, [message], channels))
-
-
 def store(
     connection: Connection, messages: Iterable[OutboxMessage], channels: Iterable[str]
 ) -> set[str]:

@@ -4,7 +4,6 @@
 known label. Moderators see a comment's id, so use ids that look like all others.
 """
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -43,8 +42,6 @@ from modwatch.review.tables import (
     moderator,
     review_item,
 )
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

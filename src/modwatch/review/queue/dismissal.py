@@ -11,9 +11,9 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.text import LONGEST_ID
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import (
@@ -52,6 +53,9 @@ BATCH = 1_000
 
 LONGEST_REASON = 400
 
+_Word = Annotated[str, Field(min_length=1, max_length=200)]
+_CommentId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+
 State = Literal["closing", "closed", "bringing back", "brought back"]
 
 
@@ -63,32 +67,27 @@ class Criteria:
     {'queue': 'de', 'last_day': datetime.date(2026, 1, 31)}
     """
 
-    queue: str | None = None
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    queue: _Word | None = None
     #: Why they were queued: uncertainty | toxicity | hybrid | random_slice | imported
-    reason: str | None = None
-    language: str | None = None
-    platform: str | None = None
+    reason: Annotated[_Word | None, Field(description="Why they were sent.")] = None
+    language: _Word | None = None
+    platform: _Word | None = None
     #: Days of the comments, both included.
     first_day: dt.date | None = None
     last_day: dt.date | None = None
     #: Queued earlier than this time.
-    queued_before: dt.datetime | None = None
-    comment_ids: tuple[str, ...] | None = None
+    queued_before: Annotated[AwareDatetime | None, Field(description="With its time zone.")] = None
+    comment_ids: Annotated[tuple[_CommentId, ...], Field(max_length=MOST_IDS)] | None = None
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The fields that are set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
-    def as_json(self) -> dict[str, Any]:
-        """Return a JSON object that `CRITERIA` reads."""
-        return {
-            name: value.isoformat() if isinstance(value, dt.date) else value
-            for name, value in self.chosen.items()
-        }
 
-
-#: Reads what `Criteria.as_json` wrote.
+#: Validates criteria, and reads and writes them as JSON.
 CRITERIA = TypeAdapter(Criteria)
 
 
@@ -140,7 +139,7 @@ def start(
         )
     values = {
         "moderator_id": moderator_id,
-        "criteria": criteria.as_json(),
+        "criteria": CRITERIA.dump_python(criteria, mode="json", exclude_none=True),
         "reason": reason,
         "matched": expected,
     }
@@ -262,11 +261,6 @@ def _check(criteria: Criteria) -> None:
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, str):
                 storable(part, name, "this dismissal")
-    if len(criteria.comment_ids or ()) > MOST_IDS:
-        raise QueueError(f"a dismissal may name at most {MOST_IDS} comments; split it into several")
-    moment = criteria.queued_before
-    if moment is not None and moment.tzinfo is None:
-        raise QueueError("queued_before has no time zone; add one")
 
 
 def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
