@@ -39,7 +39,9 @@ def publish_audit(
     """
     tags = {"kind": "audit", "audit": str(result["audit"])}
     first, last = (date.fromisoformat(result[name]) for name in ("first_day", "last_day"))
-    more = {"period": f"{first} to {last}", "status": _status(result), DESCRIPTION_TAG: description}
+    missing = [estimate["metric"] for estimate in result["figures"] if estimate["status"] != "ok"]
+    status = f"insufficient: {', '.join(missing)}" if missing else "ok"
+    more = {"period": f"{first} to {last}", "status": status, DESCRIPTION_TAG: description}
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
         with replacing_run(client, in_experiment, tags, name=tags["audit"], day=last) as run_id:
@@ -67,8 +69,3 @@ def audit_metrics(result: Mapping[str, Any]) -> dict[str, float]:
         if estimate[column] is not None
     }
     return estimates | {name: float(result[name]) for name in _AUDIT_COUNTS if name in result}
-
-
-def _status(result: Mapping[str, Any]) -> str:
-    missing = [estimate["metric"] for estimate in result["figures"] if estimate["status"] != "ok"]
-    return f"insufficient: {', '.join(missing)}" if missing else "ok"

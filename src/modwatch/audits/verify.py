@@ -116,7 +116,9 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
         for problem in _contents(plan, chain, folder):
             problems.append(problem)  # kept when a later one raises
         if not problems and any(event.action == "estimated" for event in chain):
-            problems += _result(folder)
+            sealed, follows = folder[RESULT], recomputed(folder)
+            if sealed != follows and not _equal_but_rounding(sealed, follows):
+                problems.append(f"{RESULT} does not follow from the sample and the labels")
     except ModwatchError as exc:
         problems.append(str(exc))
     return problems
@@ -298,14 +300,6 @@ def _sample(
         yield f"{population_file(stage)} {problem}"
     if stage > 1 and population != folder.population(stage - 1):
         yield f"{population_file(stage)} differs from that of the previous stage"
-
-
-def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield whether the result differs from the recomputed one."""
-    sealed = folder[RESULT]
-    follows = recomputed(folder)
-    if sealed != follows and not _equal_but_rounding(sealed, follows):
-        yield f"{RESULT} does not follow from the sample and the labels"
 
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:

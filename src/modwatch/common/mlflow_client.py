@@ -140,21 +140,15 @@ def replacing_run(
     retire_others(client, experiment, tags, keep=run_id)
 
 
-def log_files(client: "MlflowClient", run_id: str, files: Mapping[str, bytes], folder: str) -> None:
-    """Log files, by name, as artifacts of a run in a folder."""
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, content in files.items():
-            Path(scratch, name).write_bytes(content)
-        client.log_artifacts(run_id, scratch, folder)
-
-
 def log_figures(client: "MlflowClient", run_id: str, figures: "Mapping[str, Figure]") -> None:
     """Log figures as `figures/NAME.png`."""
     # Imports numpy, and matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.common.charts import png
 
-    files = {f"{name}.png": png(figure) for name, figure in figures.items()}
-    log_files(client, run_id, files, "figures")
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, figure in figures.items():
+            Path(scratch, f"{name}.png").write_bytes(png(figure))
+        client.log_artifacts(run_id, scratch, "figures")
 
 
 def log_texts(

@@ -95,13 +95,16 @@ def register(
         client.finalize_logged_model(logged.model_id, "READY")
         client.set_terminated(run_id)
         _ensure_model(client, name)
+        card = folder / "README.md"
+        text = card.read_text("utf-8") if card.exists() else ""
+        about = text.rpartition("\n---\n")[2].strip()  # without the metadata
         created = client.create_model_version(
             name,
             source=logged.artifact_location,
             run_id=run_id,
             model_id=logged.model_id,
             tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
-            description=_description(folder),
+            description=about,
         )
     logger.info(
         "Model registered.",
@@ -178,13 +181,6 @@ def record_service(
             text = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else str(days[0])
             if version in known and known[version].tags.get(_SERVED_TAG) != text:
                 client.set_model_version_tag(name, version, _SERVED_TAG, text)
-
-
-def _description(folder: Path) -> str:
-    """Return the model card without its metadata, for the page of the version; empty: no card."""
-    card = folder / "README.md"
-    text = card.read_text("utf-8") if card.exists() else ""
-    return text.rpartition("\n---\n")[2].strip()
 
 
 def record_decision(

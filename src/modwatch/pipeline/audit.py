@@ -17,13 +17,13 @@ from modwatch.audits import files
 from modwatch.audits.descriptions import describe_plan, describe_result
 from modwatch.audits.evidence import moment
 from modwatch.audits.request import requested
+from modwatch.audits.review_items import Labelling
 from modwatch.audits.tracking import publish_audit
 from modwatch.audits.workflow import Audit, open_audit
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import notify
-from modwatch.monitoring.incidents.messages.alert import Alert
-from modwatch.pipeline.audit_messages import approval_alert, reminder_alert
+from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
 
 _log = logging.getLogger(__name__)
 
@@ -81,3 +81,51 @@ def _notify(resources: Resources, alert: Alert, day: datetime.date) -> None:
         notify(resources.database, resources.alert_channels, alert, day, topic="audit")
     except AlertError as exc:
         _log.warning("An alert of an audit was not delivered: %s", exc)
+
+
+def approval_alert(audit: str, action: str, page: str) -> Alert:
+    """Return the alert that an audit waits for an action: `approved` or `signed_off`.
+
+    `page` is the Airflow page on which to answer.
+
+    >>> approval_alert("2026-01", "signed_off", "http://airflow").title
+    '[info] Audit 2026-01 is waiting for sign-off'
+    """
+    need = {"approved": "approval", "signed_off": "sign-off"}[action]
+    return Alert(
+        key=header_safe(f"audit/{audit}/{action}"),
+        title=f"[info] Audit {audit} is waiting for {need}",
+        text=f"The audit is paused until someone gives {need} or cancels it.",
+        facts={"event": "question", "severity": "info", "audit": audit, "action": action},
+        links={"answer": page},
+    )
+
+
+def reminder_alert(
+    audit: str, stage: int, number: int, labelling: Labelling, console: str
+) -> Alert:
+    """Return the `number`th reminder that labels of a stage are missing.
+
+    `console` is the URL of the review console.
+    """
+    progress, deadline = labelling.progress, labelling.deadline
+    until = f"{deadline:%Y-%m-%d %H:%M} UTC"
+    lead = f" {progress.escalated:,} are escalated to a lead." if progress.escalated else ""
+    return Alert(
+        key=header_safe(f"audit/{audit}/{stage}/{number}"),
+        title=f"[info] Audit {audit}: {progress.items - progress.decided:,} labels missing, "
+        f"deadline {until}",
+        text=f"{progress.decided:,} of {progress.items:,} comments of audit {audit} are labelled."
+        f"{lead} Comments without a label at {until} are excluded, which widens the confidence "
+        "intervals.",
+        facts={
+            "event": "reminder",
+            "severity": "info",
+            "audit": audit,
+            "decided": progress.decided,
+            "items": progress.items,
+            "escalated": progress.escalated,
+            "deadline": deadline.isoformat(),
+        },
+        links={"review queue": console},
+    )

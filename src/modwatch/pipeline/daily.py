@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from modwatch.installation.resources import Resources
-    from modwatch.statistics.drift.day_comparison import Reference
 
 
 #: Day of the week on which groups of comments are compared by labels: Sunday.
@@ -354,15 +353,15 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     The queue metrics of the window's other days are updated: they have changed since.
     """
     from modwatch.monitoring.measurements import drift, segments
+    from modwatch.monitoring.measurements.references import references
 
-    lake, database = resources.lake, resources.database
+    lake, checks, database = resources.lake, resources.checks, resources.database
+    plan, terms = resources.reference_plan, resources.identity_terms
     for past in _window(resources, day)[:-1]:
         drift.refresh_queue(lake, database, past)
-    findings = drift.day_findings(
-        lake, database, day, references=_references(resources, day), policy=resources.policy
-    )
-    terms = resources.identity_terms
-    segments.explain_day(lake, resources.checks, day, plan=resources.reference_plan, terms=terms)
+    known = references(lake, checks, day, plan=plan)
+    findings = drift.day_findings(lake, database, day, references=known, policy=resources.policy)
+    segments.explain_day(lake, checks, day, plan=plan, terms=terms)
     return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 
@@ -462,13 +461,6 @@ def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ..
     from modwatch.models.scoring.shards import OWN_COLUMNS
 
     return ("comment_id", "text") if _own_version(resources, day) is None else OWN_COLUMNS
-
-
-def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":
-    """Return what a day is compared with."""
-    from modwatch.monitoring.measurements.references import references
-
-    return references(resources.lake, resources.checks, day, plan=resources.reference_plan)
 
 
 def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | None:

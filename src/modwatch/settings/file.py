@@ -6,9 +6,11 @@ The same file serves a shell (`set -a; . modwatch.env`) and systemd (`Environmen
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from modwatch.common.errors import SettingsError
 
@@ -111,4 +113,20 @@ def write(path: Path, text: str) -> None:
         raise SettingsError(
             f"the settings file {path} cannot be written ({exc.strerror}); name a file in a folder "
             "that exists and that this user may write into"
+        ) from None
+
+
+def read_toml(path: Path, variable: str) -> dict[str, Any]:
+    """Return the content of the TOML file that a setting names.
+
+    Raises:
+        SettingsError: the file cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        why = exc if isinstance(exc, tomllib.TOMLDecodeError) else type(exc).__name__
+        raise SettingsError(
+            f"{variable} names {path}, which cannot be read as TOML ({why}); correct the file or "
+            "unset the variable"
         ) from None

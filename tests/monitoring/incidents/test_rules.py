@@ -114,7 +114,7 @@ def test_ours_can_be_left_out(load) -> None:
         ('name = "mine"', 'name = "mine"\ncause = "A b"', "rule 'mine': cause"),
         ('metric = "psi"', 'metric = "psi"\nreference = "last"', "rule 'mine': reference"),
         ("[[rules]]", "rules = 3\n[[ruels]]", "rules"),
-        ("close = {", "close = ", "invalid TOML"),
+        ("close = {", "close = ", "cannot be read as TOML"),
     ],
 )
 def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, message: str) -> None:

@@ -12,6 +12,7 @@ import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from posting import post
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.python.asgi import ASGIClient, get_client
@@ -27,7 +28,6 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from review.labelling import label
-from support.posting import post
 
 #: Stands in comments, notes, passwords and lease tokens, and so in no answer that refuses.
 PRIVATE = "what no refusal may repeat"

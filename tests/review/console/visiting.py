@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from posting import post
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
@@ -22,7 +23,6 @@ from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
-from support.posting import post
 
 Headers = dict[str, str]
 

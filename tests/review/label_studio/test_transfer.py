@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from modwatch.review.label_studio import tasks as label_studio_tasks
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.label_studio.tasks import LABELS
 from modwatch.review.label_studio.transfer import (
-    LABELING_CONFIG,
     Imported,
     export_tasks,
     import_tasks,
@@ -488,7 +488,8 @@ def test_a_hostile_text_goes_there_and_back(engine: Engine) -> None:
 
 
 def test_the_labelling_configuration_offers_the_labels() -> None:
-    view = ET.fromstring(LABELING_CONFIG)
+    docs = (Path(__file__).parents[3] / "docs" / "paths.md").read_text("utf-8")
+    view = ET.fromstring(docs.partition("```xml\n")[2].partition("```")[0])
     assert [choice.get("value") for choice in view.iter("Choice")] == list(LABELS)
     assert {item.get("value") for item in view.iter("Text")} == {"$text", "$parent_text"}
     assert view.find("Choices").get("toName") == "text"  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from desk import Desk
+from posting import post
 from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
@@ -24,7 +25,6 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import outbox_delivery, outbox_message
 from review.labelling import cancel
-from support.posting import post
 
 Fill = Callable[[int], None]
 

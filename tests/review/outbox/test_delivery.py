@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from desk import Desk, shift_deliveries
+from posting import post
 from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
@@ -32,7 +33,6 @@ from modwatch.review.outbox.delivery import (
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
-from support.posting import post
 
 SECRET = "s3cret"
 SENT = Answer(status=200)

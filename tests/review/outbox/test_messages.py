@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from databases import unguarded
+from posting import post
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import AlertError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.tables import outbox_message
-from support.posting import post
 
 FOREVER = dt.timedelta(days=9999)
 FIRST = OutboxMessage(

@@ -8,7 +8,6 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, RowMapping, select, text
 
-from modwatch.common.errors import QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
@@ -426,21 +425,6 @@ def test_an_escalated_gold_item_reaches_a_lead(engine: Engine, ann: Moderator) -
         idempotency_key="e", reason="unsure",
     )  # fmt: skip
     assert queue.lease_escalated(engine, lea.id) is not None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"retest_share": 1.1}, "retest share"),
-        ({"gold_share": float("nan")}, "gold share"),
-        ({"least_days": -1}, "0 or more"),
-    ],
-)
-def test_impossible_demands_are_refused(
-    engine: Engine, options: dict[str, float], message: str
-) -> None:
-    with pytest.raises(QueueError, match=message):
-        queue_some(engine, **options)
 
 
 def test_of_many_labels_any_may_be_drawn(engine: Engine, ann: Moderator, new_item: Make) -> None:

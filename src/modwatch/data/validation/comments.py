@@ -134,7 +134,8 @@ def validate_comments(
     shift = measures["volume_shift"]
     if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes):
         measures["volume_shift"] = skipped(f"{shift.observed}; {known}")
-    measures["ids_of_later_days"] = _later(rows.later)
+    by_day = ", ".join(f"{count:,} of {day}" for day, count in sorted(rows.later.items()))
+    measures["ids_of_later_days"] = Measure(value=rows.later.total(), observed=by_day or "none")
     versions = rows.version[invalid.reason == 0]
     count = np.unique(versions).size
     measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
@@ -356,11 +357,6 @@ def _counted_later(
     for day, ids in shared:
         found[day] += int(np.isin(ids, valid).sum())
     return +found
-
-
-def _later(found: Counter[date]) -> Measure:
-    days = ", ".join(f"{count:,} of {day}" for day, count in sorted(found.items()))
-    return Measure(value=found.total(), observed=days or "none")
 
 
 def _failing_ids(

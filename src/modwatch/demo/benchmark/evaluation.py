@@ -31,21 +31,6 @@ STRATEGIES = ("uncertainty", "toxicity")
 DRAWS, _BOOTSTRAP_SEED = 200, 0
 
 
-def table_figures(label: Floats, prob: Floats, weight: Floats) -> dict[str, float | None]:
-    """Return the metrics of the paper's tables, at the decision threshold 0.5.
-
-    Args:
-        label, prob, weight: (n,) labels 0 or 1, probabilities, weights.
-
-    >>> ones = np.ones(2)
-    >>> table_figures(np.array([1.0, 0.0]), np.array([0.9, 0.2]), ones)["auroc"]
-    1.0
-    """
-    return {
-        name: metric(label, prob, sample_weight=weight) for name, metric in TABLE_METRICS.items()
-    }
-
-
 def curve_rows(label: Floats, prob: Floats, weight: Floats) -> list[dict[str, Any]]:
     """Return the α-curves: a row for each strategy and review fraction, None where undefined."""
     curve = metrics.collaboration_curve(
@@ -133,7 +118,10 @@ def evaluated(label: NDArray[np.int8], prob: Floats, weight: Floats) -> dict[str
     """Return all figures of one model on n comments, as JSON values."""
     y = label.astype(np.float64)
     return {
-        "table": table_figures(y, prob, weight),
+        # At the decision threshold 0.5.
+        "table": {
+            name: metric(y, prob, sample_weight=weight) for name, metric in TABLE_METRICS.items()
+        },
         "curve": curve_rows(y, prob, weight),
         "reviewed": reviewed_rows(y, prob, weight),
     }

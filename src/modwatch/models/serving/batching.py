@@ -124,7 +124,9 @@ class Batcher:
             try:
                 found = await loop.run_in_executor(self._thread, self.scorer.score, texts)
             except Exception as exc:  # noqa: BLE001 - it belongs to those who asked
-                _fail(pieces, exc)
+                for job, _ in pieces:
+                    if not job.done.done():
+                        job.done.set_exception(exc)
                 continue
             seconds = time.perf_counter() - began
             self._rate += 0.2 * (len(texts) / max(seconds, 1e-6) - self._rate)
@@ -151,12 +153,6 @@ class Batcher:
     def _no_longer_waiting(self, texts: Sequence[str]) -> None:
         self._waiting -= len(texts)
         self._characters -= sum(map(len, texts))
-
-
-def _fail(pieces: list[tuple[_Job, slice]], exc: Exception) -> None:
-    for job, _ in pieces:
-        if not job.done.done():
-            job.done.set_exception(exc)
 
 
 def _hand_out(pieces: list[tuple[_Job, slice]], found: Predictions) -> None:

@@ -128,11 +128,8 @@ class ServedModel:
             batcher = self._loaded[version] = self._batcher(scorer)
         for old in [name for name in self._loaded if name not in (version, self._version)]:
             if len(self._loaded) > _LOADED:
-                self._retire(old)
+                # Forgotten; the requests that it has accepted are answered.
+                retiring = asyncio.create_task(self._loaded.pop(old).close())
+                self._retiring.add(retiring)
+                retiring.add_done_callback(self._retiring.discard)
         return batcher
-
-    def _retire(self, version: str) -> None:
-        """Forget a version; the requests that it has accepted are answered."""
-        retiring = asyncio.create_task(self._loaded.pop(version).close())
-        self._retiring.add(retiring)
-        retiring.add_done_callback(self._retiring.discard)

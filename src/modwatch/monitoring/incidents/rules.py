@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from modwatch.common.errors import SettingsError
+from modwatch.settings.file import read_toml
 
 Severity = Literal["info", "warning", "critical"]
 
@@ -185,10 +186,11 @@ def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
     True
     """
     shipped = resources.files("modwatch.monitoring.incidents") / "rules.toml"
-    defaults = {rule.name: rule for rule in _parsed(shipped.read_text("utf-8"), "Modwatch").rules}
+    content = tomllib.loads(shipped.read_text("utf-8"))
+    defaults = {rule.name: rule for rule in _parsed(content, "Modwatch").rules}
     if path is None:
         return tuple(defaults.values())
-    own = _parsed(_read(path), str(path))
+    own = _parsed(read_toml(path, "MODWATCH_ALERT_RULES"), str(path))
     if unknown := set(own.disabled) - set(defaults):
         raise SettingsError(
             f"alert rules of {path}: disabled: unknown default rule {sorted(unknown)[0]!r}; "
@@ -198,21 +200,7 @@ def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
     return tuple(((kept if own.keep_defaults else {}) | {r.name: r for r in own.rules}).values())
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(
-            f"alert rules of {path}: cannot be read ({type(exc).__name__}); "
-            "check MODWATCH_ALERT_RULES and the file"
-        ) from exc
-
-
-def _parsed(text: str, origin: str) -> _RuleFile:
-    try:
-        plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
-        raise SettingsError(f"alert rules of {origin}: invalid TOML: {exc}") from exc
+def _parsed(plain: Mapping[str, Any], origin: str) -> _RuleFile:
     try:
         rules = _RuleFile(**plain)
     except ValidationError as exc:

@@ -109,13 +109,15 @@ def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
     """
     bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
+    there = {key for day in days for key in day.figures if key in KEYS}
+    keys = sorted(there, key=lambda key: (_ORDER.index(key.partition("/")[0]), key))
     return render_html(
         "modwatch.monitoring.publishing",
         "timeline.html",
         first=days[0].day,
         last=days[-1].day,
         newest=days[-1],
-        panels=[_panel(key, days, bounds, axis) for key in _keys(days)],
+        panels=[_panel(key, days, bounds, axis) for key in keys],
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
         labels=axis.labels(),
@@ -163,14 +165,6 @@ class _Axis:
         places = charts.labelled_places(self.count, _MOST_LABELS)
         start = np.datetime64(self.first)
         return [(self.middle(place), f"{(start + place).item():%d %b}") for place in places]
-
-
-def _keys(days: Sequence[Day]) -> list[str]:
-    """Return the keys that there are, the most important group first."""
-    there = {key for day in days for key in day.figures}
-    return sorted(
-        there.intersection(KEYS), key=lambda key: (_ORDER.index(key.partition("/")[0]), key)
-    )
 
 
 def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:

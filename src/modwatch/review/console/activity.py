@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of, titles_of
@@ -32,7 +32,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.log.labels import undone
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue.deciding import UNDO_WITHIN, UNDOABLE
-from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
+from modwatch.review.tables import FINAL_ACTIONS, decision, review_item, unleased
 
 
 class DayDecisionSchema(RecordSchema):
@@ -135,7 +135,7 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
     untouched = and_(
         review_item.c.version == decision.c.item_version + 1,
         review_item.c.status.in_(("waiting", "escalated", "decided")),
-        or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now()),
+        unleased,
     )
     in_time = decision.c.decided_at > func.now() - UNDO_WITHIN
     gone = undone()

@@ -236,7 +236,9 @@ def show(
     """Return the next item."""
     person = session.person
     chosen = session.preferences
-    lease = _current(session, held) if person.reviews else None
+    lease = resume(session, held) if person.reviews else None
+    if lease is None and person.reviews:
+        lease = next(iter(lease_for(session.context, person, 1)), None)
     page = ReviewPage(
         reviews=person.reviews,
         counts=session.request.app.state.queue_counts(),
@@ -339,12 +341,6 @@ def _card(session: Session, lease: Lease, revealed: int = 0) -> ItemCard:
         else None,
         masked=chosen.masking == "blur" and revealed != lease.item.id,
     )
-
-
-def _current(session: Session, held: str) -> Lease | None:
-    if lease := resume(session, held):
-        return lease
-    return next(iter(lease_for(session.context, session.person, 1)), None)
 
 
 def _key(lease_token: str) -> str:

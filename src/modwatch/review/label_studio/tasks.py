@@ -15,7 +15,7 @@ from modwatch.data.sources.timestamps import read_moment
 from modwatch.data.sources.values import number_of, plain, text_of
 from modwatch.review.queue.comments import comment_of
 
-#: The choices of `transfer.LABELING_CONFIG`.
+#: The choices of the labelling configuration in docs/paths.md.
 LABELS = {"Toxic": 1, "Not toxic": 0}
 
 #: In bytes; a file is parsed in memory.

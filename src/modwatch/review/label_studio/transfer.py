@@ -43,18 +43,6 @@ from modwatch.review.tables import NO_LEASE, decision, lane, moderator, review_i
 
 logger = logging.getLogger(__name__)
 
-#: Paste this into a Label Studio project under Settings, Labeling Interface, Code.
-LABELING_CONFIG = """\
-<View>
-  <Text name="parent_text" value="$parent_text"/>
-  <Text name="text" value="$text"/>
-  <Choices name="toxicity" toName="text" choice="single-radio" required="true">
-    <Choice value="Toxic" hotkey="1"/>
-    <Choice value="Not toxic" hotkey="2"/>
-  </Choices>
-</View>
-"""
-
 #: Two concurrent imports take turns on this number.
 _IMPORT_LOCK = 7_104_382_665_190_002
 
@@ -354,15 +342,12 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
             raise QueueError(
                 f"the account {pseudonym} of imported labels is enabled; disable it first"
             )
-        accounts[annotator] = known.id if known else _disabled_account(connection, pseudonym)
+        if known is None:
+            account = add_account(connection, pseudonym, "moderator").id
+            update_person(connection, account, disabled_at=func.now())
+            record_event(connection, "disable", actor_id=None, subject_id=account)
+        accounts[annotator] = account if known is None else known.id
     return accounts
-
-
-def _disabled_account(connection: Connection, pseudonym: str) -> int:
-    account = add_account(connection, pseudonym, "moderator").id
-    update_person(connection, account, disabled_at=func.now())
-    record_event(connection, "disable", actor_id=None, subject_id=account)
-    return account
 
 
 def _read_log(connection: Connection, items: Mapping[int, _Item]) -> None:

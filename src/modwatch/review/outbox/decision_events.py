@@ -156,7 +156,10 @@ def relay_decisions(
         with engine.begin() as connection:
             rows = _unread(connection, _turn(connection), batch)
             created += _create_messages(connection, rows, category_of)
-            _advance(connection, rows)
+            if rows:
+                last = {"transaction_id": rows[-1].transaction_id, "decision_id": rows[-1].id}
+                cursor = update(outbox_cursor).where(outbox_cursor.c.topic == TOPIC)
+                connection.execute(cursor.values(last))
             for channel in channels:
                 connection.execute(_ADDRESS, {"channel": channel, "topic": TOPIC})
         more = len(rows) == batch and go_on()
@@ -205,12 +208,6 @@ def _unread(connection: Connection, cursor: Row[Any], batch: int) -> Sequence[Ro
         .limit(batch)
     )
     return list(connection.execute(following))
-
-
-def _advance(connection: Connection, rows: Sequence[Row[Any]]) -> None:
-    if rows:
-        last = {"transaction_id": rows[-1].transaction_id, "decision_id": rows[-1].id}
-        connection.execute(update(outbox_cursor).where(outbox_cursor.c.topic == TOPIC).values(last))
 
 
 def _create_messages(

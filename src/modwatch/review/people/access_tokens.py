@@ -96,7 +96,10 @@ def issue_token(
     `QueueError` for an unknown or disabled person, a lifetime that is not positive, or an invalid
     name or scope.
     """
-    _check_name(name)
+    if name is not None and not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
+        raise QueueError(
+            f"a token's name must have 1 to {LONGEST_NAME} printable characters; choose another"
+        )
     if lifetime is not None and lifetime <= dt.timedelta(0):
         days = lifetime / dt.timedelta(days=1)
         raise QueueError(f"the lifetime of a token must be more than 0 days, got {days:g}")
@@ -227,10 +230,3 @@ def _revoke(connection: Connection, which: Any, *, actor_id: int | None, own: bo
             name=row.name,
         )
     return True
-
-
-def _check_name(name: str | None) -> None:
-    if name is not None and not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
-        raise QueueError(
-            f"a token's name must have 1 to {LONGEST_NAME} printable characters; choose another"
-        )

@@ -114,7 +114,9 @@ def save_preferences(engine: Engine, moderator_id: int, preferences: Mapping[str
     """
     try:
         size = len(json.dumps(preferences, allow_nan=False, ensure_ascii=False).encode())
-        invalid = size > LONGEST_PREFERENCES or _contains_nul(preferences)
+        # `jsonb` rejects NUL in texts.
+        has_nul = "\\u0000" in json.dumps(preferences).replace("\\\\", "")
+        invalid = size > LONGEST_PREFERENCES or has_nul
     except (TypeError, ValueError, RecursionError):
         invalid = True
     if invalid:
@@ -169,8 +171,3 @@ def _check_queues(names: list[str] | None, known: list[str]) -> None:
             raise QueueError(
                 f"unknown queue {name[:60]!r}{hint} (known queues: {', '.join(known)})"
             )
-
-
-def _contains_nul(preferences: Mapping[str, Any]) -> bool:
-    """Return whether a text in `preferences` contains NUL, which `jsonb` rejects."""
-    return "\\u0000" in json.dumps(preferences).replace("\\\\", "")

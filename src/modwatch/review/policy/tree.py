@@ -11,7 +11,6 @@ out: KEYWORD_STALKING, which the API accepts but annex II of the regulation assi
 and STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which exists in transparency reports only.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.database import json_digest
 from modwatch.review.events import record_event
 from modwatch.review.tables import policy_version
+from modwatch.settings.file import read_toml
 
 #: Actions that require a reason.
 Action = Literal["skip", "escalate", "correct", "close"]
@@ -132,14 +132,7 @@ def load_policy(path: Path | None = None) -> Policy:
             node.
     """
     file = path or Path(__file__).with_name("policy.toml")
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise SettingsError(
-            f"MODWATCH_POLICY names {file}, which cannot be read as TOML "
-            f"({type(exc).__name__}); correct the file or unset the variable"
-        ) from None
-    valid = _validated(content)
+    valid = _validated(read_toml(file, "MODWATCH_POLICY"))
     category = {node.code: node.dsa_category for node in valid.node}
     return Policy(
         version=valid.version,

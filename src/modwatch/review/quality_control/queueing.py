@@ -30,7 +30,6 @@ from sqlalchemy import (
     true,
 )
 
-from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.people import REVIEWERS
 from modwatch.review.queue.lanes import GENERAL, Lanes, load_lanes, register_lanes
@@ -163,10 +162,8 @@ def queue_quality_control(
     another item, or that were retested before; gold comments that they have seen or may be served;
     queues that they do not work, and reasons that they opted out of. `salt` makes the sample
     unpredictable to outsiders. The same call again adds nothing. One transaction; the number of
-    rows read depends on the last days of the log, the day's items and the number of people. Raises
-    `QueueError` for a share outside [0, 1] or negative `least_days`.
+    rows read depends on the last days of the log, the day's items and the number of people.
     """
-    _check_options(retest_share, gold_share, least_days)
     options = {
         "shares": {"retest": retest_share, "gold": gold_share},
         "salt": salt,
@@ -185,14 +182,6 @@ def queue_quality_control(
     about = {"event": "checks_queued", "day": str(day), **asdict(done)}
     logger.info("Quality control items were queued.", extra=about)
     return done
-
-
-def _check_options(retest_share: float, gold_share: float, least_days: float) -> None:
-    for name, share in (("retest", retest_share), ("gold", gold_share)):
-        if not 0 <= share <= 1:  # NaN fails too
-            raise QueueError(f"the {name} share must be in [0, 1], got {share}")
-    if least_days < 0:
-        raise QueueError(f"least_days of retests must be 0 or more, got {least_days}")
 
 
 def _plan(connection: Connection, day: dt.date, options: Mapping[str, Any]) -> _Plan:

@@ -147,7 +147,8 @@ def _copy(
     routed = 0
     with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({names}) FROM STDIN") as copy:
         for item in items:
-            copy.write_row(_checked_row(item, kinds) + _placed_row(item, lanes))
+            row, there = _checked_row(item, kinds), place(item, lanes)
+            copy.write_row((*row, *(getattr(there, name) for name in _PLACED)))
             routed += 1
     return routed
 
@@ -191,11 +192,6 @@ def _check_round(item: NewItem, owner: str) -> None:
             raise QueueError(
                 f"the confirmation probabilities of {owner} must be in [0, 1], got {chance}"
             )
-
-
-def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
-    there = place(item, lanes)
-    return tuple(getattr(there, name) for name in _PLACED)
 
 
 def _check_duplicates(connection: Connection) -> None:

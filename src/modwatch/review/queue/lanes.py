@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 from modwatch.common.errors import SettingsError
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import lane
+from modwatch.settings.file import read_toml
 
 #: The queue of all items to which no rule gives another.
 GENERAL = "general"
@@ -145,7 +146,7 @@ def load_lanes(path: Path | None = None) -> Lanes:
     """
     content = tomllib.loads(Path(__file__).with_name("lanes.toml").read_text(encoding="utf-8"))
     if path is not None:
-        content = _merged(content, _read(path))
+        content = _merged(content, read_toml(path, "MODWATCH_QUEUE_RULES"))
     try:
         return Lanes.model_validate(content)
     except ValidationError as exc:
@@ -153,16 +154,6 @@ def load_lanes(path: Path | None = None) -> Lanes:
         raise SettingsError(
             f"invalid queue rule {where}: {exc.errors()[0]['msg']}; correct the file that "
             "MODWATCH_QUEUE_RULES names"
-        ) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise SettingsError(
-            f"MODWATCH_QUEUE_RULES names {path}, which cannot be read as TOML "
-            f"({type(exc).__name__}); correct the file or unset the variable"
         ) from None
 
 

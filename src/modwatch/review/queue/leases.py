@@ -145,7 +145,8 @@ def renew(
         "before": digest_of(lease_token),
         "statuses": ["waiting", "escalated"] if escalated else ["waiting"],
     }
-    token = _next_token(lease_token)
+    # Only those who know the last token can compute it.
+    token = digest_of(f"renewed {lease_token}").hex()
     taken = _take(engine, _RENEW, moderator_id, length, token, queues=queues, **more)
     return None if taken is None else _with_opinions(engine, taken)
 
@@ -219,11 +220,6 @@ def _take(
     }
     rows = at_once(engine, statement, values | more)
     return lease_of(rows[0], token) if rows else None
-
-
-def _next_token(lease_token: str) -> str:
-    """Return a token that only those who know `lease_token` can compute."""
-    return digest_of(f"renewed {lease_token}").hex()
 
 
 def _held(moderator_id: int, item_id: int, lease_token: str) -> dict[str, Any]:

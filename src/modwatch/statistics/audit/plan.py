@@ -115,7 +115,10 @@ class AuditPlan:
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check(self)
+        raise_on_invalid_name(self.audit)
+        problems = chain(_period_problems(self), _strata_problems(self), _option_problems(self))
+        if problem := next(problems, None):
+            raise AuditError(f"audit {self.audit[:100]!r}: {problem}")
 
     @property
     def digest(self) -> str:
@@ -234,13 +237,6 @@ def raise_on_invalid_name(audit: str) -> None:
             f"audit {audit[:100]!r}: the name of the audit may only contain lower-case letters, "
             "digits, - and _, and must start with a letter or digit"
         )
-
-
-def _check(plan: AuditPlan) -> None:
-    """Raise AuditError with the first problem of an invalid plan."""
-    raise_on_invalid_name(plan.audit)
-    for problem in chain(_period_problems(plan), _strata_problems(plan), _option_problems(plan)):
-        raise AuditError(f"audit {plan.audit[:100]!r}: {problem}")
 
 
 def _period_problems(plan: AuditPlan) -> Iterator[str]:

@@ -71,10 +71,6 @@ def weighted_rows(order: ArrayLike, weights: ArrayLike) -> NDArray[np.int64]:
     return np.sort(rows[np.searchsorted(through, points)])
 
 
-def _no_scores() -> dict[str, Counts]:
-    return {name: np.zeros(BINS, np.int64) for name in RANGES}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Profile:
     """Counts of one day, or of several together: of its comments, and of its scores."""
@@ -88,7 +84,9 @@ class Profile:
     #: Comments by category: of `language`, `platform` and `length`, the last in `LENGTH_BANDS`.
     categories: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: (BINS,) comments by score: of the names in `RANGES`.
-    scores: Mapping[str, Counts] = field(default_factory=_no_scores)
+    scores: Mapping[str, Counts] = field(
+        default_factory=lambda: {name: np.zeros(BINS, np.int64) for name in RANGES}
+    )
     #: Comments with prob > threshold.
     flagged: int = 0
     #: The one model version of all scores; None without scores, or when there are several.
