@@ -202,7 +202,6 @@ CHANGES: list[tuple[str, str, Callable]] = [
     ("part-exceeds-whole", "platform", put("Value", "901", SOLELY, OWN_INITIATIVE)),
     ("totals-differ", "platform", put("Value", "901", SOLELY, TOTAL)),
     ("formula", "platform", put(CONTEXT, "=HYPERLINK(A1)", RECALL)),
-    ("formula", "platform", put("Value", "=1+1", RECALL)),
     ("formula", "texts", put("Value", "@SUM(A1)", "All")),
 ]  # fmt: skip
 
@@ -215,6 +214,13 @@ def test_one_change_breaks_one_rule(tables, rule, file, change):
     change(table)
 
     assert table.rules() == [rule]
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "=900", "@SUM(A1)", "+A1", "-5+A1", "＝1"])
+@pytest.mark.parametrize("place", [(SOLELY, OWN_INITIATIVE), (RECALL,)])
+def test_a_formula_is_no_number(tables, cell, place):
+    put("Value", cell, *place)(tables["platform"])
+    assert sorted(tables["platform"].rules()) == ["formula", "value-not-number"]
 
 
 def test_another_name_of_a_column_is_one_too_few_and_one_too_many(tables):

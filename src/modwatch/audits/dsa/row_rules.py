@@ -206,8 +206,7 @@ def interpret(row: Row) -> tuple[QuantitativeRow, list[Finding]]:
 
 def _value(row: Row, indicator: Indicator | None) -> Value:
     cell = row.cells["Value"]
-    formula = cell.startswith(FORMULA_SIGNS) and not is_number_like("Value", cell)
-    if indicator is None or not row.has("Value") or formula:
+    if indicator is None or not row.has("Value"):
         return Value()
     return rate(cell) if indicator in RATES else count(cell)
 
