@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modwatch.data.sources.labels import label_of, shown_label
+from modwatch.data.sources.labels import label_of, numbers_of, shown_label
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,11 @@ def test_types_of_a_label_are_one(one: object, two: object) -> None:
     assert first is not None
     assert second is not None
     assert first.casefold() == second.casefold()
+
+
+def test_codes_with_an_underscore_are_no_numbers():
+    assert [label_of(code)[0] for code in ("1_1", "11", "2_1")] == ["1_1", "11", "2_1"]
+    assert numbers_of(["1_1", "2"]) == []
 
 
 @pytest.mark.parametrize("label", ["toxic\u200b", "t\u043exic", "a\nb", "\u202etoxic"])

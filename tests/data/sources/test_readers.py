@@ -12,9 +12,12 @@ from openpyxl import Workbook
 from openpyxl.chart import BarChart
 from published import real_data
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import DELIMITERS, TextFormat
+from modwatch.data.sources.labels import label_of
 from modwatch.data.sources.readers import column_names, file_format, read_records, table_columns
+from modwatch.data.sources.values import names_of, number_of, text_of, vote_of
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -124,11 +127,22 @@ def test_json_lines(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
 def test_a_json_object_with_a_key_twice_is_a_broken_record(tmp_path, name):
-    items = ['{"id": "1", "text": "\\": {", "more": {"a": 1}}', '{"id": "1", "id": "2"}']
+    items = [
+        '{"id" : "1", "text": "\\": {", "more": {"a": 1}}', '{"id": "1", "id": "2"}',
+        '{"id" : "1", "id" : "2"}', '{"id": "1", "id"\t:"2"}', '{"id": "1", "\\u0069d": "2"}',
+    ]  # fmt: skip
     content = "\n".join(items) if name == "a.jsonl" else f"[{', '.join(items)}]"
-    first, second = read_records(written(tmp_path, name, content.encode()))
+    first, *others = read_records(written(tmp_path, name, content.encode()))
     assert first.values == {"id": "1", "text": '": {', "more": {"a": 1}}
-    assert (second.problem, second.raw.strip()) == ("malformed_record", items[1])
+    assert [other.problem for other in others] == ["malformed_record"] * 4
+    assert [other.raw.strip() for other in others] == items[1:]
+
+
+def test_a_value_with_a_key_twice_is_no_text_vote_number_or_label(tmp_path):
+    path = written(tmp_path, "a.jsonl", b'{"id": "1", "text": {"a": 1, "a": 1}}\n')
+    (record,) = read_records(path)
+    for convert in (text_of, vote_of, number_of, names_of, label_of):
+        assert convert(record.values["text"])[1] is not None
 
 
 def test_json_nested_too_deeply_is_a_broken_record(tmp_path):
@@ -220,6 +234,36 @@ def test_cells_of_excel_with_errors_are_no_text(tmp_path):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
     assert [row["text"] for row in values(tmp_path / "a.xlsx")] == ["fine", ["#NAME?"], "#a tag"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("one_x000D_\ntwo", "one\r\ntwo"), ("_x005F_x000D_", "_x000D_"), ("_x0007_", "\a"),
+        ("my_x_file", "my_x_file"), ("_x00_", "_x00_"),
+    ],
+)  # fmt: skip
+def test_escaped_characters_of_excel_are_decoded(tmp_path, cell, text):
+    book = Workbook()
+    for row in (["id", "te_x005F_xt"], ["1", cell]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    assert values(tmp_path / "a.xlsx") == [{"id": "1", "te_xt": text}]
+
+
+@pytest.mark.parametrize("blank", [0, 1, 3])
+def test_rows_of_excel_have_the_numbers_of_the_sheet(tmp_path, blank):
+    book, account = Workbook(), Account()
+    for number, row in enumerate((["id", "text"], ["1", "fine"], [], ["2", "a", "b"]), 1 + blank):
+        for column, cell in enumerate(row, 1):
+            book.active.cell(number, column, cell)
+    book.save(tmp_path / "a.xlsx")
+    records = list(read_records(tmp_path / "a.xlsx", account=account))
+    assert [(record.line, record.problem) for record in records] == [
+        (2 + blank, None), (4 + blank, "malformed_record")
+    ]  # fmt: skip
+    assert account.places == {"blank_line": blank + 1, "header": 1}
+    assert account.read == 4 + blank
 
 
 def test_a_chart_sheet_is_passed_over_and_one_without_a_chart_is_named(tmp_path):

@@ -62,9 +62,18 @@ def test_votes_against_it(no: Any) -> None:
     assert vote_of(no) == (0, None)
 
 
-@pytest.mark.parametrize("value", [2, 0.5, "maybe", [1], "10", "nan", b"\x02"])
+@pytest.mark.parametrize("value", [2, 0.5, "maybe", [1], "10", "nan", b"\x02", "0_1", "0_0"])
 def test_what_is_no_vote(value: Any) -> None:
     assert vote_of(value) == (None, "unreadable_label")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1e-1", 0.1), (" .5 ", 0.5), ("+1", 1), ("１", 1), ("0_1", None), ("1_000", None),
+     ("1e1_0", None), ("0x10", None), ("1,5", None), ("1 0", None)],
+)  # fmt: skip
+def test_what_is_a_number(text: str, number: float | None) -> None:
+    assert number_of(text) == (number, None if number is not None else "unreadable_number")
 
 
 def test_names_are_text_without_missing_ones() -> None:

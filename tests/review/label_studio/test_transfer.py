@@ -365,6 +365,30 @@ def test_what_is_no_list_of_tasks_is_refused(engine: Engine, content: bytes) -> 
         import_tasks(engine, content, first_day=DAY)
 
 
+@pytest.mark.parametrize(
+    ("part", "twice", "reason"),
+    [
+        ('"text":', '"text": "another", "text" :', "malformed_record"),
+        ('"data":', '"data" : {}, "data":', "malformed_record"),
+        ('"completed_by":', '"completed_by": 4, "completed_by":', "malformed_annotation"),
+        ('"choices":', '"choices": ["Toxic"], "choices" :', "malformed_annotation"),
+        ('"type":', '"type": "rating", "type":', "malformed_annotation"),
+    ],
+)
+def test_a_task_with_a_key_twice_is_refused(
+    engine: Engine, part: str, twice: str, reason: str
+) -> None:
+    content = json.dumps([task("c1", annotation()), task("c2")]).replace(part, twice, 1)
+    done = import_tasks(engine, content.encode(), first_day=DAY)
+    assert (done.refused, done.items, done.labels) == ({reason: [1]}, 1, 0)
+
+
+def test_completions_of_old_versions_are_annotations(engine: Engine) -> None:
+    old = task("c1", annotation(by=3))
+    old["completions"] = old.pop("annotations")
+    assert load(engine, old).labels == 1
+
+
 def test_json_min_is_named_once(engine: Engine) -> None:
     minimal = {"id": 1, "text": SECRET, "toxicity": "Toxic", "annotator": 1, "annotation_id": 1}
     with pytest.raises(QueueError, match="is JSON-MIN of Label Studio; export the tasks as JSON"):

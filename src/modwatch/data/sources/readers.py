@@ -23,7 +23,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import DELIMITERS, MAX_FIELD, Dialect, Rows, TextFormat
 from modwatch.data.sources.opening import open_text, require_start
-from modwatch.data.sources.values import text_of
+from modwatch.data.sources.values import object_of, text_of
 
 #: Formats by suffix; `.gz` or `.zst` may follow those of text.
 FORMATS = {
@@ -238,27 +238,7 @@ def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
 
 
 #: NaN and infinities, which JSON does not have, are missing values.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-
-
-def _require_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
-#: Refuses an object with a key that occurs twice; it is slower.
-_STRICT = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=_require_once)
-
-
-def _once(raw: str, values: object) -> object:
-    """Return what was decoded; None if a key occurs twice, so that a value is lost."""
-    if isinstance(values, dict) and raw.count('":') > len(values):
-        try:
-            _STRICT.raw_decode(raw.lstrip())
-        except (ValueError, RecursionError):
-            return None
-    return values
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=object_of)
 
 
 #: What separates the items of a JSON list.
@@ -271,9 +251,8 @@ def _json(path: Path, form: TextFormat, account: Account) -> Iterator[Record]:
         is_list = text.read(_CHUNK).lstrip().startswith("[")
     with open_text(path, form.encoding) as text:
         lines = _json_list(text, path) if is_list else _json_lines(text)
-        for number, (raw, decoded) in enumerate(lines, start=1):
+        for number, (raw, values) in enumerate(lines, start=1):
             account.read += 1
-            values = _once(raw, decoded)
             if isinstance(values, dict):
                 yield Record(line=number, values=values)
             elif values is None and not raw.strip():
@@ -325,23 +304,35 @@ def _item(buffer: str, start: int) -> tuple[object, int | None]:
 
 
 @contextmanager
-def _sheet(path: Path) -> Iterator[Iterable[tuple[Any, ...]]]:
+def _sheet(path: Path) -> Iterator[Iterable[Sequence[Any]]]:
     """Open the only sheet that has rows."""
     # Few need it, and it takes 0.2 s.
     from openpyxl import load_workbook  # noqa: PLC0415
+    from openpyxl.utils.escape import unescape  # noqa: PLC0415
 
     try:
         workbook = load_workbook(path, read_only=True, data_only=True)
     except AttributeError as exc:  # a fault of openpyxl
         raise SourceError(f"{path} cannot be read; delete chart sheets without a chart.") from exc
     with closing(workbook) as book:
-        sheets = [sheet.iter_rows(values_only=True) for sheet in book.worksheets]
-        filled = [chain([first], rows) for rows in sheets for first in islice(filter(any, rows), 1)]
+        sheets = [_filled(sheet.iter_rows(values_only=True)) for sheet in book.worksheets]
+        filled = [rows for rows in sheets if rows]
         if len(filled) > 1:
             raise SourceError(
                 f"{len(filled)} sheets of {path} have rows; save the one with the data as a file."
             )
-        yield filled[0] if filled else ()
+        # Excel writes CR, and characters that XML does not have, as _x000D_.
+        yield (
+            [unescape(cell) if isinstance(cell, str) else cell for cell in cells]
+            for rows in filled
+            for cells in rows
+        )
+
+
+def _filled(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]] | None:
+    """Return the rows of a sheet, with the blank ones before the first; None if all are blank."""
+    first = next(((number, cells) for number, cells in enumerate(rows) if any(cells)), None)
+    return first and chain(repeat((), first[0]), [first[1]], rows)
 
 
 #: What a cell of Excel shows where its formula fails, as for a text that begins with `=`.
@@ -356,7 +347,7 @@ def _sheet_names(cells: Sequence[Any]) -> list[str]:
     return unique_names([text_of(cell)[0] or "" for cell in cells[: _size(cells)]])
 
 
-def _xlsx(rows: Iterable[tuple[Any, ...]], account: Account) -> Iterator[Record]:
+def _xlsx(rows: Iterable[Sequence[Any]], account: Account) -> Iterator[Record]:
     """Yield the rows of a sheet; the first that is not blank names the columns."""
     names: list[str] = []
     for number, cells in enumerate(rows, start=1):

@@ -124,6 +124,8 @@ def vote_of(value: object) -> tuple[int | None, str | None]:
 def number_of(value: object) -> tuple[float | None, str | None]:
     """Return a number; blank is missing, and the text `nan` is a number that is none.
 
+    Digits may be of any script and have an exponent. Unlike in Python, `1_1` is not 11.
+
     >>> number_of("0.25"), number_of("0,25"), number_of(Decimal("0.5")), number_of(float("nan"))
     ((0.25, None), (None, 'unreadable_number'), (0.5, None), (None, None))
     """
@@ -132,7 +134,7 @@ def number_of(value: object) -> tuple[float | None, str | None]:
         return None, None
     if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
-            return float(value), None
+            return float(value.replace("_", "?") if isinstance(value, str) else value), None
         except (ValueError, OverflowError):
             pass
     return None, "unreadable_number"
@@ -154,6 +156,16 @@ def names_of(value: object) -> tuple[list[str] | None, str | None]:
         return None, "malformed_record"
     pairs = [text_of(name) for name in names]
     return [text for text, _ in pairs if text], next((p for _, p in pairs if p), None)
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any] | tuple[tuple[str, Any], ...]:
+    """Return a JSON object; where a key occurs twice, its pairs, which are no text, vote or number.
+
+    >>> object_of([("id", 1)]), object_of([("id", 1), ("id", 2)])
+    ({'id': 1}, (('id', 1), ('id', 2)))
+    """
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else tuple(pairs)
 
 
 def listed(value: object) -> list[Any] | None:

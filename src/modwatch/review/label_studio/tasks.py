@@ -12,7 +12,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import QueueError, SettingsError
 from modwatch.common.text import folded
 from modwatch.data.sources.timestamps import read_moment
-from modwatch.data.sources.values import number_of, plain, text_of
+from modwatch.data.sources.values import number_of, object_of, plain, text_of
 from modwatch.review.queue.comments import comment_of
 
 #: The choices of the labelling configuration in docs/paths.md.
@@ -135,7 +135,7 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
     try:
         # Bytes that are not text make their task invalid, not the file.
         text = bytes(whole).decode(json.detect_encoding(bytes(whole)), "surrogateescape")
-        tasks = json.loads(text, parse_constant=lambda _: None)
+        tasks = json.loads(text, parse_constant=lambda _: None, object_pairs_hook=object_of)
     except (ValueError, RecursionError):
         tasks = None  # not chained: the original error contains the whole file
     if not isinstance(tasks, list):
@@ -149,7 +149,8 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
 
 def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) -> Task:
     whole = task if isinstance(task, dict) else {}
-    data, every = whole.get("data"), whole.get("annotations") or []
+    # Label Studio before 1.0 wrote `completions`.
+    data, every = whole.get("data"), whole.get("annotations") or whole.get("completions") or []
     if not isinstance(data, dict) or not isinstance(every, list):
         raise _RefusedError("malformed_record")
     given = {name: value for name, value in data.items() if plain(value) not in (None, "")}
@@ -204,13 +205,10 @@ def _annotation(values: Mapping[str, Any]) -> Annotation:
 
 def _label(results: object) -> int | None:
     """Return the label of the results of an annotation, which must have one choice."""
-    choices = [
-        result.get("value")
-        for result in (results if isinstance(results, list) else ())
-        if isinstance(result, dict) and result.get("type") == "choices"
-    ]
+    every = results if isinstance(results, list) else [None]
+    choices = [one for one in every if not isinstance(one, dict) or one.get("type") == "choices"]
     match choices:
-        case [{"choices": [str(choice)]}]:
+        case [{"value": {"choices": [str(choice)]}}]:
             return {folded(name): label for name, label in LABELS.items()}.get(folded(choice))
     return None
 
