@@ -257,13 +257,21 @@ class _Shape:
         return _rows(_Lines(self.head, 1), self.dialect, self)
 
     def fit(self) -> tuple[float, int]:
-        """Return the share of records with as many fields as the header, and how many it has."""
-        rows = [fields for _, _, fields, _, _ in self.rows() if fields != []]
-        size = len(self._header or (rows.pop(0) if rows else None) or ())
+        """Return the share of sound records, and how many fields the header has.
+
+        They have as many fields as the header, and an even number of quotation marks.
+        """
+        rows = [(fields, raw) for _, _, fields, raw, _ in self.rows() if fields != []]
+        size = len(self._header or (rows.pop(0)[0] if rows else None) or ())
         if size < 2:
             return 0.0, 0
-        good = sum(fields is not None and len(fields) == size for fields in rows)
+        good = sum(len(fields or ()) == size and self._is_even(raw) for fields, raw in rows)
         return good / max(len(rows), 1), size
+
+    def _is_even(self, raw: str) -> bool:
+        escape = self.dialect.escape
+        escaped = raw.count(f'{escape}"') if escape else 0
+        return not self.dialect.quoted or (raw.count('"') - escaped) % 2 == 0
 
     @cached_property
     def quotes(self) -> tuple[int, int]:
@@ -277,10 +285,10 @@ class _Shape:
     def has_swallowed(self, fields: Sequence[str] | None, lines: Sequence[str]) -> bool:
         """Return whether a record of several lines is rather several records.
 
-        It is if it is damaged, if a column with patterns has a line break, or if nearly all of its
-        lines would be records by themselves: a text that quotes a table has other lines too. Where
-        most fields are in quotation marks, a record that swallows others is damaged. In a file of
-        one column, a record of many lines counts as several.
+        It is if it is damaged, or if nearly all of its lines would be records by themselves: a text
+        that quotes a table has other lines too. If a column with patterns has a line break, their
+        number of fields suffices. Where most fields are in quotation marks, a record that swallows
+        others is damaged. In a file of one column, a record of many lines counts as several.
         """
         if fields is None or len(fields) != self._size:
             return True
@@ -291,9 +299,9 @@ class _Shape:
         patterns, _ = self._patterns
         if 2 * self.quotes[0] > len(self.head) or not patterns:
             return False
-        if any(set(fields[number]) & {"\r", "\n"} for number in patterns):
-            return True
-        return sum(map(self._fits, lines)) >= max(_REGULAR * len(lines), 2)
+        torn = any(set(fields[number]) & {"\r", "\n"} for number in patterns)
+        fit = sum(self._fits(line, loosely=torn) for line in lines)
+        return fit >= max(_REGULAR * len(lines), 2)
 
     def fitted(self, fields: list[str]) -> list[str]:
         """Return the fields of a record without the empty one after a trailing delimiter."""
@@ -322,6 +330,9 @@ class _Shape:
         rows = [row for row in rows if len(row) == self._size]
         columns = list(zip(*rows, strict=True)) if len(rows) >= _FEW else []
         patterns = [Counter(map(_pattern, column)) for column in columns]
+        for n, column in enumerate(columns):
+            if not _common(patterns[n]) and _common(found := Counter(map(_mixture, column))):
+                patterns[n] = found
         variety = [len(found) * sum(map(len, columns[n])) for n, found in enumerate(patterns)]
         common = {n: _common(found) for n, found in enumerate(patterns)}
         for n, values in enumerate(map(Counter, columns)):
@@ -334,13 +345,17 @@ class _Shape:
             if known and "" not in known and variety[n] < most
         }, variety.index(most) if most else 0
 
-    def _fits(self, line: str) -> bool:
-        """Return whether a line would be a record, if delimiters in its text were quoted."""
+    def _fits(self, line: str, *, loosely: bool) -> bool:
+        """Return whether a line would be a record, if delimiters in its text were quoted.
+
+        `loosely`: by its number of fields alone.
+        """
         fields = self.dialect.fields(line)
         patterns, text = self._patterns
         more = len(fields) - self._size
         return more >= 0 and all(
-            known & {_pattern(field), field.strip(' "')}
+            loosely
+            or known & {_pattern(field), _mixture(field), field.strip(' "')}
             for n, known in patterns.items()
             for field in [fields[n if n < text else n + more]]
         )
@@ -359,6 +374,18 @@ def _common(patterns: Counter[str]) -> frozenset[str]:
 def _pattern(field: str) -> str:
     """Return a field with `a` for its words and `9` for its numbers."""
     return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", field[:80].strip(' "')))
+
+
+def _mixture(field: str) -> str:
+    """Return a field of letters and digits, as random ids are, with the lengths of its words.
+
+    >>> _mixture("98808344-8b52-4b4a-97b7-50923ceb3ffd")
+    '8-4-4-4-12'
+    """
+    field = field[:80].strip(' "')
+    if " " in field or not re.search(r"\d", field):
+        return field
+    return re.sub(r"\w+", lambda found: str(len(found[0])), field)
 
 
 def _rows(lines: _Lines, dialect: Dialect, shape: _Shape | None) -> Iterator[Row]:

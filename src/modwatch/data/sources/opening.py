@@ -43,7 +43,8 @@ def open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
             cast(BinaryIO, binary),
             encoding=encoding_of(head, encoding),
             errors="surrogateescape",
-            newline="",
+            # Where lines end with LF, a CR alone is part of a text.
+            newline="" if b"\r" in head and b"\n" not in head else "\n",
         ) as text:
             yield text
 
