@@ -3,6 +3,9 @@
 import csv
 import gzip
 import io
+import random
+import re
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -257,6 +260,57 @@ def test_two_lone_quotes_do_not_join_records_of_two_columns(tmp_path, header, ro
     records = read(tmp_path / "a.csv", "\n".join([header, *rows, ""]))
     assert len(records) == 300
     assert sum(record.problem is not None for record in records) <= 1
+
+
+RANDOM_IDS = [
+    lambda n: str(uuid.UUID(int=random.Random(n).getrandbits(128))),
+    lambda n: random.Random(n).randbytes(20).hex(),
+    lambda n: "c_" + random.Random(n).randbytes(6).hex() + "9",
+]
+
+
+@pytest.mark.parametrize("name", RANDOM_IDS)
+@pytest.mark.parametrize("columns", ["id,text", "text,id"])
+def test_two_lone_quotes_do_not_join_records_of_random_ids(tmp_path, name, columns):
+    content = [f"{'really ' * (n % 5)}a remark, or two"[n % 3 :] for n in range(2_000)]
+    content = [text.replace(",", "") for text in content]
+    content[1_501], content[1_505] = f'"{content[1_501]}', f'{content[1_505]}"'
+    rows = [(name(n), text) for n, text in enumerate(content)]
+    rows = [row if columns == "id,text" else row[::-1] for row in rows]
+    records = read(tmp_path / "a.csv", "\n".join([columns, *map(",".join, rows), ""]))
+    assert len(records) == 2_000
+    assert [r.line for r in records if r.problem] == [1_503]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("text", ['an \\"idiot\\"', 'an idiot \\"\nwell, thanks', 'a \\\\ b \\"'])
+def test_escaped_quotes_at_the_end_of_a_line(tmp_path, end, text):
+    rows = [f'"{n}","remark {n}"{end}' for n in range(40)]
+    rows[30] = f'"30","{text}"{end}'
+    records = read(tmp_path / "a.csv", "".join([f'"id","text"{end}', *rows]))
+    assert len(records) == 40
+    assert texts(records)[30] == re.sub(r"\\(.)", r"\1", text)
+
+
+@pytest.mark.parametrize("at", [0, 1, 30])
+def test_a_title_with_a_line_break_is_one_field(tmp_path, at):
+    rows = [[str(n), "short title", f"word {n}", NOON.format(n)] for n in range(60)]
+    rows[at][1] = "two\nlines"
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\n").writerows([["id", "title", "text", "at"], *rows])
+    records = read(tmp_path / "a.csv", out.getvalue())
+    assert [record.values["title"] for record in records] == [row[1] for row in rows]
+
+
+@pytest.mark.parametrize("place", [("quoted", None), ("bare", "malformed_record")])
+def test_a_carriage_return_alone_ends_no_line_of_a_file_with_line_feeds(tmp_path, place):
+    kind, problem = place
+    text = "first half\rsecond half"
+    rows = with_text(f'"{text}"' if kind == "quoted" else text)
+    records = read(tmp_path / "a.csv", "".join(lines(rows)).encode())
+    assert len(records) == 60
+    assert records[30].problem == problem
+    assert problem or texts(records)[30] == text
 
 
 def test_a_text_that_quotes_a_table_is_one_record(tmp_path):

@@ -193,10 +193,10 @@ def _variants(shape: "_Shape", form: TextFormat) -> Iterator[Dialect]:
     needed += sum(size > 1 and fields is not None for _, size, fields, _, _ in shape.rows())
     damaged = sum(line.count('"') % 2 for line in shape.head[1:])
     free = form.quoting is None and wrapped + 9 * needed < max(damaged, 1)
-    for quoted in (True, False) if free else (best.quoted,):
-        yield replace(best, quoted=quoted)
-        if form.escape is None:
-            yield replace(best, quoted=quoted, escape="\\")
+    plain = [replace(best, quoted=quoted) for quoted in ((True, False) if free else (best.quoted,))]
+    yield from plain
+    if form.escape is None:
+        yield from (replace(dialect, escape="\\") for dialect in plain)
 
 
 def _has_blanks(head: Sequence[str], dialect: Dialect) -> bool:
@@ -269,9 +269,9 @@ class _Shape:
         return good / max(len(rows), 1), size
 
     def _is_even(self, raw: str) -> bool:
-        escape = self.dialect.escape
-        escaped = raw.count(f'{escape}"') if escape else 0
-        return not self.dialect.quoted or (raw.count('"') - escaped) % 2 == 0
+        if self.dialect.escape:
+            raw = re.sub(rf"(?s){re.escape(self.dialect.escape)}.", "", raw)
+        return not self.dialect.quoted or raw.count('"') % 2 == 0
 
     @cached_property
     def quotes(self) -> tuple[int, int]:
@@ -354,8 +354,7 @@ class _Shape:
         patterns, text = self._patterns
         more = len(fields) - self._size
         return more >= 0 and all(
-            loosely
-            or known & {_pattern(field), _mixture(field), field.strip(' "')}
+            loosely or known & {_pattern(field), _mixture(field), field.strip(' "')}
             for n, known in patterns.items()
             for field in [fields[n if n < text else n + more]]
         )
