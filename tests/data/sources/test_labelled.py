@@ -249,7 +249,7 @@ class TestWideVotes:
     def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
         path = written(tmp_path / "a.csv", "text,ann,ben\nx,1,0\n")
         with pytest.raises(
-            SourceError, match=r"no column 'cy'; name one with --votes\. It has text"
+            SourceError, match=r"no column 'cy'; it has text.*'cy' name one with --votes\."
         ):
             read_labelled([path], columns=self.COLUMNS)
 
@@ -453,9 +453,41 @@ def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", f"{column},other\n")
     missing = "label" if column == "text" else "text"
     with pytest.raises(
-        SourceError, match=f"no column '{missing}'.*--{missing}-column. It has {column}, other"
+        SourceError, match=f"no column '{missing}'; it has {column}, other. .*--{missing}-column"
     ):
         read_labelled([path])
+
+
+@pytest.mark.parametrize("first", ["mind your own business,1", "quillfeather and kettle,0.5"])
+def test_a_first_row_is_never_shown(first: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", f"{first}\nfine,0\n")
+    with pytest.raises(SourceError, match=r"no column 'text', 'label'; its first line") as error:
+        read_labelled([path])
+    assert not any(word in str(error.value) for word in first.replace(",", " ").split())
+    written(path, f"{first.replace(',', ',is ')}\nfine,0\n")
+    with pytest.raises(SourceError, match="it has column 1, column 2") as error:
+        read_labelled([path])
+    assert not any(word in str(error.value).split() for word in first.split(",")[0].split())
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("text,label,label", LabelColumns()),
+        ("text,text,label", LabelColumns()),
+        ("text,label,id,id", LabelColumns(comment_id="id")),
+        ("text,a,b,b", LabelColumns(votes=("a", "b"))),
+        ("text,label,groups,groups", LabelColumns(groups="groups")),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(
+    header: str, columns: LabelColumns, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.csv", f"{header}\n" + "1," * header.count(",") + "1\n")
+    with pytest.raises(SourceError, match=r"a\.csv has several columns \w+; rename all but one"):
+        read_labelled([path], columns=columns)
+    other = written(tmp_path / "b.csv", "text,label,note,note\nfine,0,a,b\n")
+    assert read_labelled([other]).texts == ("fine",)
 
 
 def test_a_database_needs_a_query_and_shows_no_password(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_time_orders_the_labels(tmp_path):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda t: t.drop(columns="label"), "has no column label"),
+        (lambda t: t.drop(columns="label"), "has no column 'label'"),
         (lambda t: t.assign(prob=1.5), r"240 values of prob .* outside \[0, 1\]"),
         (lambda t: t.assign(prob=[None, *t["prob"][1:]]), "1 values of prob are missing"),
         (lambda t: t.assign(prob=np.arange(240) / 240), "prob differs within an item"),
@@ -369,7 +369,7 @@ def test_labels_that_are_no_annotations_are_refused(tmp_path, change, options, m
 
 def test_an_unknown_group_is_refused_and_a_malformed_row_left_out(tmp_path):
     path = written(long_table(items=10), tmp_path / "mine.csv")
-    with pytest.raises(SourceError, match="has no column planet"):
+    with pytest.raises(SourceError, match="has no column 'planet'"):
         read_annotations(path, groups=["planet"])
     path.write_text(path.read_text() + "one,two\n")
     assert read_annotations(path).account.left_out == {"malformed_record": 1}
@@ -391,7 +391,10 @@ def test_one_annotator_is_reported_without_groups():
             "item,annotator,label\na,é,1\nb,f,0\n".encode("latin-1"),
             "undecodable_text 1 .*--encoding cp1252",
         ),
-        (b"item annotator label\na b 1\n", "has no column item, annotator, label"),
+        (
+            b"item annotator label\na b 1\n",
+            "has no column 'item', 'annotator', 'label'; it has column 1",
+        ),
     ],
 )
 def test_files_that_are_no_tables_are_refused(tmp_path, content, match):

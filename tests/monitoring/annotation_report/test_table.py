@@ -359,7 +359,7 @@ def test_a_wide_table_without_votes_is_explained_without_a_value(tmp_path, kind)
 
 def test_votes_that_are_no_columns_are_refused(tmp_path):
     path = written(wide(), tmp_path / "wide.csv")
-    with pytest.raises(SourceError, match="no column dan; it has item, ann, bob, cleo"):
+    with pytest.raises(SourceError, match="no column 'dan'; it has item, ann, bob, cleo"):
         read_annotations(path, votes=["ann", "dan"])
     for votes in (["ann", "ann"], ["item", "ann"]):
         with pytest.raises(SourceError, match="cannot be two of"):
@@ -391,6 +391,35 @@ def test_a_file_without_names_gets_them(tmp_path, kind):
     assert found.account.places["header"] == has_header
     arguments = ["annotations", "report", str(path), "--columns", columns]
     assert main([*arguments, "--output", str(tmp_path / "out")]) == 0
+
+
+FIRST = {
+    "other names": ("Item ID,Worker,Answer", 1),
+    "with a number": ("Item ID,Worker,7", 0),
+    "a row": ("c1,ann0,unclear", 0),
+    "a row of a new label and item": ("new,ann0,unclear", 0),
+}
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_a_first_row_that_shares_no_value_names_columns(tmp_path, kind):
+    first, headers = FIRST[kind]
+    path, table = tmp_path / "mine.csv", timed(items=20).drop(columns="time")
+    table.to_csv(path, index=False, header=False)
+    path.write_text(f"{first}\n{path.read_text()}")
+    found = read_annotations(path, header=["item", "annotator", "label"])
+    assert (found.account.places["header"], len(triples(found))) == (headers, 81 - headers)
+    noted = [note for note in found.notes if "mine.csv, line 1, counts as names of columns" in note]
+    assert len(noted) == headers
+
+
+def test_a_first_row_of_votes_that_shares_no_value_names_columns(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("Post,Worker A,Worker B\n" + "".join(f"c{n},{n % 2},1\n" for n in range(9)))
+    found = read_annotations(path, header=["item", "a", "b"], votes=["a", "b"])
+    assert (found.account.places["header"], found.account.places["used"]) == (2, 18)
+    path.write_text("c1,ann,ok\nc2,ben,toxic\nc3,cy,no\n")
+    assert len(triples(read_annotations(path, header=["item", "annotator", "label"]))) == 3
 
 
 @pytest.mark.parametrize(

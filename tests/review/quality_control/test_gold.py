@@ -143,6 +143,27 @@ def test_one_object_with_the_records_is_named(
         add_gold_file(engine, file, TextFormat())
 
 
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("", "no column 'comment_id', 'text', 'label', 'source'; it has no columns"),
+        ("id,body,y\n1,fine,1\n", "no column 'comment_id', .*; it has id, body, y"),
+        ("COMMENT_ID,TEXT,LABEL,SOURCE\nq,a,1,p\n", "it has COMMENT_ID, TEXT, LABEL, SOURCE"),
+        ("comment_id,text,label\nq,a,1\n", "no column 'source'; it has comment_id, text, label"),
+        ("q,what no refusal may repeat,1,p\n", "its first line has a number"),
+        ("comment_id,text,label,label,source\nq,a,1,0,p\n", "has several columns label; rename"),
+        ("comment_id,text,label,source,language,language\nq,a,1,p,,\n", "several columns language"),
+    ],
+)
+def test_wrong_columns_are_named(engine: Engine, tmp_path: Path, content: str, match: str) -> None:
+    file = tmp_path / "gold.csv"
+    file.write_text(content)
+    with pytest.raises(SourceError, match=match) as refusal:
+        add_gold_file(engine, file, TextFormat())
+    assert PRIVATE not in str(refusal.value)
+    assert stored(engine) == {}
+
+
 def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_path: Path) -> None:
     lines = [
         "comment_id,text,label,source,year", "g1,one,1,panel,n/a", "g1,one,1,panel,2020",
@@ -187,7 +208,7 @@ RUNS = itertools.count()
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(records=st.lists(st.fixed_dictionaries(CELLS) | st.just(7), max_size=6))
+@given(records=st.lists(st.fixed_dictionaries(CELLS) | st.just(7), min_size=1, max_size=6))
 def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records: list) -> None:
     run, file = next(RUNS), tmp_path / "gold.jsonl"
     for record in records:

@@ -44,8 +44,8 @@ _CLOCK = re.compile(
 )
 _FORM = re.compile(r"(%[a-zA-Z]|GMT|UTC|[\dT ,./:\[\]-])+")
 
-#: Without a header, the names are a comment: only what looks like a name is shown.
-_SHOWN = re.compile(r"[\w.:/ ()°%#-]{1,40}")
+#: Without a header, the names are a comment: only one word is shown, with a unit in brackets.
+_SHOWN = re.compile(r"(?=.{1,40}$)[\w.:/()°%#-]+( \(\W?\w{0,2}\))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,11 +312,11 @@ def _clock(found: re.Match[str]) -> str:
 def shown_names(names: Sequence[str]) -> list[str]:
     """Return each name as it may be printed: one that looks like none by its position, from 1.
 
-    >>> shown_names(["id", "Grad (°C)", "<script>alert(1)</script>", ""])
-    ['id', 'Grad (°C)', 'column 3', 'column 4']
+    >>> shown_names(["id", "Grad (°C)", "<script>alert(1)</script>", "", "you all"])
+    ['id', 'Grad (°C)', 'column 3', 'column 4', 'column 5']
     """
     return [
-        name if _SHOWN.fullmatch(name) and name.strip() else f"column {position}"
+        name if _SHOWN.fullmatch(name) else f"column {position}"
         for position, name in enumerate(names, start=1)
     ]
 

@@ -16,9 +16,14 @@ from modwatch.common.errors import SourceError
 from modwatch.common.text import folded, id_problem, text_problem
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.labels import label_of, shown_label
-from modwatch.data.sources.readers import Record, read_records, table_columns, unique_names
+from modwatch.data.sources.readers import (
+    Record,
+    read_records,
+    require_columns,
+    table_columns,
+    unique_names,
+)
 from modwatch.data.sources.sql import connected, parse_url, public_name
 from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
 
@@ -230,15 +235,17 @@ def _selected(
             yield Record(line=number, values=dict(zip(names, row, strict=True)))
 
 
-def _check(name: str, columns: LabelColumns, available: Sequence[str]) -> None:
-    labels = [("--votes", vote) for vote in columns.votes] or [("--label-column", columns.label)]
-    others = [("--id-column", columns.comment_id), ("--language-column", columns.language)]
-    for option, column in [("--text-column", columns.text), *labels, *others]:
-        if column and column not in available:
-            raise SourceError(
-                f"{name} has no column {column!r}; name one with {option}. It has "
-                f"{', '.join(shown_names(available)) or 'no columns'}."
-            )
+def _check(source: str, columns: LabelColumns, available: Sequence[str]) -> None:
+    options = {columns.text: "--text-column"}
+    options |= dict.fromkeys(columns.votes, "--votes") or {columns.label: "--label-column"}
+    others = {columns.comment_id: "--id-column", columns.language: "--language-column"}
+    options |= {column: option for column, option in others.items() if column}
+    if columns.groups and columns.groups in available:
+        options |= {columns.groups: ""}
+    remedies = {
+        name: option and f"For {name!r} name one with {option}." for name, option in options.items()
+    }
+    require_columns(source, available, remedies)
 
 
 def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str | None]:

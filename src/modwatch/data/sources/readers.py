@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import DELIMITERS, MAX_FIELD, Dialect, Rows, TextFormat
+from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.opening import open_text, require_start
-from modwatch.data.sources.values import object_of, text_of
+from modwatch.data.sources.values import number_of, object_of, text_of
 
 #: Formats by suffix; `.gz` or `.zst` may follow those of text.
 FORMATS = {
@@ -43,6 +44,8 @@ _COMPRESSED = (".gz", ".zst")
 _TEXT = ".txt"
 #: Records that are read ahead, and characters of a JSON list.
 _CHUNK, _CHUNK_CHARACTERS = 500, 1_000_000
+#: Names of columns that a message shows.
+_MOST_NAMES = 40
 _PLAIN = TextFormat()
 
 
@@ -226,6 +229,22 @@ def table_columns(path: Path, form: TextFormat, most: int | None = 1000) -> tupl
     if causes := [cause for cause, is_so in shapes.items() if is_so]:
         raise SourceError(f"{path} is {causes[0]}")
     return names
+
+
+def require_columns(where: str, names: Sequence[str], needed: Mapping[str, str]) -> None:
+    """Raise SourceError unless there is one column of each name in `needed`, which has remedies.
+
+    It lists the columns that there are, as far as their names cannot be values of a first row.
+    """
+    if several := [name for name in needed if f"{name} (2)" in names]:
+        raise SourceError(f"{where} has several columns {', '.join(several)}; rename all but one")
+    if missing := [name for name in needed if name not in names]:
+        has = f"it has {', '.join(shown_names(names[:_MOST_NAMES])) or 'no columns'}"
+        if any(number_of(name)[0] is not None for name in names):
+            has = "its first line has a number; add one with names of columns"
+        remedies = " ".join(dict.fromkeys(filter(None, map(needed.get, missing))))
+        named = ", ".join(map(repr, missing))
+        raise SourceError(f"{where} has no column {named}; {has}. {remedies}".rstrip())
 
 
 def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:

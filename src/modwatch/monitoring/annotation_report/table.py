@@ -19,9 +19,14 @@ from modwatch.common.account import Account
 from modwatch.common.errors import MetricInputError, SourceError
 from modwatch.common.text import folded, id_problem
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.labels import label_of, notes_on, numbers_of, spellings
-from modwatch.data.sources.readers import Record, read_records, table_columns, unique_names
+from modwatch.data.sources.readers import (
+    Record,
+    read_records,
+    require_columns,
+    table_columns,
+    unique_names,
+)
 from modwatch.data.sources.timestamps import epoch_scale, read_moment
 from modwatch.data.sources.values import number_of, text_of
 from modwatch.statistics.disagreement import Annotations
@@ -34,10 +39,10 @@ COLUMNS = {name: name for name in (*_REQUIRED, "time", "prob")}
 _ROUNDED = 0.02
 #: Most different numbers that are classes; more are values on a scale.
 _MOST_NUMBERS = 20
-#: Names of columns that a message shows, and records that tell names from a first row.
-_MOST_NAMES, _HEAD = 40, 200
+#: Records that tell names from a first row.
+_HEAD = 200
 _LONG_FORM = (
-    " The command reads one row for each annotation, with columns item, annotator and label (other "
+    "The command reads one row for each annotation, with columns item, annotator and label (other "
     "names: --item-column and so on). If the file has one row for each item and one column for "
     "each annotator, name these columns: --votes a,b,c. If its first line does not name the "
     "columns, name them: --columns item,annotator,label."
@@ -114,16 +119,18 @@ def read_annotations(
     attributes = {by: list(dict.fromkeys(by.split(","))) for by in groups}
     wanted = dict.fromkeys(chain.from_iterable(attributes.values()))
     _check_columns(path, present, names, wanted, required)
-    needed = dict.fromkeys([*required, *wanted, *(columns or {}).values()])
-    if missing := [name for name in needed if name not in present]:
-        shown = "" if not header and _is_row(path, form, present) else _has(present)
-        long_form = _LONG_FORM if {*missing} & {*required} else ""
-        raise SourceError(f"{path} has no column {', '.join(missing)}{shown}.{long_form}")
+    optional = [*wanted, *(columns or {}).values(), *(n for n in names.values() if n in present)]
+    needed = dict.fromkeys(optional, "") | dict.fromkeys(required, _LONG_FORM)
+    if not header and not {*needed} <= {*present} and _is_row(path, form):
+        present = [""] * len(present)
+    require_columns(str(path), present, needed)
     of_model = [n for n in present if n == names["prob"] or n.startswith(f"{names['prob']}_")]
     others, account = list(dict.fromkeys([*wanted, *of_model])), Account()
     records = read_records(path, form=form, header=header, account=account)
     rows = _rows(records, names, votes, required if header else (), account)
     frame = _frame(path, rows, others, account, rating=toxic_from is not None)
+    if header:
+        frame = _without_header(path, frame, _REQUIRED[:: 2 if votes else 1], account)
     frame = _merged(path, frame, account)
     account.close(path.name)
     annotations = _annotations(path, frame, classes, toxic_from, account)
@@ -138,6 +145,7 @@ def read_annotations(
         account=account,
         notes=(
             *_left_out(account),
+            *_of_header(account),
             *_of_merged(account, timed=bool(frame["time"].notna().any())),
             *notes_on(annotations.classes, are_ratings=toxic_from is not None),
         ),
@@ -154,9 +162,6 @@ def _check_columns(
     """Raise SourceError if one column is to be two things, or two are one, or one has no name."""
     if not present:
         raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
-    several = {name for name in present if present.count(name) > 1 or f"{name} (2)" in present}
-    if repeated := sorted({*names.values(), *attributes, *required} & several):
-        raise SourceError(f"{path} has several columns {', '.join(repeated)}; rename all but one")
     if "" in attributes:
         raise SourceError(
             f"{path}: a grouping is the name of a column, or several joined by commas; there is "
@@ -172,18 +177,10 @@ def _check_columns(
         )
 
 
-def _is_row(path: Path, form: TextFormat, names: Sequence[str]) -> bool:
-    """Return whether names of columns are rather a row: one is a number, or occurs again."""
+def _is_row(path: Path, form: TextFormat) -> bool:
+    """Return whether the names of columns are rather a row: one occurs again."""
     records = islice(read_records(path, form=form), _HEAD)
-    return any(number_of(name)[0] is not None for name in names) or any(
-        value == name for record in records for name, value in record.values.items()
-    )
-
-
-def _has(names: Sequence[str]) -> str:
-    # What has several words may be a comment.
-    shown = shown_names(["" if " " in name else name for name in names[:_MOST_NAMES]])
-    return f"; it has {', '.join(shown)}"
+    return any(value == name for record in records for name, value in record.values.items())
 
 
 def _rows(
@@ -254,6 +251,33 @@ def _time(value: object) -> tuple[float, str | None]:
         return math.nan if number is None else number / epoch_scale(number), None
     moment = read_moment(value, UTC)
     return moment.created_at.timestamp() if moment.created_at else math.nan, moment.problem
+
+
+def _without_header(
+    path: Path, frame: pd.DataFrame, parts: Sequence[str], account: Account
+) -> pd.DataFrame:
+    """Return the rows without a first one that names columns; it counts as a header.
+
+    None of its values is a number or occurs in another row, and every other row shares one.
+    """
+    cells = frame.melt("line", parts, value_name="cell")[["line", "cell"]]
+    cells = cells.assign(cell=cells["cell"].map(folded)).drop_duplicates()
+    shares = cells["cell"].duplicated(keep=False).groupby(cells["line"]).any()
+    first, others = shares.index[0], shares.iloc[1:]
+    named = [number_of(cell)[0] is None for cell in cells["cell"][cells["line"] == first]]
+    if shares.iloc[0] or others.empty or not (others.all() and all(named)):
+        return frame
+    header = frame["line"].isin([first])
+    account.count("used", -int(header.sum()))
+    account.count("header", int(header.sum()), where=f"{path.name}, line {first}")
+    return frame[~header]
+
+
+def _of_header(account: Account) -> list[str]:
+    """Return a sentence on a first row that was taken for names of columns."""
+    where = account.first.get("header")
+    reason = "none of its values occurs again, while every other row shares one."
+    return [f"The row of {where}, counts as names of columns: {reason}"] if where else []
 
 
 def _merged(path: Path, frame: pd.DataFrame, account: Account) -> pd.DataFrame:

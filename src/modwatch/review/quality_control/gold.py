@@ -5,7 +5,7 @@ known label. Moderators see a comment's id, so use ids that look like all others
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -27,7 +27,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import QueueError
 from modwatch.common.text import text_problem
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.readers import Record, read_records, table_columns
+from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
 from modwatch.data.sources.values import vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
@@ -101,7 +101,10 @@ def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Ac
     `QueueError` naming every reason why records cannot be gold, with the line of the first.
     """
     account = Account()
-    table_columns(path, form=form)  # names what is no table
+    names = table_columns(path, form=form)
+    known = {f.name: "" for f in fields(GoldComment) if f.default is MISSING or f.name in names}
+    if names or not any(read_records(path, form=form)):  # else no record can be read
+        require_columns(str(path), names, known)
     records = read_records(path, form=form, account=account)
     with engine.begin() as connection:
         return len(_add_all(connection, records, "line", str(path), account)), account
