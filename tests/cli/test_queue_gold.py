@@ -67,12 +67,17 @@ def test_a_file_is_added_once_and_retired_by_id(
     [
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n", "the first: line 3;"),
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "the first: line 3;"),
-        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "missing_id 1 (the first: line 2;"),
+        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "it has column 1, column 2"),
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "the label is neither 1 nor 0"),
         ("gold.csv", f"{HEADER}\ng1,\u200b,1,p\n", "blank_text 1 (the first: line 2;"),
-        ("gold.tsv", f"comment_id\ttext\tlabel\ng1\t{PRIVATE}\t1\n", "missing_source 1 "),
-        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "missing_id 1 (the first: line 1;"),
+        (
+            "gold.tsv",
+            f"comment_id\ttext\tlabel\ng1\t{PRIVATE}\t1\n",
+            "no column 'source'; it has comment_id",
+        ),
+        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "no column 'comment_id', 'label', 'source'"),
         ("gold.jsonl", f"{PRIVATE}\n", "the first: line 1;"),
+        ("gold.csv", "", "it has no columns"),
         ("gold.doc", PRIVATE, "is unknown"),
     ],
 )
