@@ -240,12 +240,9 @@ def _check(source: str, columns: LabelColumns, available: Sequence[str]) -> None
     options |= dict.fromkeys(columns.votes, "--votes") or {columns.label: "--label-column"}
     others = {columns.comment_id: "--id-column", columns.language: "--language-column"}
     options |= {column: option for column, option in others.items() if column}
-    if columns.groups and columns.groups in available:
-        options |= {columns.groups: ""}
-    remedies = {
-        name: option and f"For {name!r} name one with {option}." for name, option in options.items()
-    }
-    require_columns(source, available, remedies)
+    needed = {name: f"For {name!r} name one with {option}." for name, option in options.items()}
+    needed |= {name: "" for name in [columns.groups] if name and name in available}
+    require_columns(source, available, needed)
 
 
 def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str | None]:
