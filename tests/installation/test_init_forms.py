@@ -226,7 +226,15 @@ CAUSES = {
     ),
     "columns.json": (
         json.dumps({name: {"0": MARK, "1": MARK} for name in HEADER}).encode(),
-        "columns.json is one JSON object of columns; write records, in pandas with to_json(orient",
+        "columns.json is one JSON object with the records in it; write a list of records, in",
+    ),
+    "keyed.json": (
+        json.dumps({f"{MARK}{number}": line for number, line in enumerate(LINES)}).encode(),
+        "keyed.json is one JSON object with the records in it; write a list of records",
+    ),
+    "keyed.jsonl": (
+        "".join(json.dumps({f"{MARK}{n}": line}) + "\n" for n, line in enumerate(LINES)).encode(),
+        "keyed.jsonl is one JSON object with the records in it; write a list of records",
     ),
     "sheets.xlsx": (sheet(HEADER, *ROWS, more="x"), "2 sheets of /sheets.xlsx have rows; save"),
     "page.csv": (b"<!DOCTYPE html><html></html>", "page.csv is an HTML page"),
@@ -259,9 +267,9 @@ CAUSES = {
     "one.csv": (b"body\n" + b"".join(b"a %d\n" % n for n in range(60)), "--generate-ids"),
     "cp1252.csv": (
         written(rows=CP1252).encode("cp1252"),
-        "most rows would be quarantined, so no settings are written. Of the first 60 rows, 0 are "
-        "valid; quarantined: 60 (100 %)\n  undecodable_text 60 (first: cp1252.csv, line 2); may "
-        "need --encoding, such as cp1252\n",
+        "validation would fail, so no settings are written. Of the first 60 rows, 0 are valid; "
+        "quarantined: 60 (100 %); a day may have at most 20 %, or 5 rows\n"
+        "  undecodable_text 60 (first: cp1252.csv, line 2); may need --encoding, such as cp1252\n",
     ),
     "names.csv": (
         ("k\xfc,w\xf6rter,z\xe4hler\n" + CSV.partition("\n")[2]).encode("cp1252"),
@@ -292,7 +300,8 @@ def test_a_few_rows_in_quarantine_are_stated(init: Callable[..., str]) -> None:
     rows[5][0], rows[7] = rows[4][0], [*rows[7], "more"]
     Path("a.csv").write_text(written(rows=rows))
     assert (
-        "Of the first 60 rows, 55 are valid; quarantined: 5 (8.3 %)\n"
+        "Of the first 60 rows, 55 are valid; quarantined: 5 (8.3 %). More than usual: "
+        "at most 2 %\n"
         "  blank_text 3 (first: a.csv, line 2); may need --column text=COLUMN\n"
         "  duplicate_id 1 (first: a.csv, line 7); may need --column comment_id=COLUMN or "
         "--generate-ids\n"
@@ -477,13 +486,13 @@ def test_typed_values_of_sqlite(init: Callable[..., str]) -> None:
         connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?)", rows)
     connection.close()
     shown = init("forum.db")
-    assert "2 rows have no time that the database can read; they are on no day." in shown
+    assert "2 of 62 rows have no time, or one before 1990 or to come. They are on no day" in shown
     found, valid = read_day()
     assert valid == 60
     assert {row["comment_id"] for row in found} == {str(uuid.UUID(int=n)) for n in range(60)}
     account = Account()
     list(open_source(load_settings()).read(DAY, account))
-    assert account.rows() == [("Records without a time, on no day", 2, "")]
+    assert account.rows() == [("Records without a possible time, on no day", 2, "")]
     Path("modwatch.env").unlink()
     assert "--generate-ids is for files" in init("forum.db", "--generate-ids", status=1)
 
@@ -503,7 +512,7 @@ def test_typed_values_of_postgresql(path_server: EmbeddedServer, init: Callable[
         )
         connection.execute(text("UPDATE posts SET posted = NULL WHERE author_id > 57"))
     engine.dispose()
-    assert "3 rows have no time that the database can read" in init(url, "--table", "posts")
+    assert "3 of 60 rows have no time, or one before 1990" in init(url, "--table", "posts")
     rows, valid = read_day()
     assert (valid, {row["thread_id"] for row in rows}) == (57, {None})
     assert {row["author_id"] for row in rows} == {str(number) for number in range(1, 58)}
@@ -571,7 +580,7 @@ def test_rows_of_days_without_comments_are_named_and_set_no_first_day(
     odd = {3: "1899-12-30T00:00:00Z", 4: "2999-01-01T00:00:00Z"}
     rows = [[*row[:2], odd.get(n, row[2])] for n, row in enumerate(PLAIN)]
     Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
-    assert "Rows of days before 1990 or to come: 2." in init("a.csv")
+    assert "2 of 60 rows have no time, or one before 1990 or to come." in init("a.csv")
     settings = load_settings()
     assert settings.first_day == DAY
     account = Account()
@@ -587,3 +596,194 @@ def test_one_zero_among_numbers_since_1970_does_not_hide_the_times(
     Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
     assert "created_at  from posted" in init("a.csv")
     assert read_day()[1] == 59
+
+
+def dated(form: str, days: range = range(1, 29)) -> str:
+    """Return a CSV file with the days of March 2026, written by `form`."""
+    times = [dt.date(2026, 3, day).strftime(form) for day in days]
+    return written(rows=[[*row[:2], time] for row, time in zip(ROWS, times, strict=False)])
+
+
+@pytest.mark.parametrize("form", ["%y-%m-%d", "%y/%m/%d", "%y.%m.%d"])
+def test_a_year_of_two_digits_may_come_first(form: str, init: Callable[..., str]) -> None:
+    Path("a.csv").write_text(dated(form))
+    assert "28 days were found, the last is 2026-03-28" in init("a.csv")
+    assert load_settings().source.timestamp_format == form
+    Path("modwatch.env").unlink()
+    Path("a.csv").write_text(dated(form, range(1, 2)))
+    assert "add --day-first or --year-first" in init("a.csv", status=1)
+    init("a.csv", "--year-first")
+    assert len(read_day(dt.date(2026, 3, 1))[0]) == 1
+
+
+@pytest.mark.parametrize("form", ["%d-%m-%y", "%m/%d/%y"])
+def test_a_year_of_two_digits_may_come_last(form: str, init: Callable[..., str]) -> None:
+    Path("a.csv").write_text(dated(form))
+    init("a.csv")
+    assert load_settings().source.timestamp_format == form
+
+
+@pytest.mark.parametrize(("form", "odd"), [("%m/%d/%Y", "31/03/2026"), ("%d/%m/%Y", "03/31/2026")])
+def test_one_day_that_scatters_the_others_does_not_decide(
+    form: str, odd: str, init: Callable[..., str]
+) -> None:
+    Path("a.csv").write_text(dated(form, range(1, 13)) + f"odd,a {MARK},{odd}\n")
+    assert "add --day-first or --month-first" in init("a.csv", status=1)
+
+
+def test_what_is_read_by_its_own_name_is_stated(init: Callable[..., str]) -> None:
+    lines = [{**line, "label": n % 2, "groups": "a|b"} for n, line in enumerate(LINES)]
+    Path("a.json").write_text(json.dumps(lines))
+    shown = init("a.json")
+    assert "  label       from label\n" in shown
+    assert "Left out: no column." in shown
+    assert (read_day()[0][1]["label"], read_day()[0][1]["groups"]) == (1, ["a", "b"])
+    assert "Left out: label, groups." in init(
+        "a.json", "--column", "label=none", "--column", "groups=none"
+    )
+    assert {(row["label"], row["groups"]) for row in read_day()[0]} == {(None, None)}
+
+
+def test_decisions_are_stated_and_can_be_left_out(init: Callable[..., str]) -> None:
+    lines = [{**line, "prob": 0.25, "flagged": n % 2} for n, line in enumerate(LINES)]
+    Path("a.json").write_text(json.dumps(lines))
+    assert "  flagged     from flagged\n" in init("a.json", "--own-scores", "prob")
+    assert {row["flagged"] for row in read_day()[0]} == {True, False}
+    shown = init("a.json", "--own-scores", "prob", "--column", "flagged=none")
+    assert "Left out: flagged." in shown
+    assert {row["flagged"] for row in read_day()[0]} == {False}
+
+
+@pytest.mark.parametrize("kind", ["csv", "db"])
+def test_labels_that_are_no_votes_can_be_left_out(kind: str, init: Callable[..., str]) -> None:
+    rows = [[*row, "ok" if n % 2 else "toxic"] for n, row in enumerate(ROWS)]
+    Path("a.csv").write_text(written(rows=rows).replace("posted", "posted,label", 1))
+    with sqlite3.connect("a.db") as connection:
+        connection.execute("CREATE TABLE posts (id, body, posted, label)")
+        connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+    assert "unreadable_label 60" in init(f"a.{kind}", status=1)
+    assert "Left out: label." in init(f"a.{kind}", "--column", "label=none")
+    assert read_day()[1] == 60
+    Path("modwatch.env").unlink()
+    assert "there is no column 'none'" in init(f"a.{kind}", "--column", "text=none", status=1)
+
+
+def test_votes_are_read_in_place_of_a_label(init: Callable[..., str]) -> None:
+    rows = [[*row, "unsure", "1"] for row in ROWS]
+    Path("a.csv").write_text(written(rows=rows).replace("posted", "posted,label,ann", 1))
+    shown = init("a.csv", "--votes", "ann")
+    assert "  vote 1      from ann\n" in shown
+    assert "Left out: label." in shown
+    assert {row["label"] for row in read_day()[0]} == {1}
+
+
+HEADLESS = {
+    "u1": "u{}".format,
+    "17": "{}".format,
+    "3f2a9c1e-1b2c-4d5e-8f90-a1b2c3d4e5f6": lambda n: str(uuid.UUID(int=2**127 + 7919**9 * n)),
+    "x7k2p9": "q{}k".format,
+    "ada": lambda n: "abcdefghij"[n],
+}
+
+
+@pytest.mark.parametrize("first", HEADLESS)
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_a_first_comment_is_no_header(first: str, name: str, init: Callable[..., str]) -> None:
+    rows = [[HEADLESS[first](n), f"{'so what ' * n} then"] for n in range(2, 9)]
+    lines = [[first, f"go {MARK} away"], *rows]
+    csv_text = "".join(",".join(line) + "\n" for line in lines)
+    Path(name).write_bytes(sheet(*lines) if name.endswith("x") else csv_text.encode())
+    shown = init(name, "--day", f"{DAY}", status=1)
+    assert "does not name its columns: it looks like the lines below it; add a first line" in shown
+    assert first not in shown.replace(name, "")
+
+
+@pytest.mark.parametrize("names", ["Nr,Mein Beitrag", "k1,Comment Text", "Mein Autor,text"])
+def test_unusual_names_are_a_header(names: str, init: Callable[..., str]) -> None:
+    lines = [f"k{n},so what {n % 3}" for n in range(9)]
+    Path("a.csv").write_text("\n".join([names, *lines]))
+    init("a.csv", "--day", f"{DAY}", *(() if "Nr" not in names else ("--column", "text=column 2")))
+    assert read_day()[1] == 9
+
+
+TIMES_OF_DATABASES = {
+    "units": [1773360000 if n < 2 else 1773360000000 for n in range(20)],
+    "types": ["2026-03-13T08:00:00Z", *[1773360000] * 19],
+    "zeros": [1773360000, *[0] * 19],
+    "none": ["2026-03-13T08:00:00Z", *[None] * 19],
+}
+
+
+def table(times: list[object]) -> None:
+    with sqlite3.connect("a.db") as connection:
+        connection.execute("DROP TABLE IF EXISTS posts")
+        connection.execute("CREATE TABLE posts (id, body, posted)")
+        rows = [(f"k{n}", f"a {MARK}", time) for n, time in enumerate(times)]
+        connection.executemany("INSERT INTO posts VALUES (?, ?, ?)", rows)
+    connection.close()
+
+
+@pytest.mark.parametrize("name", TIMES_OF_DATABASES)
+def test_a_table_with_most_rows_on_no_day_is_refused(name: str, init: Callable[..., str]) -> None:
+    times = TIMES_OF_DATABASES[name]
+    table(times)
+    column = ("--column", "created_at=posted")
+    shown = init("a.db", *column, status=1)
+    lost = "rows have no time, or one before 1990 or to come, so no settings are written"
+    assert lost in shown or "the values of posted are not times" in shown
+
+
+def test_rows_of_no_possible_day_are_counted(init: Callable[..., str]) -> None:
+    table([1773360000] * 60 + [1773360000000, 0, None, "soon"])
+    assert "4 of 64 rows have no time, or one before 1990 or to come." in init("a.db")
+    assert load_settings().first_day == DAY
+    account = Account()
+    landed = sum(batch.num_rows for batch in open_source(load_settings()).read(DAY, account))
+    assert (landed, account.places["undated"]) == (60, 4)
+
+
+@pytest.mark.parametrize("column", ["id", "posted", "user"])
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
+def test_ids_and_times_in_short_floats_are_refused(
+    column: str, kind: pa.DataType, init: Callable[..., str]
+) -> None:
+    arrays = {name: pa.array([row[at] for row in ROWS]) for at, name in enumerate(HEADER)}
+    values = [1773360000.0 + 200 * n if column == "posted" else float(n) for n in range(60)]
+    kind = pa.float32() if column == "posted" else kind
+    arrays |= {column: pa.array(values, pa.float32()).cast(kind), "prob": pa.array(values, kind)}
+    pq.write_table(pa.table(arrays), "a.parquet")
+    shown = init("a.parquet", "--own-scores", "none", status=1)
+    assert f"floats of 32 bits or less, which are rounded (times to two minutes): {column}" in shown
+
+
+@pytest.mark.parametrize(("damaged", "status"), [(1, 0), (12, 0), (13, 1), (30, 1)])
+def test_the_trial_has_the_limit_of_validation(
+    damaged: int, status: int, init: Callable[..., str]
+) -> None:
+    rows = [[r[0], " " if number < damaged else r[1], r[2]] for number, r in enumerate(ROWS)]
+    Path("a.csv").write_text(written(rows=rows))
+    shown = init("a.csv", status=status)
+    assert ("a day may have at most 20 %, or 5 rows" in shown) == (status == 1)
+    assert ("More than usual: at most 2 %" in shown) == (damaged == 12)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "floats.csv", "a.parquet"])
+@pytest.mark.parametrize("form", [(), ("--time-format", "%Y%m%d")])
+def test_dates_of_eight_digits(name: str, form: tuple[str, ...], init: Callable[..., str]) -> None:
+    times = [20260313 + number % 2 for number in range(60)]
+    lines = [{**line, "posted": time} for line, time in zip(LINES, times, strict=True)]
+    rows = [
+        [*row[:2], f"{time}{'.0' * ('floats' in name)}"]
+        for row, time in zip(ROWS, times, strict=True)
+    ]
+    if name == "floats.csv" and form:
+        pytest.skip("the format has no fraction")
+    if name.endswith("csv"):
+        Path(name).write_text(written(rows=rows))
+    elif name == "a.json":
+        Path(name).write_text(json.dumps(lines))
+    else:
+        pq.write_table(pa.Table.from_pylist(lines), name)
+    assert "20260321-like" in init(name, *form)
+    assert read_day()[1] == 30

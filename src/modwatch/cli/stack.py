@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     "--column",
     multiple=True,
     metavar="NAME=COLUMN",
-    help="The source's column of comment_id, text, created_at, language …; may be repeated.",
+    help="The source's column of comment_id, text, created_at, language …, or none; may be "
+    "repeated.",
 )
 @click.option("--output", type=PATH, default=Path(DEFAULT), help="The settings file.")
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     table=(str, "Table of a database; default: its only one, or ask."),
     day_first=(bool, "Read 01/02/2026 as February 1st."),
     month_first=(bool, "Read 01/02/2026 as January 2nd."),
+    year_first=(bool, "Read 26-03-01 as March 1st, 2026."),
     delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
     encoding=(str, "Encoding of text files; default: UTF-8, or UTF-16 where a file shows it."),
     quoting=(
@@ -67,8 +69,9 @@ def init(no_run: bool, **answers: Any) -> None:
     """Inspect your own comments, write the settings file, and run the first day."""
     from modwatch.installation.init import Dialogue, InitOptions, with_file, write_settings
 
-    if answers["day_first"] and answers["month_first"]:
-        raise click.UsageError("--month-first: not allowed with --day-first")
+    orders = [f"--{name}-first" for name in ("day", "month", "year") if answers[f"{name}_first"]]
+    if len(orders) > 1:
+        raise click.UsageError(f"{orders[1]}: not allowed with {orders[0]}")
     output = answers["output"]
     chosen = write_settings(InitOptions(**answers))
     named = with_file(output)

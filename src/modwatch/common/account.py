@@ -14,7 +14,7 @@ _NAMES = {
     "blank_cell": "Blank cells",
     "other_day": "Records of other days",
     "unusual_day": "Records of days before 1990 or to come, on no day",
-    "undated": "Records without a time, on no day",
+    "undated": "Records without a possible time, on no day",
     "merged": "Records merged with another",
     "landed": "Landed records",
     "used": "Used records",

@@ -42,7 +42,13 @@ def can_have_comments(day: datetime.date) -> bool:
     >>> can_have_comments(datetime.date(1899, 12, 30)), can_have_comments(datetime.date(2024, 1, 5))
     (False, True)
     """
-    return _EARLIEST <= day <= datetime.datetime.now(datetime.UTC).date()
+    first, last = possible_days()
+    return first <= day <= last
+
+
+def possible_days() -> tuple[datetime.date, datetime.date]:
+    """Return the first and the last day that can have comments: of 1990, and today in UTC."""
+    return _EARLIEST, datetime.datetime.now(datetime.UTC).date()
 
 
 def require_possible(day: datetime.date, first: datetime.date) -> None:

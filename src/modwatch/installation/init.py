@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import shlex
 import sys
 from collections import Counter
@@ -28,7 +29,7 @@ from modwatch.data.sources.inspection import (
     shown_names,
     usable_names,
 )
-from modwatch.data.sources.landing import FILLABLE
+from modwatch.data.sources.landing import FILLABLE, SCORE_COLUMNS
 from modwatch.data.sources.own_data import (
     FileData,
     Sample,
@@ -56,6 +57,8 @@ _REQUIRED = {
         "--day DATE as the day of all rows",
     ),
 }
+#: What comes first in the date of a format.
+_ORDERS = {"%d": "day", "%m": "month", "%y": "year"}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
 
 
@@ -71,6 +74,7 @@ class InitOptions:
     column: Sequence[str]
     day_first: bool
     month_first: bool
+    year_first: bool
     timezone: str | None
     #: Format of strptime of the times.
     time_format: str | None
@@ -149,11 +153,12 @@ class Dialogue:
 class _Reading:
     """How to read a source."""
 
+    #: The column of each field; an empty name: none.
     columns: Mapping[str, str]
     #: None: the source has no times.
     times: Times | None
-    #: Column of probabilities; None: a model scores.
-    score: str | None
+    #: The source brings scores; otherwise a model scores.
+    has_scores: bool
     votes: Sequence[str]
 
 
@@ -164,7 +169,7 @@ def write_settings(options: InitOptions) -> datetime.date:
 
     Raises:
         SettingsError: a question is open and cannot be asked, an answer is impossible, the
-            settings file exists, or most of the first rows would be quarantined.
+            settings file exists, or validation of the first rows fails.
     """
     if options.output.exists() and not options.force:
         raise SettingsError(
@@ -178,23 +183,21 @@ def write_settings(options: InitOptions) -> datetime.date:
     if not sample.rows:
         raise SettingsError(f"{sample.where} has no row; point to data with comments")
     reading = _reading(data, sample, options, dialogue)
+    data = data.dated(reading.times) if isinstance(data, FileData) else data
+    source = _source_settings(data, reading, options)
+    opened = _opened(source)
     if isinstance(data, FileData):
-        data = data.dated(reading.times)
-        days = data.days(reading.times) or Counter(filter(None, [options.day]))
+        found = data.days(reading.times) or Counter(filter(None, [options.day]))
+        days = Counter({day: rows for day, rows in found.items() if can_have_comments(day)})
+        _require_dated(found.total() - days.total(), found.total())
     else:
         days = data.days(cast(Times, reading.times))
-    if strange := Counter({day: days[day] for day in days if not can_have_comments(day)}):
-        days -= strange
-        print(
-            f"Rows of days before 1990 or to come: {strange.total():,}. They land on no day; "
-            "correct their times, or read them otherwise (--time-format, --timezone)."
-        )
+        _require_dated(cast(SqlSource, opened).undated(), data.size())
     if not days:
-        raise SettingsError("all times are before 1990 or to come; add --time-format")
+        raise SettingsError("no time is of a day from 1990 to today; add --time-format")
     chosen = options.day or _last_whole_day(days)
     require_possible(chosen, min(days))
-    source = _source_settings(data, sample, reading, options)
-    _try(source, chosen)
+    print(f"\n{try_source(opened, chosen)}")
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
     entries = _entries(source, min(days), options)
     write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
@@ -202,14 +205,23 @@ def write_settings(options: InitOptions) -> datetime.date:
     return chosen
 
 
-def _try(source: Mapping[str, object], day: datetime.date) -> None:
-    """Validate the first rows as these settings read them, and print what becomes of them."""
+def _opened(source: Mapping[str, object]) -> FileSource | SqlSource:
     given = {name.lower(): value for name, value in source.items()}
     settings: SourceSettings = TypeAdapter(SourceSettings).validate_python(given)
-    opened = cast(FileSource | SqlSource, source_of(settings))
-    if isinstance(opened, SqlSource) and (undated := opened.undated()):
-        print(f"\n{undated:,} rows have no time that the database can read; they are on no day.")
-    print(f"\n{try_source(opened, day)}")
+    return cast(FileSource | SqlSource, source_of(settings))
+
+
+def _require_dated(undated: int, rows: int) -> None:
+    """Print how many rows are on no day; SettingsError if most are."""
+    remedy = (
+        "read the times otherwise (--time-format, --timezone, or a view of the table with times of "
+        "one kind), or correct them"
+    )
+    lost = f"{undated:,} of {rows:,} rows have no time, or one before 1990 or to come"
+    if 2 * undated > rows:
+        raise SettingsError(f"{lost}, so no settings are written; {remedy}")
+    if undated:
+        print(f"\n{lost}. They are on no day: {remedy}.")
 
 
 def _data(given: str, options: InitOptions, dialogue: Dialogue) -> FileData | TableData:
@@ -248,7 +260,7 @@ def _reading(
     usable = [column for column in columns if column.name in choices.values()]
     shown = {name: label for label, name in choices.items()}
     given = _given_columns(options.column, choices)
-    chosen = propose(usable, rows) | given
+    chosen = _with_defaults(propose(usable, rows) | given, FILLABLE, choices)
     generated = {"comment_id"} if options.generate_ids else set()
     has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
     if has_day and "created_at" not in chosen:
@@ -262,16 +274,31 @@ def _reading(
         [forms] = [column.formats for column in usable if column.name == name]
         form = _form(shown[name], forms, options, dialogue)
         zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
-        times = Times(column=name, form=form, zone=zone)
+        values = (row.get(name) for row in sample.rows)
+        one = next((value for value in values if value not in (None, "")), None)
+        times = Times(column=name, form=form, zone=zone, one=one)
     named = filter(None, (options.votes or "").split(","))
     votes = [_known(name, choices, "--votes") for name in named]
+    if votes:
+        chosen.pop("label", None)
     score = _score(propose_score(usable, rows), choices, options, dialogue)
-    read = {**chosen, "created_at": name, "prob": score}
-    as_read = {field: column for field, column in read.items() if column is not None}
+    if score is not None:
+        chosen = _with_defaults(chosen | {"prob": score}, SCORE_COLUMNS, choices)
+    ballots = {f"vote {number}": vote for number, vote in enumerate(votes, start=1)}
+    read = {**chosen, "created_at": name, **ballots}
+    as_read = {field: column for field, column in read.items() if column}
     print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
-    return _Reading(columns=chosen, times=times, score=score, votes=votes)
+    return _Reading(columns=chosen, times=times, has_scores=score is not None, votes=votes)
+
+
+def _with_defaults(
+    chosen: Mapping[str, str], fields: Sequence[str], choices: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the columns, with those that a source reads since they have the names of `fields`."""
+    others = {field for field in fields if field not in chosen and field not in _REQUIRED}
+    return {**chosen, **{field: field for field in fields if field in others & {*choices.values()}}}
 
 
 def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: Dialogue) -> str:
@@ -328,12 +355,13 @@ def _known(name: str, choices: Mapping[str, str], option: str) -> str:
 def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str, str]:
     pairs = dict(pair.partition("=")[::2] for pair in given)
     for field, column in pairs.items():
-        if field not in (*FILLABLE, "created_at"):
+        fields = ("created_at", *FILLABLE, *SCORE_COLUMNS[1:])
+        if field not in fields:
             raise SettingsError(
-                f"--column {field}=… sets no column of Modwatch; it may set "
-                f"created_at, {', '.join(FILLABLE)}"
+                f"--column {field}=… sets no column of Modwatch; it may set {', '.join(fields)}"
             )
-        pairs[field] = _known(column, choices, f"--column {field}")
+        is_none = column == "none" and column not in choices and field not in _REQUIRED
+        pairs[field] = "" if is_none else _known(column, choices, f"--column {field}")
     return pairs
 
 
@@ -349,14 +377,11 @@ def _form(
         )
     if len(forms) == 1:
         return forms[0]
-    first = {"%d": "day", "%m": "month"}
-    by_first = {first[str(form.written)[:2]]: form for form in forms}
-    order = "day" if options.day_first else "month" if options.month_first else None
+    by_first = {_ORDERS[re.findall("%[dmy]", str(form.written))[0]]: form for form in forms}
+    order = next((name for name in by_first if getattr(options, f"{name}_first")), None)
+    option = " or ".join(f"--{name}-first" for name in by_first)
     return by_first[
-        order
-        or dialogue.choose(
-            f"Which comes first in {shown}", [*by_first], None, "--day-first or --month-first"
-        )
+        order or dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)
     ]
 
 
@@ -367,10 +392,10 @@ def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
 
 
 def _source_settings(
-    data: FileData | TableData, sample: Sample, reading: _Reading, options: InitOptions
+    data: FileData | TableData, reading: _Reading, options: InitOptions
 ) -> dict[str, object]:
     """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
-    wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
+    wanted = reading.columns
     values: dict[str, object] = {}
     times = reading.times
     if isinstance(data, FileData):
@@ -380,9 +405,8 @@ def _source_settings(
         if times is None:
             values["DAY"] = "{dt}" if "{dt}" in data.path else str(options.day)
     elif times is not None:
-        time = next(row[times.column] for row in sample.rows if row[times.column])
-        columns = [*wanted.values(), *reading.votes]
-        query, undated = data.queries(columns, wanted["comment_id"], times, time)
+        columns = [*filter(None, wanted.values()), *reading.votes]
+        query, undated = data.queries(columns, wanted["comment_id"], times)
         values = {"KIND": "sql", "URL": data.url, "QUERY": query, "UNDATED_QUERY": undated}
     renamed = {name: column for name, column in wanted.items() if name != column}
     values |= {
@@ -392,7 +416,7 @@ def _source_settings(
         "PLATFORM": options.platform,
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
-        "OWN_SCORES": True if reading.score else None,
+        "OWN_SCORES": reading.has_scores or None,
     }
     return {name: value for name, value in values.items() if value is not None}
 

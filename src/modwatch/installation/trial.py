@@ -25,7 +25,8 @@ _OPTIONS = {
     "unreadable_timestamp": "--column created_at=COLUMN or --time-format",
     "blank_text": "--column text=COLUMN",
     "malformed_language": "--column language=COLUMN",
-    "unreadable_label": "--column label=COLUMN or --votes",
+    "unreadable_label": "--column label=COLUMN, --column label=none or --votes",
+    "unreadable_decision": "--column flagged=COLUMN or --column flagged=none",
     **dict.fromkeys(("timestamp_without_zone", "time_outside_day"), "--timezone"),
     **dict.fromkeys(
         ("missing_id", "long_id", "duplicate_id"), "--column comment_id=COLUMN or --generate-ids"
@@ -44,7 +45,7 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
     they are rows of `day`.
 
     Raises:
-        SourceError: there is no row, or most of them would be quarantined.
+        SourceError: there is no row, or so many would be quarantined that validation fails.
     """
     found = list(islice(source.first_rows(_ROWS, day), _ROWS))
     if not found:
@@ -59,7 +60,8 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
         return (batch.select(columns) if columns else batch for batch in landed)
 
     own_scores = source.own_scores is not None
-    invalid = validate_comments(read, day=day, own_scores=own_scores).invalid
+    validated = validate_comments(read, day=day, own_scores=own_scores)
+    invalid = validated.invalid
     if not invalid.count:
         return f"The first {len(rows):,} rows are valid."
     lines = [
@@ -72,7 +74,13 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
         if reason == "malformed_record" and not name.lower().endswith((".csv", ".tsv", ".txt")):
             options = "; a text or id is a list, an object or a rounded number: export it as text"
         lines.append(f"  {reason} {number:,} (first: {Path(name).name}, line {line}){options}")
-    if 2 * invalid.count > len(rows):
-        lines[0] = f"most rows would be quarantined, so no settings are written. {lines[0]}"
+    failed = {rule.name: rule.allowed for rule in validated.result.failed_of("day")}
+    if allowed := failed.get("quarantined_most"):
+        lines[0] = (
+            f"validation would fail, so no settings are written. {lines[0]}; a day may have "
+            f"{allowed}"
+        )
         raise SourceError("\n".join([*lines, "Correct the data, or add an option"]))
+    if allowed := failed.get("quarantined_many"):
+        lines[0] += f". More than usual: {allowed}"
     return "\n".join(lines)

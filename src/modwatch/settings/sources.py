@@ -30,7 +30,8 @@ class _RecordSettings(_SourceSettings):
     platform: str | None = Field(None, description="Platform name for rows without one")
     columns: dict[str, str] = Field(
         default_factory=dict,
-        description="The source's name of each Modwatch column that it names differently, as JSON",
+        description="The source's name of each Modwatch column that it names differently, as "
+        'JSON; `""` leaves a column out',
     )
     votes: tuple[str, ...] = Field(
         (),
@@ -101,7 +102,9 @@ class SqlSourceSettings(_RecordSettings):
         description="Query with the parameters `:start` (inclusive) and `:end` (exclusive)"
     )
     undated_query: str | None = Field(
-        None, description="Query that counts the rows without a time, which are on no day"
+        None,
+        description="Query that counts the rows on no day; `:start` and `:end` are the bounds of "
+        "the days that can be",
     )
 
 

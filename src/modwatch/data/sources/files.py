@@ -17,8 +17,16 @@ from modwatch.common.account import Account
 from modwatch.common.days import can_have_comments
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.landing import SCORE_COLUMNS, LandedRow, MappedSource
-from modwatch.data.sources.readers import Record, file_format, is_data, read_records, table_columns
+from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.landing import IDS, SCORE_COLUMNS, LandedRow, MappedSource
+from modwatch.data.sources.readers import (
+    Record,
+    file_format,
+    is_data,
+    read_records,
+    rounded_columns,
+    table_columns,
+)
 from modwatch.data.sources.timestamps import Moment, read_moment
 from modwatch.data.sources.values import decodable
 
@@ -151,12 +159,19 @@ class FileSource(MappedSource):
         omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
         optional = omitted if file_format(path) == "json" else set()
         generated = {"comment_id": self.generate_ids, "created_at": self.day is not None}
-        return self._source_columns(
+        names = self._source_columns(
             available,
             optional=optional | {name for name, is_generated in generated.items() if is_generated},
             where=str(path),
             remedy=f"correct the file, which is read as {self.form.encoding}",
         )
+        exact = {self.timestamp_column, *(names[name] for name in names.keys() & IDS)}
+        if rounded := sorted(exact & rounded_columns(path)):
+            raise SourceError(
+                f"{path} has ids or times in floats of 32 bits or less, which are rounded (times "
+                f"to two minutes): {', '.join(shown_names(rounded))}; write them as int64 or text."
+            )
+        return names
 
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""

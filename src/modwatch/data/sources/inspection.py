@@ -6,11 +6,19 @@ A column is described by its name, kind and counts, and times by an invented exa
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from modwatch.common.days import can_have_comments
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.timestamps import DAYS, TIME_NAMES, epoch_scale, read_moment
+from modwatch.data.sources.timestamps import (
+    DAYS,
+    TIME_NAMES,
+    epoch_scale,
+    is_eight_digit_date,
+    read_moment,
+)
 from modwatch.data.sources.values import number_of, plain, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first.
@@ -30,6 +38,8 @@ SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "pr
 
 #: Share of the values of a column that must be times.
 _MOST = 0.9
+#: So many times as many years or months make an order of day, month and year improbable.
+_MANY = 3
 #: Mean length of the names of platforms and languages, at most.
 _SHORT = 20
 #: Longest time in text, in characters.
@@ -44,8 +54,15 @@ _CLOCK = re.compile(
 )
 _FORM = re.compile(r"(%[a-zA-Z]|GMT|UTC|[\dT ,./:\[\]-])+")
 
+#: What differs between ids of one shape: digits, or hexadecimal ones.
+_DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 #: Without a header, the names are a comment: only one word is shown, with a unit in brackets.
 _SHOWN = re.compile(r"(?=.{1,40}$)[\w.:/()°%#-]+( \(\W?\w{0,2}\))?")
+#: Names of columns in lower case, letters and digits only.
+_KNOWN = {
+    re.sub(r"[\W_]", "", name)
+    for name in (*NAMES, *chain(*NAMES.values()), *SCORE_NAMES, "label", "groups", "flagged")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +90,7 @@ class Column:
     mean_length: float
     #: Of a column of numbers: all are in [0, 1].
     is_share: bool
-    #: Ways in which all its times can be read: one, or two if the order of day and month is open.
+    #: Ways in which all its times can be read: several if the order of day, month and year is open.
     formats: Sequence[TimeFormat]
 
 
@@ -160,12 +177,35 @@ def time_formats(values: Collection[object]) -> list[TimeFormat]:
     iso = _readable(given, None)
     if iso is not None:
         return [iso]
-    candidates = Counter(form for value in given for form in set(_candidates(str(value).strip())))
-    # One value that only one order can read decides; a format must read nearly all of them.
-    read = [form for form, count in candidates.items() if count >= _MOST * len(given)]
-    most = max((candidates[form] for form in read), default=0)
-    formats = (_readable(given, form) for form in sorted(read) if candidates[form] == most)
+    candidates = {form for value in given for form in _candidates(str(value).strip())}
+    read = {form: _days(given, form) for form in sorted(candidates)}
+    formats = (_readable(given, form) for form in _plausible(read, len(given)))
     return [form for form in formats if form is not None]
+
+
+def _days(values: Collection[object], written: str) -> list[dt.date]:
+    days = (read_moment(str(value), None, written).day for value in values)
+    return [day for day in days if day is not None]
+
+
+def _plausible(read: Mapping[str, Sequence[dt.date]], number: int) -> list[str]:
+    """Return the formats that may be right, by the days that they read of `number` values.
+
+    One that reads days to come, or of many more years than another does, is not. One value that
+    only one order can read decides, unless another order reads far fewer months.
+    """
+    read = {form: days for form, days in read.items() if len(days) >= _MOST * number}
+    years = {form: len({day.year for day in days}) for form, days in read.items()}
+    begun = {f: sum(map(can_have_comments, days)) >= _MOST * number for f, days in read.items()}
+    right = {
+        form: days
+        for form, days in read.items()
+        if years[form] <= _MANY * min(years.values()) and (begun[form] or not any(begun.values()))
+    }
+    most = max(map(len, right.values()), default=0)
+    months = {form: len({(day.year, day.month) for day in days}) for form, days in right.items()}
+    wide = max((months[form] for form, days in right.items() if len(days) == most), default=0)
+    return [f for f, days in right.items() if len(days) == most or _MANY * months[f] < wide]
 
 
 def describe_choice(
@@ -204,31 +244,63 @@ def describe_choice(
     return "\n".join(lines)
 
 
-def require_header(names: Sequence[str], where: str) -> None:
+def require_header(
+    names: Sequence[str], where: str, rows: Sequence[Mapping[str, object]] = ()
+) -> None:
     """Raise SourceError when the names of columns are rather the first row of the data.
 
-    Every file of comments has a column of times, so a name that is a time tells.
+    A name that is a time is one of a row. So is a line without any usual name that looks like the
+    rows below it.
     """
     if not names:
         raise SourceError(f"{where} has no columns; add a first line with a name for each")
-    for position, name in enumerate(names, start=1):
-        if _column(name, [name]).kind == "time":
-            raise SourceError(
-                f"the first line of {where} does not name its columns: its field {position} is a "
-                "time; add a first line with a name for each column"
-            )
+    times = [n for n, name in enumerate(names, start=1) if _column(name, [name]).kind == "time"]
+    if times or (rows and _is_row(names, rows)):
+        why = f"its field {times[0]} is a time" if times else "it looks like the lines below it"
+        raise SourceError(
+            f"the first line of {where} does not name its columns: {why}; add a first line with a "
+            "name for each column, such as id,text"
+        )
+
+
+def _is_row(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bool:
+    """Return whether names are like their values: an id of the same shape, or several words.
+
+    A name without a digit over values that have one is a name.
+    """
+    if any(_is_known(name) for name in names):
+        return False
+    alike = False
+    for name in names:
+        values = [text_of(row.get(name))[0] or "" for row in rows]
+        if _mostly(re.search(r"\d", value) for value in values) and not re.search(r"\d", name):
+            return False
+        shape = _DIGITS.sub("0", name)
+        alike |= shape != name and _mostly(_DIGITS.sub("0", value) == shape for value in values)
+        alike |= len(name.split()) > 1 and _mostly(len(value.split()) > 1 for value in values)
+    return alike
+
+
+def _is_known(name: str) -> bool:
+    return re.sub(r"[\W_]", "", name.lower()) in _KNOWN
+
+
+def _mostly(facts: Iterable[object]) -> bool:
+    found = [bool(fact) for fact in facts]
+    return 2 * sum(found) > len(found)
 
 
 def _column(name: str, values: Sequence[object], written: str | None = None) -> Column:
     given = [value for value in map(plain, values) if value not in (None, "")]
     texts = [str(text_of(value)[0]) for value in given]
-    are_texts = all(isinstance(value, str) for value in given)
+    are_dates = any(isinstance(value, dt.date) for value in given)
     numbers = [number for value in given if (number := number_of(value)[0]) is not None]
     # Ids of Twitter and Discord are numbers as large as nanoseconds since 1970.
-    may_be_epochs = _are_epochs(numbers) and not name.lower().endswith("id")
-    formats = time_formats(given) if len(numbers) < len(given) or may_be_epochs else []
+    are_moments = _are_epochs(numbers) or _MOST * len(given) <= sum(map(is_eight_digit_date, texts))
+    may_be_times = len(numbers) < len(given) or (are_moments and not name.lower().endswith("id"))
+    formats = time_formats(given) if may_be_times else []
     if written is not None:
-        form = _readable(given, written) if given and are_texts else None
+        form = _readable(given, written) if given and not are_dates else None
         formats = [] if form is None else [form]
     kind = "time" if formats else "text" if len(numbers) < len(given) else "number"
     return Column(
@@ -274,6 +346,8 @@ def _example(value: object, written: str | None, has_zone: bool) -> str:
     if written is not None:
         return _EXAMPLE.strftime(written)
     number = number_of(value)[0]
+    if number is not None and is_eight_digit_date(text_of(value)[0]):
+        return f"{_EXAMPLE:%Y%m%d}"
     if number is not None:
         digits = len(str(int(number)))
         return str(int(_EXAMPLE.timestamp() * 10 ** max(0, digits - 10)))
@@ -296,7 +370,8 @@ def _candidates(text: str) -> list[str]:
         orders = [["%Y" if size == 4 else "%d" for size in sizes]]
     elif len(sizes) == 3 and re.search(r"\d([./-])\d+\1\d", form):
         year = "%Y" if 4 in sizes else "%y"
-        orders = [["%Y", "%m", "%d"]] if sizes[0] == 4 else [["%d", "%m", year], ["%m", "%d", year]]
+        orders = [["%d", "%m", year], ["%m", "%d", year], ["%y", "%m", "%d"]][: 2 + (year == "%y")]
+        orders = [["%Y", "%m", "%d"]] if sizes[0] == 4 else orders
     found = [re.sub(r"\d+", "{}", form).format(*order) for order in orders]
     return [form for form in found if read_moment(text, None, form).day is not None]
 
@@ -310,7 +385,7 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def shown_names(names: Sequence[str]) -> list[str]:
-    """Return each name as it may be printed: one that looks like none by its position, from 1.
+    """Return each name as it may be printed: one that may be a text by its position, from 1.
 
     >>> shown_names(["id", "Grad (°C)", "<script>alert(1)</script>", "", "you all"])
     ['id', 'Grad (°C)', 'column 3', 'column 4', 'column 5']

@@ -38,6 +38,9 @@ FILLABLE = (
     "label",
 )
 
+#: Those that are ids, which must be exact.
+IDS = {"comment_id", "thread_id", "author_id"}
+
 #: The columns of `landed` that a source of scores may map, too. `prob` is required.
 SCORE_COLUMNS = ("prob", "model_version", "flagged")
 
@@ -150,7 +153,7 @@ class MappedSource:
     """A source of records with named columns, which it maps to those of `landed`."""
 
     #: The source's name of each Modwatch column (`comment_id`, `text`, `language`, …) that it names
-    #: differently. Lists of groups are JSON arrays or names separated by `|`.
+    #: differently; `""`: it is not read. Lists of groups are JSON arrays or names separated by `|`.
     columns: Mapping[str, str] = field(default_factory=dict)
     #: The source's column for `created_at`.
     timestamp_column: str = "created_at"
@@ -219,15 +222,16 @@ class MappedSource:
         """
         fillable = FILLABLE if self.own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
         names = {name: self.columns.get(name, name) for name in fillable}
+        names = {name: column for name, column in names.items() if column}
+        if self.votes:
+            names.pop("label", None)
         required = {"comment_id", "text", *self.columns} - set(optional)
         if self.own_scores is not None:
             required.add("prob")
-        needed = [names[name] for name in fillable if name in required] + [*self.votes]
+        needed = [names[name] for name in names if name in required] + [*self.votes]
         for column in needed if "created_at" in optional else [*needed, self.timestamp_column]:
             if column not in available:
-                # Without a header the "names" are a comment: one with several words is not shown.
-                placed = enumerate(shown_names(available[:40]), start=1)
-                shown = [f"column {place}" if " " in label else label for place, label in placed]
+                shown = shown_names(available[:40])
                 raise SourceError(
                     f"Column {column!r} is not in {where}, which has "
                     f"{', '.join(shown) or 'no columns'}; map it with MODWATCH_SOURCE__COLUMNS or "

@@ -8,18 +8,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import ColumnClause, Connection, column, func, inspect, select, table, text
+from sqlalchemy import Connection, inspect, select, table, text
 
 from modwatch.common.account import Account
+from modwatch.common.days import possible_days
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import day_of, find_files, sampled
 from modwatch.data.sources.inspection import TimeFormat, require_header
 from modwatch.data.sources.readers import FORMATS, Record, file_format, read_records, table_columns
-from modwatch.data.sources.sql import SqlSource, connected, parse_url
-from modwatch.data.sources.timestamps import epoch_scale, read_moment, zone
+from modwatch.data.sources.sql import SqlSource, connected, for_days, parse_url
+from modwatch.data.sources.timestamps import (
+    epoch_scale,
+    is_eight_digit_date,
+    read_moment,
+    zone,
+)
+from modwatch.data.sources.values import text_of
 
 #: Rows that are looked at.
 _ROWS = 1000
@@ -48,6 +55,8 @@ class Times:
     form: TimeFormat
     #: IANA zone of times without one.
     zone: str | None
+    #: One of them, as the source has it.
+    one: object
 
     def day(self, value: object) -> dt.date | None:
         """Return the day of a value of the column; None: it cannot be read."""
@@ -87,8 +96,8 @@ class FileData:
         path = next((path for path, names in found.items() if names), self.files[0])
         names = found[path]
         rows = [dict(record.values) for _, record in self._records() if record.problem is None]
-        if file_format(path) in ("csv", "tsv") and (rows or names):
-            require_header(names, str(path))
+        if file_format(path) not in ("json", "parquet") and (rows or names):
+            require_header(names, str(path), rows)
         if not rows:
             raise SourceError(self._why_no_row(len(names)))
         return Sample(where=self.path, names=names, rows=rows)
@@ -159,38 +168,48 @@ class TableData:
             rows = [dict(row) for row in connection.execute(first).mappings()]
         return Sample(where=f"table {self.table}", names=names, rows=rows)
 
-    def days(self, times: Times) -> Counter[dt.date]:
-        """Return the first and the last day of the table."""
-        time: ColumnClause[Any] = column(times.column)
-        ends = select(func.min(time), func.max(time)).select_from(table(self.table))
+    def size(self) -> int:
+        """Return how many rows the table has."""
         with _connected(self.url) as connection:
-            found = connection.execute(ends).one()
+            return int(connection.execute(text(f"SELECT COUNT(*) {self._rows}")).scalar_one())
+
+    def days(self, times: Times) -> Counter[dt.date]:
+        """Return the first and the last possible day of the table."""
+        time = self._quoted(times.column)
+        ends = f"SELECT MIN({time}), MAX({time}) {self._rows} WHERE {self._within(times)}"
+        with _connected(self.url) as connection:
+            query = for_days(ends, *possible_days(), zone(times.zone))
+            found = connection.execute(query).one()
         return Counter(day for value in found if (day := times.day(value)))
 
-    def queries(
-        self, columns: Sequence[str], order: str, times: Times, value: object
-    ) -> tuple[str, str]:
-        """Return the query for one day, and that for the number of rows without a time.
+    @property
+    def _rows(self) -> str:
+        return f"FROM {self._quoted(self.table)}"
 
-        Rows are sorted by their time and the column `order`; `value` is one time, which decides how
-        times are compared.
+    def _quoted(self, name: str) -> str:
+        return parse_url(self.url).get_dialect()().identifier_preparer.quote(name)
+
+    def _within(self, times: Times) -> str:
+        """Return the condition that a row is between `:start` and `:end`."""
+        dialect = parse_url(self.url).get_backend_name()
+        time, start, end = _comparison(dialect, self._quoted(times.column), times)
+        return f"{time} >= {start} AND {time} < {end}"
+
+    def queries(self, columns: Sequence[str], order: str, times: Times) -> tuple[str, str]:
+        """Return the query for one day, and that for the number of rows on none of many days.
+
+        Rows are sorted by their time and the column `order`.
 
         Raises:
             SourceError: the database cannot compare times that are written in this way.
         """
-        dialect = parse_url(self.url).get_dialect()()
-        quote = dialect.identifier_preparer.quote
-        written = quote(times.column)
-        time, start, end = _comparison(dialect.name, written, times.form, value)
         wanted = dict.fromkeys([*columns, times.column])
         if strange := [name for name in (*wanted, self.table) if ":" in name]:
             raise SourceError(f"the name {strange[0]!r} has a colon; rename it in a view")
-        rows = f"FROM {quote(self.table)} WHERE"
-        query = (
-            f"SELECT {', '.join(map(quote, wanted))} {rows} {time} >= {start} AND "
-            f"{time} < {end} ORDER BY {written}, {quote(order)}"
-        )
-        return query, f"SELECT COUNT(*) {rows} {time} IS NULL"
+        within, columns = self._within(times), ", ".join(map(self._quoted, wanted))
+        sorting = f"ORDER BY {self._quoted(times.column)}, {self._quoted(order)}"
+        undated = f"SELECT COUNT(*) - COUNT(CASE WHEN {within} THEN 1 END) {self._rows}"
+        return f"SELECT {columns} {self._rows} WHERE {within} {sorting}", undated
 
 
 def table_names(url: str) -> list[str]:
@@ -216,19 +235,22 @@ def database_url(given: str) -> str | None:
     return None
 
 
-def _comparison(dialect: str, column: str, form: TimeFormat, value: object) -> tuple[str, str, str]:
+def _comparison(dialect: str, column: str, times: Times) -> tuple[str, str, str]:
     """Return expressions of SQL for the time of a row, and for both ends of a day."""
+    value, form = times.one, times.form
     if isinstance(value, dt.datetime):
         return column, ":start", ":end"
-    scale = epoch_scale(value) if isinstance(value, int | float) else None
+    is_date, is_free = is_eight_digit_date(text_of(value)[0]), form.written is None
+    is_number = isinstance(value, int | float) and is_free and not is_date
+    scale = epoch_scale(cast(float, value)) if is_number else None
     if scale is not None and dialect == "sqlite":
         of = "CAST(strftime('%s', {}) AS INTEGER) * {}"
         return column, of.format(":start", scale), of.format(":end", scale)
     if scale is not None and dialect == "postgresql":
         return f"to_timestamp({column} / {scale}.0)", ":start", ":end"
-    if isinstance(value, str) and form.written is None and dialect == "sqlite":
+    if isinstance(value, str) and is_free and dialect == "sqlite" and not is_date:
         return f"datetime({column})", "datetime(:start)", "datetime(:end)"
-    if isinstance(value, str) and form.written is None and dialect == "postgresql":
+    if isinstance(value, str) and is_free and dialect == "postgresql":
         kind = "timestamptz" if form.has_zone else "timestamp"
         return f"CAST({column} AS {kind})", ":start", ":end"
     raise SourceError(

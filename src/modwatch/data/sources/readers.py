@@ -202,7 +202,10 @@ def column_names(
 
 #: What a file is rather than a table, and the remedy.
 _ONE_OBJECT = "one JSON object with the records in a list; save the list as a file"
-_COLUMNS = "one JSON object of columns; write records, in pandas with to_json(orient='records')"
+_IN_OBJECT = (
+    "one JSON object with the records in it; write a list of records, in pandas with "
+    "to_json(orient='records')"
+)
 _ONE_FIELD = "a table with each line in one field; split it into columns, or set the delimiter"
 _TITLED = "a table with a title; delete the lines above the names of its columns"
 _SINGLE = "a table with fields in single quotation marks; write double ones"
@@ -217,11 +220,12 @@ def table_columns(path: Path, form: TextFormat, most: int | None = 1000) -> tupl
         begin = f"line {records[0].line} of {path} is no JSON object"
         raise SourceError(f"{begin}; perhaps the file is {_ONE_OBJECT}")
     lone = len(records) == 1 and len(values) > 0
+    keys = [record.values.keys() for record in records]
     lists = [v for v in values if isinstance(v, list) and {*map(type, v)} == {dict}]
     ends = [{str(field)[:1] + str(field)[-1:] for field in fields} for fields in (names, values)]
     shapes = {
         _ONE_OBJECT: lone and any(len(found) >= len(values) for found in lists),
-        _COLUMNS: lone and {*map(type, values)} == {dict},
+        _IN_OBJECT: {*map(type, values)} == {dict} and len({*map(frozenset, keys)}) == len(keys),
         _ONE_FIELD: len(names) == len(values) == 1 and any(s in names[0] for s in DELIMITERS),
         _TITLED: len(names) > 2 and [*names[1:]] == unique_names([""] * len(names))[1:],
         _SINGLE: len(names) > 1 and {"''"} in ends,
@@ -245,6 +249,15 @@ def require_columns(where: str, names: Sequence[str], needed: Mapping[str, str])
         remedies = " ".join(dict.fromkeys(filter(None, map(needed.get, missing))))
         named = ", ".join(map(repr, missing))
         raise SourceError(f"{where} has no column {named}; {has}. {remedies}".rstrip())
+
+
+def rounded_columns(path: Path) -> set[str]:
+    """Return the columns of a Parquet file that round whole numbers from 2^24 on; else none."""
+    if file_format(path) != "parquet":
+        return set()
+    with _opened(path, _PLAIN):
+        kinds = zip(unique_names((s := pq.read_schema(path)).names), s.types, strict=True)
+    return {name for name, kind in kinds if kind in (pa.float16(), pa.float32())}
 
 
 def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common.account import Account
+from modwatch.common.days import possible_days
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.landing import LandedRow, MappedSource
 from modwatch.data.sources.readers import unique_names
@@ -57,7 +58,8 @@ class SqlSource(MappedSource):
     url: str | URL = field(repr=False)
     #: A SELECT with `:start` and `:end`.
     query: str
-    #: Counts the rows without a time, which the query selects on no day; None: they are unknown.
+    #: Counts the rows that the query selects on no day, of which `:start` and `:end` are the first
+    #: and the last; None: they are unknown.
     undated_query: str | None = None
 
     def __post_init__(self) -> None:
@@ -80,13 +82,15 @@ class SqlSource(MappedSource):
         return ((day, row) for row in islice(self._rows(day, Account()), most))
 
     def undated(self) -> int:
-        """Return how many rows have no time, by `undated_query`; without it, 0."""
+        """Return how many rows are on no possible day, by `undated_query`; without it, 0."""
         with connected(parse_url(self.url), self.name) as connection:
             return self._undated(connection)
 
     def _undated(self, connection: Connection) -> int:
-        query = self.undated_query
-        return 0 if query is None else int(connection.execute(text(query)).scalar_one())
+        if self.undated_query is None:
+            return 0
+        query = for_days(self.undated_query, *possible_days(), self._zone)
+        return int(connection.execute(query).scalar_one())
 
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         with connected(parse_url(self.url), self.name) as connection:
@@ -94,7 +98,7 @@ class SqlSource(MappedSource):
                 account.read += undated
                 account.count("undated", undated)
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
-            result = streaming.execute(self._statement(), self._bounds(day))
+            result = streaming.execute(for_days(self.query, day, day, self._zone))
             available = list(result.keys())
             where, remedy = f"the query of {self.name}", "name it in MODWATCH_SOURCE__QUERY"
             names = self._source_columns(available, where=where, remedy=remedy)
@@ -103,19 +107,6 @@ class SqlSource(MappedSource):
                 account.read += 1
                 record = dict(zip(columns, row, strict=True))
                 yield self._landed_row(f"{self.name}:{number}", record, names, self._moment(record))
-
-    def _statement(self) -> TextClause:
-        aware = DateTime(timezone=self.assume_timezone is None)
-        return text(self.query).bindparams(
-            bindparam("start", type_=aware), bindparam("end", type_=aware)
-        )
-
-    def _bounds(self, day: dt.date) -> dict[str, dt.datetime]:
-        start = dt.datetime.combine(day, dt.time(), dt.UTC)
-        bounds = {"start": start, "end": start + dt.timedelta(days=1)}
-        if self._zone is None:
-            return bounds
-        return {k: v.astimezone(self._zone).replace(tzinfo=None) for k, v in bounds.items()}
 
     def _require_file(self) -> None:
         """Raise SourceError when SQLite would make a new, empty database."""
@@ -128,6 +119,21 @@ class SqlSource(MappedSource):
                 f"The SQLite file {file} does not exist; correct MODWATCH_SOURCE__URL (an absolute "
                 "path has four slashes, sqlite:////srv/forum.db)."
             )
+
+
+def for_days(query: str, first: dt.date, last: dt.date, zone: dt.tzinfo | None) -> TextClause:
+    """Return a query whose parameters `:start` and `:end` are the bounds of UTC days.
+
+    `end` is that of `last`. With a `zone`, both are wall-clock times of it.
+    """
+    days = {"start": first, "end": last + dt.timedelta(days=1)}
+    times = {name: dt.datetime.combine(day, dt.time(), dt.UTC) for name, day in days.items()}
+    if zone is not None:
+        times = {name: t.astimezone(zone).replace(tzinfo=None) for name, t in times.items()}
+    kind, statement = DateTime(timezone=zone is None), text(query)
+    wanted = statement.compile().params
+    bound = [bindparam(name, time, kind) for name, time in times.items() if name in wanted]
+    return statement.bindparams(*bound)
 
 
 def parse_url(url: str | URL) -> URL:

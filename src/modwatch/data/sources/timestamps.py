@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.values import plain
+from modwatch.data.sources.values import plain, text_of
 
 #: Units a second of numbers since 1970, from a size on; seconds reach 1e11 in the year 5138.
 _SCALES = ((1e17, 1_000_000_000), (1e14, 1_000_000), (1e11, 1_000))
@@ -24,6 +24,10 @@ _NUMBERS = {
     name: f"{number}" for names in (DAYS, ("", *_MONTHS)) for number, name in enumerate(names)
 }
 TIME_NAMES = re.compile(rf"\b({'|'.join((*DAYS, *_MONTHS))})[a-z]*", re.IGNORECASE)
+
+
+#: A date without separators: such numbers of seconds are of August and September 1970.
+_EIGHT_DIGITS = re.compile(r"(199\d|20\d\d|2100)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +80,11 @@ def check_format(written: str | None) -> None:
 def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = None) -> Moment:
     """Return the moment of `value`: ISO 8601 text, a datetime, or seconds since 1970.
 
-    With `written`, a format of strptime, text is read by it alone; names of days and months are
-    English. Of a fraction of a second, six digits are read.
+    With `written`, a format of strptime, text and numbers are read by it alone; names of days and
+    months are English. Of a fraction of a second, six digits are read.
 
-    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds, from 1e17 on nanoseconds. A
+    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds, from 1e17 on nanoseconds;
+    those of eight digits that are a date of 1990 to 2100 (20260301) are this date. A
     time without zone is in the zone `assume`; of an hour that occurs twice, it is in the first.
     Without `assume` it is a problem, and its day is that of the wall clock.
 
@@ -114,6 +119,15 @@ def epoch_scale(number: float) -> int:
     return next((scale for size, scale in _SCALES if abs(number) >= size), 1)
 
 
+def is_eight_digit_date(value: object) -> bool:
+    """Return whether a text or a whole number is a date of 1990 to 2100 without separators.
+
+    >>> is_eight_digit_date(20260301), is_eight_digit_date("20261301")
+    (True, False)
+    """
+    return _EIGHT_DIGITS.fullmatch(str(value).strip().removesuffix(".0")) is not None
+
+
 def _stamp(value: object, form: str | None) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
@@ -122,12 +136,14 @@ def _stamp(value: object, form: str | None) -> dt.datetime | None:
     value = plain(value)
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float | Decimal):
+    written = str(text_of(value)[0]).strip()
+    if form is None and is_eight_digit_date(written):
+        return dt.datetime.fromisoformat(written.removesuffix(".0"))
+    if form is None and isinstance(value, int | float | Decimal):
         return _from_epoch(float(value))
-    written = str(value).strip().replace("\u202f", " ")  # before AM and PM, as browsers write it
+    written = written.replace("\u202f", " ")  # before AM and PM, as browsers write it
     if form is not None:
         return _by_form(written, form)
-    # Eight digits are a date (20240301); more are a number of seconds.
     if len(written) > 8 and written.replace(".", "", 1).isdecimal():
         return _from_epoch(float(written))
     try:
