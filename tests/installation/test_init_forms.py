@@ -773,10 +773,8 @@ def test_the_trial_has_the_limit_of_validation(
 def test_dates_of_eight_digits(name: str, form: tuple[str, ...], init: Callable[..., str]) -> None:
     times = [20260313 + number % 2 for number in range(60)]
     lines = [{**line, "posted": time} for line, time in zip(LINES, times, strict=True)]
-    rows = [
-        [*row[:2], f"{time}{'.0' * ('floats' in name)}"]
-        for row, time in zip(ROWS, times, strict=True)
-    ]
+    end = ".0" * (name == "floats.csv")
+    rows = [[*row[:2], f"{time}{end}"] for row, time in zip(ROWS, times, strict=True)]
     if name == "floats.csv" and form:
         pytest.skip("the format has no fraction")
     if name.endswith("csv"):
