@@ -258,6 +258,10 @@ CAUSES = {
         json.dumps({"comments": LINES}, indent=1).encode(),
         "line 1 of /pretty.json is no JSON object; perhaps the file is one JSON object",
     ),
+    "pretty_keys.json": (
+        json.dumps({f"{MARK}{n}": line for n, line in enumerate(LINES)}, indent=1).encode(),
+        "perhaps the file is one JSON object with the records in it; write a list of records",
+    ),
     "csv.json": (CSV.encode(), "line 1 of /csv.json is no JSON object; name CSV *.csv"),
     "damaged.csv.gz": (
         gzip.compress(CSV.encode())[:99] + bytes(99),

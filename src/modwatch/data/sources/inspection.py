@@ -268,7 +268,7 @@ def _is_row(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bool:
 
     A name without a digit over values that have one is a name.
     """
-    if any(_is_known(name) for name in names):
+    if _KNOWN & {re.sub(r"[\W_]", "", name.lower()) for name in names}:
         return False
     alike = False
     for name in names:
@@ -279,10 +279,6 @@ def _is_row(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bool:
         alike |= shape != name and _mostly(_DIGITS.sub("0", value) == shape for value in values)
         alike |= len(name.split()) > 1 and _mostly(len(value.split()) > 1 for value in values)
     return alike
-
-
-def _is_known(name: str) -> bool:
-    return re.sub(r"[\W_]", "", name.lower()) in _KNOWN
 
 
 def _mostly(facts: Iterable[object]) -> bool:

@@ -218,7 +218,7 @@ def table_columns(path: Path, form: TextFormat, most: int | None = 1000) -> tupl
     values = [*records[0].values.values()] if records else []
     if records and not names and str(records[0].raw).lstrip().startswith("{"):
         begin = f"line {records[0].line} of {path} is no JSON object"
-        raise SourceError(f"{begin}; perhaps the file is {_ONE_OBJECT}")
+        raise SourceError(f"{begin}; perhaps the file is {_IN_OBJECT}")
     lone = len(records) == 1 and len(values) > 0
     keys = [record.values.keys() for record in records]
     lists = [v for v in values if isinstance(v, list) and {*map(type, v)} == {dict}]
