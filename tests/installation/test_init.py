@@ -243,6 +243,16 @@ def test_a_column_with_a_strange_name_is_chosen_by_its_position(
     assert load_settings().source.timestamp_column == strange
 
 
+@pytest.mark.parametrize("strange", [" ", "tab\tof", "nul\0", "caf\udce9"])
+def test_a_column_whose_name_no_setting_can_hold_is_not_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], strange: str
+) -> None:
+    rows = [{**row, strange: "de"} for row in comments()]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    shown = run_init(capsys, "a.jsonl", "--column", "language=column 4", status=1)
+    assert "there is no column 'column 4'" in shown
+
+
 def test_the_next_commands_name_a_settings_file_of_another_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

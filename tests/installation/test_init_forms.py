@@ -226,15 +226,15 @@ CAUSES = {
     ),
     "columns.json": (
         json.dumps({name: {"0": MARK, "1": MARK} for name in HEADER}).encode(),
-        "columns.json is one JSON object with the records in it; write a list of records, in",
+        "columns.json is one JSON object with the records in it; save them as a list, in",
     ),
     "keyed.json": (
         json.dumps({f"{MARK}{number}": line for number, line in enumerate(LINES)}).encode(),
-        "keyed.json is one JSON object with the records in it; write a list of records",
+        "keyed.json is one JSON object with the records in it; save them as a list",
     ),
     "keyed.jsonl": (
         "".join(json.dumps({f"{MARK}{n}": line}) + "\n" for n, line in enumerate(LINES)).encode(),
-        "keyed.jsonl is one JSON object with the records in it; write a list of records",
+        "keyed.jsonl is one JSON object with the records in it; save them as a list",
     ),
     "sheets.xlsx": (sheet(HEADER, *ROWS, more="x"), "2 sheets of /sheets.xlsx have rows; save"),
     "page.csv": (b"<!DOCTYPE html><html></html>", "page.csv is an HTML page"),
@@ -252,7 +252,7 @@ CAUSES = {
     "twice.csv.gz": (gzip.compress(gzip.compress(CSV.encode())), "is compressed twice; unpack it"),
     "object.json": (
         json.dumps({"next": None, "comments": LINES}).encode(),
-        "object.json is one JSON object with the records in a list; save the list",
+        "object.json is one JSON object with the records in it; save them as a list",
     ),
     "pretty.json": (
         json.dumps({"comments": LINES}, indent=1).encode(),
@@ -260,7 +260,7 @@ CAUSES = {
     ),
     "pretty_keys.json": (
         json.dumps({f"{MARK}{n}": line for n, line in enumerate(LINES)}, indent=1).encode(),
-        "perhaps the file is one JSON object with the records in it; write a list of records",
+        "perhaps the file is one JSON object with the records in it; save them as a list",
     ),
     "csv.json": (CSV.encode(), "line 1 of /csv.json is no JSON object; name CSV *.csv"),
     "damaged.csv.gz": (
@@ -326,7 +326,7 @@ def test_rows_of_every_file_are_tried(init: Callable[..., str]) -> None:
     Path("modwatch.env").unlink()
     Path("in/6.csv").write_text("id,words,posted\n1,2,2026-03-13\n")
     shown = init("in", "--column", "comment_id=id", status=1)
-    assert "Column 'body' is not in" in shown
+    assert "has no column 'body'" in shown
 
 
 TIMES = {

@@ -27,7 +27,6 @@ from modwatch.data.sources.inspection import (
     propose,
     propose_score,
     shown_names,
-    usable_names,
 )
 from modwatch.data.sources.landing import FILLABLE, SCORE_COLUMNS
 from modwatch.data.sources.own_data import (
@@ -315,10 +314,9 @@ def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: 
 
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
-    """Return the columns that can be chosen, by what is shown of their names."""
-    usable = set(usable_names(names))
+    """Return the columns whose names a setting can hold, by what is shown of them."""
     pairs = zip(shown_names(names), names, strict=True)
-    return {shown: name for shown, name in pairs if name in usable}
+    return {shown: name for shown, name in pairs if name.strip() and name.isprintable()}
 
 
 def _timezone(shown: str, options: InitOptions, dialogue: Dialogue) -> str:

@@ -13,7 +13,6 @@ from modwatch.data.sources.inspection import (
     propose_score,
     require_header,
     time_formats,
-    usable_names,
 )
 from modwatch.data.sources.timestamps import read_moment
 
@@ -167,10 +166,6 @@ def test_strange_names_are_no_reason_to_refuse_and_are_shown_by_their_position()
         "a",
         "column 7",
     ]
-
-
-def test_names_that_no_setting_can_hold_are_not_usable():
-    assert usable_names(["id", *STRANGE, "caf\udce9"]) == ["id", *STRANGE[:2], STRANGE[3]]
 
 
 def test_the_reading_agrees_with_the_source():

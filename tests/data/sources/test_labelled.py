@@ -53,7 +53,7 @@ def closed(found: LabelledTexts) -> bool:
 def test_one_object_with_the_records_is_named(tmp_path: Path, indent: int | None) -> None:
     rows = [{"text": "one", "label": 1}]
     path = written(tmp_path / "a.json", json.dumps({"data": rows}, indent=indent))
-    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+    with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
         read_labelled([path])
 
 

@@ -96,7 +96,7 @@ def test_columns_are_mapped_and_a_missing_one_is_named(sqlite):
     query = QUERY.replace("*", "comment_id AS id, text AS body, created_at AS at")
     source = SqlSource(url=sqlite, query=query, columns={"comment_id": "id"}, timestamp_column="at")
     with pytest.raises(
-        SourceError, match=r"Column 'text' is not in the query of .*, which has id, body, at; map"
+        SourceError, match=r"query of .* has no column 'text'; it has id, body, at. Map"
     ):
         landed(source)
 

@@ -136,7 +136,7 @@ def test_labels_given_again_are_counted_apart_from_annotations(tmp_path, capsys)
 def test_one_object_with_the_records_is_named(tmp_path, indent):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"data": [{"item": "a"}]}, indent=indent))
-    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+    with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
         read_annotations(path)
 
 

@@ -139,7 +139,7 @@ def test_one_object_with_the_records_is_named(
 ) -> None:
     file = tmp_path / "gold.json"
     file.write_text(json.dumps({"data": [RECORD]}, indent=indent))
-    with pytest.raises(SourceError, match="one JSON object with the records in a list; save"):
+    with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
         add_gold_file(engine, file, TextFormat())
 
 

@@ -5,7 +5,6 @@ A column is described by its name, kind and counts, and times by an invented exa
 
 import datetime as dt
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -390,13 +389,3 @@ def shown_names(names: Sequence[str]) -> list[str]:
         name if _SHOWN.fullmatch(name) else f"column {position}"
         for position, name in enumerate(names, start=1)
     ]
-
-
-def usable_names(names: Sequence[str]) -> list[str]:
-    """Return the names that a setting can hold, and that only one column has.
-
-    >>> usable_names(["id", "text", "", "", "text", "two\\nlines"])
-    ['id']
-    """
-    times = Counter(names)
-    return [n for n in names if times[n] == 1 and n.strip() and n.isprintable()]

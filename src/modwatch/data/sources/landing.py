@@ -5,7 +5,6 @@ Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.
 """
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +15,9 @@ import pyarrow as pa
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
-from modwatch.data.sources.inspection import shown_names
+from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
-from modwatch.data.sources.values import names_of, number_of, text_of, vote_of
+from modwatch.data.sources.values import majority, names_of, number_of, text_of, vote_of
 
 #: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
@@ -229,14 +228,11 @@ class MappedSource:
         if self.own_scores is not None:
             required.add("prob")
         needed = [names[name] for name in names if name in required] + [*self.votes]
-        for column in needed if "created_at" in optional else [*needed, self.timestamp_column]:
-            if column not in available:
-                shown = shown_names(available[:40])
-                raise SourceError(
-                    f"Column {column!r} is not in {where}, which has "
-                    f"{', '.join(shown) or 'no columns'}; map it with MODWATCH_SOURCE__COLUMNS or "
-                    f"MODWATCH_SOURCE__TIMESTAMP_COLUMN, or {remedy}."
-                )
+        needed += [] if "created_at" in optional else [self.timestamp_column]
+        settings = "MODWATCH_SOURCE__COLUMNS or MODWATCH_SOURCE__TIMESTAMP_COLUMN"
+        missing = (name for name in needed if name not in available)  # of several, the first counts
+        remedies = dict.fromkeys(missing, f"Map it with {settings}, or {remedy}.")
+        require_columns(where, available, remedies)
         return {name: column for name, column in names.items() if column in available}
 
     def _landed_row(
@@ -248,8 +244,9 @@ class MappedSource:
             values[name], problem = convert(name, record.get(column))
             problems.append(problem)
         if self.votes:
-            values["label"], problem = _majority([record.get(column) for column in self.votes])
-            problems.append(problem)
+            votes = [vote_of(record.get(column)) for column in self.votes]
+            values["label"], _ = majority(vote for vote, _ in votes)
+            problems += [problem for _, problem in votes]
         if values.get("platform") is None:
             values["platform"] = self.platform
         if self.own_scores is not None:
@@ -258,14 +255,6 @@ class MappedSource:
         return LandedRow(
             origin=origin, created_at=moment.created_at, values=values, problem=problem
         )
-
-
-def _majority(votes: Sequence[object]) -> tuple[int | None, str | None]:
-    """Return the label of most votes, None of a tie, and the problem of one that is no vote."""
-    read = [vote_of(vote) for vote in votes]
-    counts = Counter(vote for vote, _ in read if vote is not None)
-    label = None if counts[0] == counts[1] else int(counts[1] > counts[0])
-    return label, next((problem for _, problem in read if problem), None)
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:

@@ -201,9 +201,8 @@ def column_names(
 
 
 #: What a file is rather than a table, and the remedy.
-_ONE_OBJECT = "one JSON object with the records in a list; save the list as a file"
-_IN_OBJECT = (
-    "one JSON object with the records in it; write a list of records, in pandas with "
+_OBJECT = (
+    "one JSON object with the records in it; save them as a list, in pandas with "
     "to_json(orient='records')"
 )
 _ONE_FIELD = "a table with each line in one field; split it into columns, or set the delimiter"
@@ -218,14 +217,14 @@ def table_columns(path: Path, form: TextFormat, most: int | None = 1000) -> tupl
     values = [*records[0].values.values()] if records else []
     if records and not names and str(records[0].raw).lstrip().startswith("{"):
         begin = f"line {records[0].line} of {path} is no JSON object"
-        raise SourceError(f"{begin}; perhaps the file is {_IN_OBJECT}")
+        raise SourceError(f"{begin}; perhaps the file is {_OBJECT}")
     lone = len(records) == 1 and len(values) > 0
     keys = [record.values.keys() for record in records]
     lists = [v for v in values if isinstance(v, list) and {*map(type, v)} == {dict}]
     ends = [{str(field)[:1] + str(field)[-1:] for field in fields} for fields in (names, values)]
     shapes = {
-        _ONE_OBJECT: lone and any(len(found) >= len(values) for found in lists),
-        _IN_OBJECT: {*map(type, values)} == {dict} and len({*map(frozenset, keys)}) == len(keys),
+        _OBJECT: (lone and any(len(found) >= len(values) for found in lists))
+        or ({*map(type, values)} == {dict} and len({*map(frozenset, keys)}) == len(keys)),
         _ONE_FIELD: len(names) == len(values) == 1 and any(s in names[0] for s in DELIMITERS),
         _TITLED: len(names) > 2 and [*names[1:]] == unique_names([""] * len(names))[1:],
         _SINGLE: len(names) > 1 and {"''"} in ends,

@@ -99,13 +99,12 @@ class SqlSource(MappedSource):
                 account.count("undated", undated)
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(for_days(self.query, day, day, self._zone))
-            available = list(result.keys())
+            available = unique_names(list(result.keys()))
             where, remedy = f"the query of {self.name}", "name it in MODWATCH_SOURCE__QUERY"
             names = self._source_columns(available, where=where, remedy=remedy)
-            columns = unique_names(available)
             for number, row in enumerate(result, start=1):
                 account.read += 1
-                record = dict(zip(columns, row, strict=True))
+                record = dict(zip(available, row, strict=True))
                 yield self._landed_row(f"{self.name}:{number}", record, names, self._moment(record))
 
     def _require_file(self) -> None:

@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import math
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -119,6 +120,19 @@ def vote_of(value: object) -> tuple[int | None, str | None]:
         number, _ = number_of(value)
         vote = int(number) if number in (0, 1) else None
     return vote, "unreadable_label" if vote is None else None
+
+
+def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
+    """Return the majority label (None on a tie or without votes) and the share of ones.
+
+    >>> majority([1, 1, 0, None]), majority([0, 1]), majority([])
+    ((1, 0.6666666666666666), (None, 0.5), (None, None))
+    """
+    known = [vote for vote in votes if vote is not None]
+    if not known:
+        return None, None
+    share = sum(known) / len(known)
+    return (None if share == 0.5 else int(share > 0.5)), share
 
 
 def number_of(value: object) -> tuple[float | None, str | None]:

@@ -116,7 +116,7 @@ def test_another_format_is_refused(tmp_path: Path, scores, countries, message):
 def test_a_missing_column_and_a_broken_file_are_named(tmp_path: Path):
     path = tmp_path / "comments_with_ratings.parquet"
     pq.write_table(pa.table({"text": ["private words"]}), path)
-    with pytest.raises(SourceError, match="has no column created_at, scores, country") as caught:
+    with pytest.raises(SourceError, match="no column 'created_at', 'scores', 'country'") as caught:
         load("civil_comments_cctk", tmp_path)
     assert "private" not in str(caught.value)
     path.write_bytes(b"PAR1 no parquet")

@@ -37,7 +37,7 @@ def test_values_of_parquet_are_read_as_text(tmp_path):
 def test_another_format_is_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("id,body\n1,a\n")
-    with pytest.raises(SourceError, match=r"has no column text; .* \(expected id, text\)"):
+    with pytest.raises(SourceError, match=r"has no column 'text'; .* \(expected id, text\)"):
         list(reading.rows(path, ("id", "text"), Counter()))
 
 

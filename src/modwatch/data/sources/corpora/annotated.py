@@ -17,6 +17,7 @@ import pyarrow as pa
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora import reading
 from modwatch.data.sources.corpora.corpus import Corpus, annotator_table
+from modwatch.data.sources.values import majority
 
 _COUNTRIES = ("United_States", "Australia", "United_Kingdom", "South_Africa", "Singapore")
 _CREHATE_ATTRIBUTES = (
@@ -97,7 +98,7 @@ def crehate(path: Path, left_out: Counter[str]) -> Corpus:
     rows = list(reading.rows(final, ("ID", "Text", *labels), left_out))
     items = reading.voted_items([(row["ID"], row["Text"]) for row in rows], votes)
     for item, row in zip(items, rows, strict=True):
-        item["label"] = reading.majority([reading.binary(row[c], final) for c in labels])[0]
+        item["label"] = majority(reading.binary(row[c], final) for c in labels)[0]
     return Corpus.from_rows(
         "crehate", left_out, items, votes, annotator_table(votes, _CREHATE_ATTRIBUTES)
     )

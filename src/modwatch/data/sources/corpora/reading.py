@@ -1,14 +1,14 @@
 """Common parts of the loaders: records with validated columns, labels, majority votes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.readers import read_records
-from modwatch.data.sources.values import number_of, text_of, vote_of
+from modwatch.data.sources.readers import read_records, require_columns
+from modwatch.data.sources.values import majority, number_of, text_of, vote_of
 
 
 def rows(
@@ -35,7 +35,7 @@ def rows(
             continue
         values = {name: text or "" for name, (text, _) in texts.items()}
         if not checked:
-            check_columns(path, columns, values)
+            check_columns(path, columns, list(values))
             checked = True
         yield values
     if not checked and not left_out:
@@ -85,19 +85,6 @@ def number(written: str, path: Path) -> float | None:
     return value
 
 
-def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
-    """Return the majority label (None on a tie or without votes) and the share of ones.
-
-    >>> majority([1, 1, 0, None]), majority([0, 1]), majority([])
-    ((1, 0.6666666666666666), (None, 0.5), (None, None))
-    """
-    known = [vote for vote in votes if vote is not None]
-    if not known:
-        return None, None
-    share = sum(known) / len(known)
-    return (None if share == 0.5 else int(share > 0.5)), share
-
-
 def voted_items(
     texts: Iterable[tuple[str, str | None]], votes: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -118,11 +105,7 @@ def voted_items(
     return items
 
 
-def check_columns(path: Path, columns: Sequence[str], available: Collection[str]) -> None:
+def check_columns(path: Path, columns: Sequence[str], available: Sequence[str]) -> None:
     """Raise SourceError when a file does not have all `columns`."""
-    missing = [name for name in columns if name not in available]
-    if missing:
-        raise SourceError(
-            f"{path} has no column {', '.join(missing)}; this is not the published format "
-            f"(expected {', '.join(columns)})."
-        )
+    expected = f"This is not the published format (expected {', '.join(columns)})."
+    require_columns(str(path), available, dict.fromkeys(columns, expected))
