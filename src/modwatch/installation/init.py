@@ -194,7 +194,8 @@ def write_settings(options: InitOptions) -> datetime.date:
         _require_dated(cast(SqlSource, opened).undated(), data.size())
     if not days:
         raise SettingsError("no time is of a day from 1990 to today; add --time-format")
-    chosen = options.day or _last_whole_day(days)
+    usual = median(days.values())  # the last day may not be whole
+    chosen = options.day or max(day for day, rows in days.items() if 2 * rows >= usual)
     require_possible(chosen, min(days))
     print(f"\n{try_source(opened, chosen)}")
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
@@ -381,12 +382,6 @@ def _form(
     return by_first[
         order or dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)
     ]
-
-
-def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
-    """Return the last day that is not much smaller than the others."""
-    usual = median(days.values())
-    return max(day for day, rows in days.items() if rows * 2 >= usual)
 
 
 def _source_settings(

@@ -167,7 +167,8 @@ def within_memory(
         try:
             return run(limits)
         except (RuntimeError, MemoryError) as exc:
-            if not _is_lack_of_memory(exc):
+            lacks_memory = isinstance(exc, MemoryError | torch.OutOfMemoryError)
+            if not (lacks_memory or should_reduce_batch_size(exc)):
                 raise
             if limits.batch_size == 1 or limits.batch_tokens < _LEAST_BATCH:
                 raise ModelError(
@@ -184,7 +185,3 @@ def within_memory(
             limits.batch_tokens,
             extra={"event": "batch_halved", "work": work, **limits.sizes()},
         )
-
-
-def _is_lack_of_memory(exc: Exception) -> bool:
-    return isinstance(exc, MemoryError | torch.OutOfMemoryError) or should_reduce_batch_size(exc)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def near_duplicates(texts: Sequence[str], of: Sequence[str]) -> NDArray[np.bool_
     found = np.zeros(len(texts), dtype=bool)
     for row, text in enumerate(texts):
         shingles = _shingles(text)
-        shared = Counter(_hits(shingles, index))
+        shared = Counter(number for shingle in shingles for number in index.get(shingle, ()))
         found[row] = any(
             both / (len(shingles) + sizes[number] - both) >= _SIMILARITY
             for number, both in shared.items()
@@ -58,8 +58,3 @@ def _shingles(text: str) -> set[int]:
     if len(words) < _WORDS:
         return {hash(tuple(words))}
     return {hash(tuple(words[k : k + _WORDS])) for k in range(len(words) - _WORDS + 1)}
-
-
-def _hits(shingles: set[int], index: dict[int, list[int]]) -> Iterator[int]:
-    for shingle in shingles:
-        yield from index.get(shingle, ())

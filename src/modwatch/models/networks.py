@@ -122,7 +122,7 @@ def fit_networks(
     """
     job = _Job(start=start, train=train, held=held, seed=seed, folder=folder)
     networks = start.recipe.networks
-    missing = [number for number in range(networks) if not _is_done(job, number)]
+    missing = [n for n in range(networks) if not job.weights(n).with_suffix(".json").exists()]
     if min(len(devices), len(missing)) > 1:
         _side_by_side(job, missing, devices, progress, log)
     else:
@@ -130,10 +130,6 @@ def fit_networks(
             _fit_one(job, number, devices[0], progress, log)
     made = [_load(job, number) for number in range(networks)]
     return [network.to(devices[0]) for network, _ in made], [facts for _, facts in made]
-
-
-def _is_done(job: _Job, number: int) -> bool:
-    return job.weights(number).with_suffix(".json").exists()
 
 
 def _own_seed(job: _Job, number: int) -> int:

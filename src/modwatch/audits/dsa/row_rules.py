@@ -82,11 +82,6 @@ def is_number_like(column: str, cell: str) -> bool:
     return short and bool(_NUMBER_LIKE.fullmatch(cell.strip()))
 
 
-def has_placeholder(row: Row) -> bool:
-    """Return whether a cell still has a placeholder of the template."""
-    return any(key(cell) in _PLACEHOLDERS for cell in row.cells.values())
-
-
 def period_of(row: Row) -> tuple[date, date] | None:
     """Return first and last day, or None if they are not two valid dates."""
     match = _PERIOD.fullmatch(row.cells.get("Reporting period", "").strip())
@@ -183,7 +178,7 @@ def unfilled(table: Sequence[Row]) -> frozenset[int]:
         if not row.has("Value")
         and not row.has("Contextual Information")
         and (
-            has_placeholder(row)
+            any(key(cell) in _PLACEHOLDERS for cell in row.cells.values())
             or (scopes[row.number] in LANGUAGES and not (filled and row.has("Service")))
         )
     )

@@ -107,7 +107,7 @@ class Lake:
         counted = _Counted(batches, schema)
         try:
             keep_private(self.root)
-            delta = self._open_to_write(table)
+            delta = self._open(table) or self._create(table)
             write_deltalake(
                 delta,
                 pa.RecordBatchReader.from_batches(schema, counted),
@@ -271,13 +271,6 @@ class Lake:
                 f"table {table} of {self.root} could not be opened ({type(exc).__name__}); "
                 "check MODWATCH_LAKE and its permissions"
             ) from None
-
-    def _open_to_write(self, table: str) -> DeltaTable:
-        """Return a table, which is created if it does not exist."""
-        try:
-            return DeltaTable(self._uri(table))
-        except TableNotFoundError:
-            return self._create(table)
 
     def _create(self, table: str) -> DeltaTable:
         try:

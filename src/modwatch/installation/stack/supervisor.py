@@ -282,7 +282,9 @@ class Stack:
 
     def _handle_exit(self, part: _Part, now: float) -> None:
         """Note the end of a part, and when it starts again."""
-        part.last_end = _describe_end(part.process.returncode)
+        status = part.process.returncode
+        how = f"status {status}" if status >= 0 else signal.Signals(-status).name
+        part.last_end = f"{how} at {_now()}"
         part.deaths += 1
         name = part.service.name
         if not (part.proven and part.service.restart):
@@ -368,12 +370,6 @@ def _answers(service: Service) -> bool:
 def _signal_group(pid: int, which: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, which)
-
-
-def _describe_end(status: int) -> str:
-    """Return the end of a process in words: `status 3 at 14:05:09`, `SIGKILL at 14:05:09`."""
-    how = f"status {status}" if status >= 0 else signal.Signals(-status).name
-    return f"{how} at {_now()}"
 
 
 def _now() -> str:

@@ -87,7 +87,10 @@ def kind_shares(prevalence: float) -> NDArray[np.float64]:
 
     Raises SourceError when no mixture has this prevalence (possible: about 0.02 to 0.88).
     """
-    means = {side: _side_mean(hostile=side) for side in (True, False)}
+    means = {
+        hostile: sum(kind.share * toxic_share(kind) for kind in KINDS if kind.hostile is hostile)
+        for hostile in (True, False)
+    }
     if not means[False] <= prevalence <= means[True]:
         raise SourceError(
             f"The prevalence of a community must be in [{means[False]:.3f}, {means[True]:.3f}], "
@@ -96,10 +99,6 @@ def kind_shares(prevalence: float) -> NDArray[np.float64]:
     hostile = (prevalence - means[False]) / (means[True] - means[False])
     shares = [kind.share * (hostile if kind.hostile else 1 - hostile) for kind in KINDS]
     return np.array(shares, np.float64)
-
-
-def _side_mean(*, hostile: bool) -> float:
-    return sum(kind.share * toxic_share(kind) for kind in KINDS if kind.hostile is hostile)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,7 +238,12 @@ def xhate_stability(path: Path, left_out: Counter[str]) -> Corpus:
         row = {name: value.strip() for name, value in record.items()}
         vote = {"comment_id": row["row"], "annotator_id": row["annotator"]}
         for number, language in enumerate(row["condition"].split("-")):
-            label = _xhate_label(row[f"label{number + 1}"], file)
+            label = _XHATE_LABELS.get(row[f"label{number + 1}"])
+            if label is None:
+                raise SourceError(
+                    f"A label in {file} is neither Hateful nor Not hateful; this is not the "
+                    "published format."
+                )
             votes.append({**vote, "label": label, "round": number, "language": language})
     first_round = [vote for vote in votes if vote["round"] == 0]
     ids = dict.fromkeys(vote["comment_id"] for vote in first_round)
@@ -253,12 +258,3 @@ def _xhate_texts(folder: Path, left_out: Counter[str]) -> dict[str, str]:
         return {}
     rows = reading.rows(files[0], ("text", "label"), left_out, delimiter="\t")
     return {str(line): row["text"] for line, row in enumerate(rows, start=2)}
-
-
-def _xhate_label(written: str, path: Path) -> int:
-    if written not in _XHATE_LABELS:
-        raise SourceError(
-            f"A label in {path} is neither Hateful nor Not hateful; this is not the published "
-            "format."
-        )
-    return _XHATE_LABELS[written]
