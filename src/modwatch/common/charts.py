@@ -108,16 +108,6 @@ def note(axes: "Axes", text: str) -> None:
     axes.spines[:].set_color(GRID)
 
 
-def every_day(first: date, last: date) -> list[date]:
-    """Return all days from first to last: a missing day is a gap, not a line.
-
-    >>> len(every_day(date(2026, 1, 30), date(2026, 2, 1)))
-    3
-    """
-    days: list[date] = np.arange(np.datetime64(first), np.datetime64(last) + 1).tolist()
-    return days
-
-
 def counted(days: Sequence[date]) -> str:
     """Return the number of days as text.
 

@@ -108,14 +108,9 @@ def column_batch(
     `columns` must include `origin`; `first` is the ordinal of the first row within the day.
     """
     size = len(columns["origin"])
-    given = {"dt": [day] * size, "row": range(first, first + size), **columns}
-    arrays = [
-        pa.array(given[field.name], field.type)
-        if field.name in given
-        else pa.nulls(size, field.type)
-        for field in LANDED
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=LANDED)
+    nulls = {name: pa.nulls(size) for name in LANDED.names}
+    given = {**nulls, "dt": [day] * size, "row": range(first, first + size), **columns}
+    return pa.RecordBatch.from_pydict(given, schema=LANDED)
 
 
 @dataclass(frozen=True, kw_only=True)

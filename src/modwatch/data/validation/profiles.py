@@ -118,8 +118,7 @@ def read_profiles(
     lake: Lake, days: Collection[datetime.date], table: str = "profiles"
 ) -> dict[datetime.date, Profile]:
     """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
-    batches = lake.read(table, days)
-    return _profiles(pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES))
+    return _profiles(lake.table(table, days))
 
 
 def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:

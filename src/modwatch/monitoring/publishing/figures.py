@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.common import charts
+from modwatch.common.days import between
 from modwatch.common.mlflow_client import Rows
 from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.changes import drift_effects
@@ -202,7 +203,7 @@ def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) 
     `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `measurements` are those
     of the last day. Cells show effect size and direction; hatched cells have too few comments.
     """
-    days = charts.every_day(drift["dt"].min(), drift["dt"].max())
+    days = between(drift["dt"].min(), drift["dt"].max())
     effects = drift_effects(drift)
     rows = _rows_to_show(effects)
     figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 4.2 + 0.3 * max(len(rows), 3)))
@@ -307,7 +308,7 @@ def _performance(
 
 def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
     """Return completion, open items and their ages by day; `drift` is as `lake.schemas.DRIFT`."""
-    days = charts.every_day(drift["dt"].min(), drift["dt"].max())
+    days = between(drift["dt"].min(), drift["dt"].max())
     figure = Figure(figsize=(8, 7), layout="constrained")
     figure.suptitle(f"Review queue: {charts.counted(days)} to {title}", fontsize=14)
     top, middle, bottom = figure.subplots(3, 1)
@@ -396,7 +397,7 @@ def _panels(keys: set[str]) -> list[_Panel]:
 
 
 def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
-    days, (key, of_the_day) = charts.every_day(min(rows), max(rows)), panel
+    days, (key, of_the_day) = between(min(rows), max(rows)), panel
     group, _, metric = key.partition("/")
     if of_the_day is not None:
         value, low, high = _estimate(of_the_day, rows, days)

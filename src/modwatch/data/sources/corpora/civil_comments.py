@@ -163,8 +163,5 @@ def _countries(rows: pa.Table, file: Path) -> pa.Array:
 
 def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """Return `columns` as a table of `schema`; absent columns are null."""
-    table = pa.table(dict(columns))
-    for field in schema:
-        if field.name not in columns:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    return table.select(schema.names).cast(schema)
+    nulls = {name: pa.nulls(len(columns["comment_id"])) for name in schema.names}
+    return pa.table({**nulls, **columns}).cast(schema)
