@@ -23,13 +23,14 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from conformal import sets_of_all
 from coverage import DAYS, ERRORS, POLICY, THRESHOLD, Team, comments
 
 from modwatch import statistics as metrics
 from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
 from modwatch.statistics.intervals import _POINTS, PartialTotal, _beta_points
 from modwatch.statistics.live import sample as sampling
-from modwatch.statistics.live.conformal import _halves, _predicted
+from modwatch.statistics.live.conformal import has_enough_labels
 from modwatch.statistics.live.group_estimates import GroupedDay, _side, measure_groups
 from modwatch.statistics.live.sample import Sample
 
@@ -69,25 +70,22 @@ def true_sets(days, inside, truth, seed):
     sides = [_side(days, member, threshold=THRESHOLD) for member in both]
     pooled = Sample(sides)
     part = np.repeat([0, 1], [int(side.labelled.sum()) for side in sides])
-    labels = pooled.true_labels(seed=seed, part=part)
-    found = {"set_coverage": [], "own_set_coverage": [], "unsure_share": []}
+    toxic = pooled.true_labels(seed=seed, part=part).mean
+    enough = has_enough_labels(pooled.weight, toxic, part)
+    found = {}
     for number, side in enumerate(sides):
         label = np.concatenate(
             [y[rows == (number == 0)] for (_, y, _), rows in zip(truth, inside, strict=True)]
         )
-        weight = (side.population / np.maximum(side.count, 1))[side.stratum]
-        for metric, group in (("set_coverage", 0 * part), ("own_set_coverage", part)):
-            half = _halves(2 * group + pooled.top, pooled.prob, np.random.default_rng(seed))
-            sets = [
-                _predicted(
-                    labels.mean[rows], pooled.prob[rows], pooled.weight[rows], group[rows],
-                    side.prob, weight, np.full(label.size, number if group.any() else 0),
-                )
-                for rows in (half, ~half)
-            ]  # fmt: skip
-            hit = [set.contains[np.arange(label.size), label].mean() for set in sets]
-            found[metric].append(float(np.mean(hit)))
-        found["unsure_share"].append(float(np.mean([(set.size != 1).mean() for set in sets])))
+        top, own = side.stratum == 0, np.full(label.size, number)
+        together = sets_of_all(pooled, toxic, side.prob, top)
+        apart = sets_of_all(pooled, toxic, side.prob, top, group=part, new_group=own)
+        apart = np.where(enough[number], apart, together)
+        for prefix, sets in (("", together), ("own_", apart)):
+            hit = sets[np.arange(label.size), label]
+            for name, rows in (("", label >= 0), ("_harmless", label == 0), ("_toxic", label == 1)):
+                found.setdefault(f"{prefix}set_coverage{name}", []).append(float(hit[rows].mean()))
+        found.setdefault("unsure_share", []).append(float((apart.sum(axis=1) != 1).mean()))
     return found
 
 

@@ -23,7 +23,7 @@ class Estimate:
     n: int
     #: ok | insufficient
     status: str
-    #: Why the data are insufficient; empty when ok.
+    #: Why the data are insufficient. When ok, what the value is conditional on; mostly empty.
     reason: str
 
     @classmethod

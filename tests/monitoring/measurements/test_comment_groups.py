@@ -1,6 +1,7 @@
 """Groups of comments, compared every day and published."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from modwatch.monitoring.measurements import comment_groups, measurement
 from modwatch.monitoring.measurements.windows import Window
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.pipeline import daily
-from modwatch.statistics.live.group_estimates import GAP, LABEL_METRICS, SCORE_METRICS
+from modwatch.statistics.live.group_estimates import COVERAGES, LABEL_METRICS, SCORE_METRICS
 from modwatch.statistics.live.group_falls import FallenGroup
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -98,11 +99,12 @@ def test_the_window_is_compared_by_its_labels_and_not_twice(home, monkeypatch):
     review(home)
     home.run("collect_labels", "measure", "compare_groups")
     rows = rows_of(home, "window")
-    assert set(rows["metric"]) == {*LABEL_METRICS, GAP}
+    gaps = [f"{metric}_gap" for metric in COVERAGES]
+    assert set(rows["metric"]) == {*LABEL_METRICS, *gaps}
     everybody = rows[rows["group"] == "all"].set_index(["attribute", "metric"])
     assert everybody.index.tolist() == [
-        *((attribute, GAP) for attribute in ("platform", "language", "identity")),
-        *(("all", metric) for metric in ("set_coverage", "unsure_share")),
+        *product(("platform", "language", "identity"), gaps),
+        *(("all", metric) for metric in (*COVERAGES, "unsure_share")),
     ]
     assert set(rows["status"]) <= {"ok", "insufficient"}
     assert rows.loc[rows["status"] != "ok", "reason"].str.len().min() > 0

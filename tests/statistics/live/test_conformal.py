@@ -12,7 +12,11 @@ from modwatch.statistics import (
     fully_labelled,
     measure_days,
 )
-from modwatch.statistics.live.conformal import crossed_sets, set_review_scores
+from modwatch.statistics.live.conformal import (
+    crossed_sets,
+    has_enough_labels,
+    set_review_scores,
+)
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.sample import Sample
 
@@ -28,7 +32,7 @@ def test_equal_weights_are_the_textbooks_quantile(
     score = np.sort(np.where(label == 1, 1 - np.array(prob), prob))
     rank = int(np.ceil(round((len(prob) + 1) * coverage, 9)))
     limit = score[rank - 1] if rank <= len(prob) else np.inf
-    found = conformal_prediction(label, prob, new, coverage=coverage)
+    found = conformal_prediction(label, prob, new, coverage=coverage, by_label=False)
     scores = np.stack([np.array(new), 1 - np.array(new)], axis=1)
     assert np.array_equal(found.contains, scores <= limit)
 
@@ -42,6 +46,41 @@ def stream(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray,
     return label, np.clip(severity + noise, 0, 1), group
 
 
+@given(prob=PROB, new=PROB, coverage=st.sampled_from([0.5, 0.9]), seed=st.integers(0, 9))
+def test_a_label_is_calibrated_with_the_comments_that_have_it(
+    prob: list[float], new: list[float], coverage: float, seed: int
+) -> None:
+    label = np.random.default_rng(seed).integers(0, 2, len(prob))
+    found = conformal_prediction(label, prob, new, coverage=coverage)
+    for one in (0, 1):
+        own = label == one
+        alone = conformal_prediction(
+            label[own], np.array(prob)[own], new, coverage=coverage, by_label=False
+        )
+        assert np.array_equal(found.p_value[:, one], alone.p_value[:, one])
+
+
+@pytest.mark.simulation
+def test_each_label_is_covered_and_calibrated_together_the_rarer_is_not() -> None:
+    together, apart = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        (y, p, g), (new_y, new_p, new_g) = stream(rng, 1_000), stream(rng, 2_000)
+        for found, expected in (
+            (together, {"by_label": False}),
+            (apart, {"groups": g, "new_groups": new_g}),
+        ):
+            sets = conformal_prediction(y, p, new_p, **expected)
+            hit = sets.contains[np.arange(2_000), new_y]
+            found.append([hit[new_y == one].mean() for one in (0, 1)])
+            if expected.get("by_label", True):
+                found[-1] += [hit[(new_y == one) & (new_g == 1)].mean() for one in (0, 1)]
+    assert np.mean(together, axis=0)[1] < 0.7
+    # Toxic comments of group 1 are tied at 0, where the model is sure of the opposite.
+    assert np.mean(apart, axis=0)[[0, 2]] == pytest.approx([0.9] * 2, abs=0.01)
+    assert (np.mean(apart, axis=0) > 0.895).all()
+
+
 @pytest.mark.simulation
 def test_each_group_is_covered_and_without_groups_one_is_not() -> None:
     together, apart = [], []
@@ -53,7 +92,7 @@ def test_each_group_is_covered_and_without_groups_one_is_not() -> None:
             (together, {}),
             (apart, {"groups": g, "new_groups": new_g}),
         ):
-            sets = conformal_prediction(y, p, new_p, coverage=0.9, **expected)
+            sets = conformal_prediction(y, p, new_p, by_label=False, **expected)
             hit = sets.contains[np.arange(1_000), new_y]
             found.append([hit.mean(), hit[new_g == 0].mean(), hit[new_g == 1].mean()])
     everybody, _, one = np.mean(together, axis=0)
@@ -77,7 +116,7 @@ def test_weights_make_up_for_a_design() -> None:
             (weighted, {"sample_weight": 1 / pi[labelled], "new_weight": 1 / new_pi}),
             (plain, {}),
         ):
-            sets = conformal_prediction(y[labelled], p[labelled], new_p, coverage=0.9, **expected)
+            sets = conformal_prediction(y[labelled], p[labelled], new_p, by_label=False, **expected)
             found.append(sets.contains[np.arange(2_000), new_y].mean())
     assert np.mean(weighted) == pytest.approx(0.9, abs=0.01)
     assert abs(np.mean(plain) - 0.9) > 0.03
@@ -97,7 +136,7 @@ def test_a_group_that_no_one_labelled_gets_both_labels() -> None:
 def test_review_scores_put_ambiguous_comments_first() -> None:
     y = np.append(np.tile([0, 0, 0, 1, 1, 1, 0, 1], 10), 1)
     p = np.append(np.tile([0.1, 0.2, 0.3, 0.7, 0.8, 0.9, 0.6, 0.4], 10), 0.2)
-    found = conformal_prediction(y, p, [0.05, 0.55, 0.25], coverage=0.9)
+    found = conformal_prediction(y, p, [0.05, 0.55, 0.25], by_label=False)
     assert found.size.tolist() == [1, 2, 1]
     assert np.argsort(-found.review_score).tolist() == [1, 2, 0]
     assert (found.review_score < 3).all()
@@ -106,10 +145,15 @@ def test_review_scores_put_ambiguous_comments_first() -> None:
 def test_coverage_by_group_with_its_gap() -> None:
     y, p, _ = stream(np.random.default_rng(0), 4_000)
     new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
-    table = conformal_coverage(new_y, conformal_prediction(y, p, new_p), groups=new_g)
-    assert table["group"].tolist() == ["all", "0", "1"]
+    made = conformal_prediction(y, p, new_p, by_label=False)
+    table = conformal_coverage(new_y, made, groups=new_g)
+    assert table["group"].tolist() == [group for group in ("all", "0", "1") for _ in range(3)]
+    assert table["label"].tolist() == ["all", "0", "1"] * 3
     assert (table["low"] <= table["value"]).all()
-    assert table.attrs["gap"] == pytest.approx(table["value"][1] - table["value"][2])
+    toxic = table.iloc[2]
+    assert toxic["value"] == made.contains[new_y == 1, 1].mean()
+    assert toxic["n"] == new_y.sum()
+    assert table.attrs["gap"] == pytest.approx(table["value"][3] - table["value"][6])
     assert table.attrs["gap"] > 0.01
     few = conformal_coverage(new_y[:20], conformal_prediction(y, p, new_p[:20]))
     assert few["value"].isna().all()
@@ -138,7 +182,8 @@ def test_without_groups_the_review_score_never_contradicts_the_uncertainty(cover
     prob = rng.beta(0.4, 1.2, 400)
     label = (rng.random(400) < prob**2).astype(int)
     new = rng.random(600)
-    score = conformal_prediction(label, prob, new, coverage=coverage).review_score
+    made = conformal_prediction(label, prob, new, coverage=coverage, by_label=False)
+    score = made.review_score
     order = np.argsort(new * (1 - new))
     assert (np.diff(score[order]) >= -1e-9).all()
 
@@ -196,7 +241,7 @@ def test_half_a_toxic_comment_counts_half_for_either_label():
     day = fully_labelled(np.zeros(40), prob)
     (score,) = set_review_scores([day], Sample([day]), np.full(40, 0.5), [np.zeros(40, int)])
     twice = conformal_prediction(
-        np.repeat([0, 1], 40), np.tile(prob, 2), prob, coverage=0.9,
+        np.repeat([0, 1], 40), np.tile(prob, 2), prob, by_label=False,
         sample_weight=np.full(80, 0.5), new_weight=np.full(40, 0.5),
     )  # fmt: skip
     assert score == pytest.approx(twice.review_score)
@@ -210,7 +255,7 @@ def test_with_one_group_weights_by_design_change_no_order(seed, weights):
     prob, new = rng.beta(0.4, 1.2, 200), rng.random(300)
     label = (rng.random(200) < prob**2).astype(int)
     weight = np.where(rng.random(200) < 0.5, 1.0, weights)
-    found = conformal_prediction(label, prob, new, sample_weight=weight)
+    found = conformal_prediction(label, prob, new, sample_weight=weight, by_label=False)
     order = np.argsort(new * (1 - new))
     assert (np.diff(found.review_score[order]) >= -1e-9).all()
     result = measure_days([fully_labelled(label, prob)], groups=[np.zeros(200, int)])
@@ -239,7 +284,9 @@ def test_where_every_label_is_known_the_conformal_row_is_what_its_order_reviews(
     caught = table[table["metric"] == "review_effectiveness"].set_index(["strategy", "alpha"])
     assert caught.loc[("conformal", 1.0), "value"] == 1
     wrong = (prob > 0.5) != label
-    score = conformal_prediction(label, prob, prob, groups=group, new_groups=group).review_score
+    score = conformal_prediction(
+        label, prob, prob, groups=group, new_groups=group, by_label=False
+    ).review_score
     reviewed = np.argsort(-score, kind="stable")[:400]
     exact = wrong[reviewed].sum() / wrong.sum()
     # Comments of equal score at the boundary are reviewed in part.
@@ -261,19 +308,52 @@ def test_estimates_by_design_are_those_of_all_comments():
     assert row["low"] <= wrong[reviewed].sum() / wrong.sum() <= row["high"]
 
 
+@pytest.mark.parametrize("of_group", [False, True])
+def test_a_rows_set_is_the_one_that_all_others_make(of_group: bool) -> None:
+    day, group, _ = designed(np.random.default_rng(5), size=1_000)
+    sample, codes = Sample([day]), group[np.flatnonzero(day.labelled)]
+    toxic = np.random.default_rng(0).random(codes.size)
+    found = crossed_sets(sample, toxic, codes if of_group else None)
+    for row in range(0, codes.size, 7):
+        rest = np.delete(np.arange(codes.size), row)
+        if of_group:
+            rest = rest[codes[rest] == codes[row]]
+        part = toxic[rest], sample.prob[rest], sample.weight[rest]
+        made = conformal_prediction(
+            np.repeat([0, 1], rest.size), np.tile(part[1], 2), sample.prob[[row]],
+            sample_weight=np.r_[part[2] * (1 - part[0]), part[2] * part[0]],
+            new_weight=sample.weight[[row]],
+        )  # fmt: skip
+        assert made.contains[0].tolist() == found[row].tolist()
+
+
+def test_a_group_with_few_labels_of_a_kind_takes_those_of_all_groups() -> None:
+    rng = np.random.default_rng(0)
+    prob = np.r_[rng.uniform(0, 0.5, 200), rng.uniform(0.4, 1, 200)]
+    label, group = np.repeat([0, 1], 200), np.tile([0, 1], 200)
+    label[(group == 1) & (np.arange(400) > 214)] = 0  # leaves seven toxic ones
+    sample = Sample([fully_labelled(label, prob)])
+    enough = has_enough_labels(sample.weight, sample.label, group)
+    assert enough.tolist() == [[True, True], [True, False]]
+    apart, together = (crossed_sets(sample, sample.label, of) for of in (group, None))
+    few = group == 1
+    assert np.array_equal(apart[few, 1], together[few, 1])
+    assert not np.array_equal(apart[few, 0], together[few, 0])
+
+
 @pytest.mark.simulation
-def test_sets_cover_what_they_promise_and_apart_in_each_group():
+def test_sets_cover_what_they_promise_for_each_label_and_apart_in_each_group() -> None:
     together, apart = [], []
     for seed in range(60):
         day, group, label = designed(np.random.default_rng(seed), wrong=0.3)
         sample = Sample([day])
         rows = np.flatnonzero(day.labelled)
         for found, of in ((together, None), (apart, group[rows])):
-            sets = crossed_sets(sample, sample.label, of, seed=seed)
+            sets = crossed_sets(sample, sample.label, of)
             hit = sets[np.arange(rows.size), label[rows]]
-            every = np.average(hit, weights=sample.weight)
-            inside = group[rows] == 1
-            found.append([every, np.average(hit[inside], weights=sample.weight[inside])])
-    assert np.mean(together, axis=0)[0] == pytest.approx(0.9, abs=0.01)
-    assert np.mean(together, axis=0)[1] < 0.82
-    assert np.mean(apart, axis=0) == pytest.approx([0.9, 0.9], abs=0.02)
+            parts = [label[rows] == one for one in (0, 1)]
+            parts += [part & (group[rows] == 1) for part in parts]
+            found.append([np.average(hit[part], weights=sample.weight[part]) for part in parts])
+    assert np.mean(together, axis=0)[:2] == pytest.approx([0.9, 0.9], abs=0.015)
+    assert np.mean(together, axis=0)[3] < 0.87
+    assert np.mean(apart, axis=0) == pytest.approx([0.9] * 4, abs=0.02)

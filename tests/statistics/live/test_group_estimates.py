@@ -10,8 +10,10 @@ from sklearn import metrics as sk
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
 from modwatch.statistics.estimate import Estimate, difference
+from modwatch.statistics.live.conformal import crossed_sets
 from modwatch.statistics.live.group_estimates import (
-    GAP,
+    ALL,
+    COVERAGES,
     LABEL_METRICS,
     SCORE_METRICS,
     GroupedDay,
@@ -19,6 +21,7 @@ from modwatch.statistics.live.group_estimates import (
     measure_groups,
 )
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
+from modwatch.statistics.live.sample import Sample
 
 GROUP = ("identity", "x")
 
@@ -79,7 +82,8 @@ def test_of_labelled_comments_the_figures_are_those_of_the_comments(rng):
     def accuracy(p, y):
         return ((p > 0.5) == y).mean()
 
-    assert table.index.tolist() == [*LABEL_METRICS, GAP, "set_coverage", "unsure_share"]
+    gaps = [f"{metric}_gap" for metric in COVERAGES]
+    assert table.index.tolist() == [*LABEL_METRICS, *gaps, *COVERAGES, "unsure_share"]
     table = table[table["group"] == "x"]
     assert table.loc["accuracy", "value"] == pytest.approx(accuracy(*own))
     gap = accuracy(*own) - accuracy(*others)
@@ -188,6 +192,39 @@ def test_the_gap_of_many_groups_is_wider_than_of_two(rng):
     assert (alone["status"], alone["reason"]) == (
         "insufficient", "fewer than two groups have a coverage"
     )  # fmt: skip
+
+
+def test_coverage_by_label_is_that_of_the_comments_with_it(rng):
+    """Of all comments with labels; the coverage of all is their mean."""
+    days, members, prob, label = everything_labelled(rng)
+    table = measure_groups(days, [(GROUP, members)])
+    everybody = by_metric(table[table["attribute"] == ALL])
+    day = fully_labelled(label, prob)
+    sets = crossed_sets(Sample([day]), label.astype(float))
+    for number, name in enumerate(("harmless", "toxic")):
+        row = everybody.loc[f"set_coverage_{name}"]
+        assert row["n"] == (label == number).sum()
+        assert row["value"] == pytest.approx(sets[label == number, number].mean(), abs=1e-9)
+        assert row["low"] == row["value"] == row["high"]
+        assert row["value"] == pytest.approx(0.9, abs=0.01)
+    share = label.mean()
+    mean = np.dot(everybody.loc[["set_coverage_harmless", "set_coverage_toxic"], "value"],
+                  [1 - share, share])  # fmt: skip
+    assert everybody.loc["set_coverage", "value"] == pytest.approx(mean)
+    assert everybody.loc["set_coverage", "reason"] == "sets at 90 % for each label"
+
+
+def test_a_group_with_few_toxic_labels_says_that_its_sets_are_not_of_its_own(rng):
+    days, members, _, label = everything_labelled(rng)
+    inside = np.concatenate(members)
+    rare = inside & ((label == 0) | (np.cumsum(inside & (label == 1)) <= 6))
+    parts = np.split(rare, np.cumsum([member.size for member in members])[:-1])
+    table = by_metric(measure_groups(days, [(GROUP, parts)]))
+    few = "sets at 90 % for each label in the group, but for toxic: fewer than 9 effective labels"
+    for metric in ("own_set_coverage", "own_set_coverage_harmless", "own_set_coverage_toxic"):
+        assert table.loc[metric, "reason"] == few
+    assert table.loc["own_set_coverage_toxic", "n"] == 6
+    assert table.loc["accuracy", "reason"] == ""
 
 
 def test_sets_need_labels(rng):

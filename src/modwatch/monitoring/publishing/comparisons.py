@@ -1,5 +1,6 @@
 """Charts that compare: review strategies, champion and challenger, groups of comments."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -39,7 +40,8 @@ _GROUP_PANELS = {
     ("window", "accuracy"): "accuracy, window",
     ("window", "calibration_error"): "mean p − prevalence, window",
     ("window", "overturn_rate"): "overturned of the reviewed, window",
-    ("window", "set_coverage"): "coverage of sets, window",
+    ("window", "set_coverage_toxic"): "toxic in their 90 % set, window",
+    ("window", "set_coverage_harmless"): "harmless in their 90 % set, window",
 }
 _MOST_COLUMNS = 3
 
@@ -262,7 +264,7 @@ def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
     places = {tuple(name): len(sizes) - 1 - place for place, name in enumerate(names)}
     shown = {key: label for key, label in _GROUP_PANELS.items() if (table["scope"] == key[0]).any()}
     lines = 1 if len(shown) <= _MOST_COLUMNS else 2
-    columns = len(shown) // lines
+    columns = math.ceil(len(shown) / lines)
     height = 0.8 + lines * (0.8 + 0.3 * max(len(sizes), 3))
     figure = Figure(figsize=(15, height), layout="constrained")
     figure.suptitle(
@@ -271,7 +273,9 @@ def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
         fontsize=13,
     )
     panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
-    for axes, ((scope, metric), label) in zip(panels, shown.items(), strict=True):
+    for axes in panels[len(shown) :]:
+        axes.axis("off")
+    for axes, ((scope, metric), label) in zip(panels, shown.items(), strict=False):
         axes.set_title(label, fontsize=11)
         _panel(axes, table[(table["scope"] == scope) & (table["metric"] == metric)], places)
     labels = [

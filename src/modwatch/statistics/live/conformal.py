@@ -3,17 +3,23 @@
 Split-conformal prediction for two classes (Vovk et al. 2005; Angelopoulos & Bates 2021), with the
 nonconformity score 1 − p(y). Labelled comments of the same stream are the calibration sample. If
 some were more likely to be labelled than others, their inverse inclusion probabilities make the
-guarantee hold for the stream (weighted exchangeability, Tibshirani et al. 2019). Groups are
-calibrated apart (Mondrian), so that the guarantee holds in each.
+guarantee hold for the stream (weighted exchangeability, Tibshirani et al. 2019).
 
-The guarantee is an average over samples of calibration and new comments: P(label in set) ≥
-`coverage`. It does not hold for a single comment, and assumes labels without errors. Rows of a
+Each label is calibrated with the comments that have it (label-conditional, Vovk 2012), so that the
+sets contain the label of `coverage` of the toxic comments and of `coverage` of the others. Sets
+that are calibrated on both labels together hold for all comments as one: where few comments are
+toxic, they may miss all of these. Groups are calibrated apart (Mondrian), so that the guarantee
+holds in each.
+
+The guarantee is an average over samples of calibration and new comments: P(label in set | label)
+≥ `coverage`. It does not hold for a single comment, and assumes labels without errors. Rows of a
 sample of days count as toxic with the probability inferred from their labels, and with their
 weights.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -34,7 +40,8 @@ _ROUNDING = 1e-12
 class ConformalPrediction:
     """Prediction sets of n comments."""
 
-    #: (n, 2) p-value in (0, 1] of each label: the share of calibration comments that conform less.
+    #: (n, 2) p-value in (0, 1] of each label: the share of calibration comments, with that label or
+    #: with either, that conform less.
     p_value: Floats
     #: (n, 2) whether the label is in the set.
     contains: NDArray[np.bool_]
@@ -60,34 +67,39 @@ def conformal_prediction(
     new_prob: ArrayLike,
     *,
     coverage: float = 0.9,
+    by_label: bool = True,
     sample_weight: ArrayLike | None = None,
     new_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     new_groups: ArrayLike | None = None,
 ) -> ConformalPrediction:
-    """Return prediction sets that contain the label with probability ≥ `coverage`.
+    """Return prediction sets that contain the label with probability ≥ `coverage`, for each label.
 
     A label is in the set if its p-value is above 1 − coverage. Equal scores count as conforming
-    less, so that ties make sets larger, never smaller. A group without labelled comments gets both
-    labels.
+    less, so that ties make sets larger, never smaller. A label that no labelled comment of the
+    group has is in all sets.
 
     Args:
         y_true: (m,) labels 0 or 1 of the calibration comments, which the model was not trained on.
         y_prob: (m,) their probabilities.
         new_prob: (n,) probabilities of the comments to predict.
         coverage: in (0, 1).
+        by_label: whether each label is calibrated with the comments that have it; else with all,
+            so that the coverage holds for both labels together only.
         sample_weight: (m,) inverse inclusion probabilities; 1 each by default.
         new_weight: (n,) those of the new comments, in the same unit. None: the largest of the
-            group's calibration comments, which never covers less.
+            calibration comments, which never covers less.
         groups, new_groups: (m,) and (n,) groups that are calibrated apart; None: one group.
 
     Raises:
         MetricInputError: arguments out of range or of different lengths, or only one of `groups`
             and `new_groups`.
 
-    >>> found = conformal_prediction([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.05, 0.5], coverage=0.7)
-    >>> found.contains.tolist(), found.size.tolist()
-    ([[True, False], [False, False]], [1, 0])
+    >>> y, p = [0, 0, 0, 0, 1], [0.1, 0.1, 0.2, 0.2, 0.3]
+    >>> for by_label in (True, False):
+    ...     conformal_prediction(y, p, [0.3], coverage=0.6, by_label=by_label).contains.tolist()
+    [[False, True]]
+    [[False, False]]
     """
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, None)
     new = arguments.probabilities(new_prob, name="new_prob")
@@ -108,21 +120,29 @@ def conformal_prediction(
     score = np.where(y == 1, 1 - p, p)
     for group in np.unique(others):
         rows, wanted = own == group, others == group
-        if w[rows].sum() > 0:
-            mass = w[rows].max() if given is None else given[wanted]
-            p_value[wanted] = _p_values(score[rows], w[rows], new[wanted], mass)
+        for label, value in enumerate((new, 1 - new)):
+            counted = rows & (w > 0) & ((y == label) | (not by_label))
+            if counted.any():
+                mass = w[counted].max() if given is None else given[wanted]
+                p_value[wanted, label] = _p_values(score[counted], w[counted], value[wanted], mass)
     return ConformalPrediction(p_value=p_value, contains=p_value > 1 - coverage + _ROUNDING)
 
 
-def _p_values(score: Floats, weight: Floats, new: Floats, new_weight: Floats | float) -> Floats:
-    """Return the p-values (n, 2): the weight of scores that are as high, the new one's with it."""
+def _p_values(
+    score: Floats,
+    weight: Floats,
+    new: Floats,
+    new_weight: Floats | float,
+    own: Floats | float = 0.0,
+) -> Floats:
+    """Return the p-values (n,): the weight of scores that are as high, the new one's with it.
+
+    `own` is the part of the weight that is of the new comment itself, and does not count.
+    """
     order = np.argsort(score)
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-    found = [
-        (above[np.searchsorted(score[order], value, "left")] + new_weight) / (above[0] + new_weight)
-        for value in (new, 1 - new)
-    ]
-    return np.stack(found, axis=1)
+    higher = above[np.searchsorted(score[order], new, "left")]
+    return np.asarray((higher - own + new_weight) / (above[0] - own + new_weight))
 
 
 def conformal_coverage(
@@ -133,24 +153,25 @@ def conformal_coverage(
     sample_weight: ArrayLike | None = None,
     minimum: int = 30,
 ) -> pd.DataFrame:
-    """Return the coverage of prediction sets by group: value, low, high, n, mean size, reason.
+    """Return the coverage of prediction sets by group and label.
 
-    The row `all` comes first; `attrs["gap"]` is the largest less the smallest coverage of a group,
-    None with fewer than two.
+    Columns: `group`, `label` (`all`, `0`, `1`), `value`, `low`, `high`, `n`, `mean_size`, `reason`.
+    The rows of the group `all` come first; `attrs["gap"]` is the largest less the smallest coverage
+    of a group, None with fewer than two.
 
     Args:
         y_true: (n,) labels of the predicted comments.
         prediction: their sets.
         groups: (n,); None: no groups.
         sample_weight: (n,) inverse inclusion probabilities.
-        minimum: labels below which a group has no value.
+        minimum: labels below which a row has no value.
 
     Raises:
         MetricInputError: different lengths, labels other than 0 and 1.
 
     >>> made = conformal_prediction([0, 1] * 50, [0.1, 0.9] * 50, [0.2, 0.8], coverage=0.8)
     >>> conformal_coverage([0, 1], made, minimum=1)["value"].tolist()
-    [0.0]
+    [0.0, 0.0, 0.0]
     """
     y = arguments.labels(y_true)
     w = arguments.weights(sample_weight, y.size)
@@ -160,62 +181,70 @@ def conformal_coverage(
     rows = {"all": np.ones(y.size, bool)}
     if groups is not None:
         rows |= {str(group): of == group for group in np.unique(of)}
+    labels = {"all": np.ones(y.size, bool), "0": y == 0, "1": y == 1}
     table = []
-    for name, chosen in rows.items():
-        part = chosen & (w > 0)
+    for (name, chosen), (label, having) in product(rows.items(), labels.items()):
+        part = chosen & having & (w > 0)
         found = observed_agreement(
             hit[part], np.ones(int(part.sum())), sample_weight=w[part], minimum=minimum
         )
         size = float(np.average(prediction.size[part], weights=w[part])) if part.any() else None
-        table.append(
-            {
-                "group": name,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
-                "n": found.n,
-                "mean_size": size,
-                "reason": found.reason,
-            }
-        )
-    made = pd.DataFrame(table)
-    values = made["value"].iloc[1:].dropna()
+        of_set = {"group": name, "label": label, "mean_size": size}
+        kept = ("value", "low", "high", "n", "reason")
+        table.append(of_set | {column: getattr(found, column) for column in kept})
+    made = pd.DataFrame(table)[_COVERAGE_COLUMNS]
+    values = made.loc[made["label"] == "all", "value"].iloc[1:].dropna()
     made.attrs["gap"] = float(values.max() - values.min()) if len(values) > 1 else None
     return made
 
+
+_COVERAGE_COLUMNS = ["group", "label", "value", "low", "high", "n", "mean_size", "reason"]
 
 Ints = NDArray[np.integer]
 
 #: Coverage of the sets.
 COVERAGE = 0.9
 
+#: Labels of one kind without which it is in every set: 1 of 10 equal ones is 1 − 0.9.
+ENOUGH = 9
+
 #: Comments that get sets at once: a day may have millions.
 _AT_ONCE = 500_000
 
 
-def crossed_sets(
-    sample: Sample, toxic: Floats, group: Ints | None = None, *, seed: int = 0
-) -> NDArray[np.bool_]:
-    """Return whether either label is in the set (m, 2) of each row.
+def crossed_sets(sample: Sample, toxic: Floats, group: Ints | None = None) -> NDArray[np.bool_]:
+    """Return whether either label is in the set (m, 2) of each row, which all others calibrate.
 
-    A random half of the rows calibrates the sets of the other half, and the other way round, so
-    that no row calibrates its own set. Rows of a `group` (m,) are calibrated apart.
+    Each label is calibrated apart, and so are rows of a `group` (m,) where it has enough of them
+    (`has_enough_labels`); otherwise the label is calibrated with all groups together.
 
     >>> from modwatch.statistics import fully_labelled
     >>> sample = Sample([fully_labelled([0, 1] * 40, [0.1, 0.8] * 40)])
     >>> crossed_sets(sample, sample.label)[:2].tolist()
     [[True, False], [False, True]]
     """
-    codes = np.zeros(toxic.size, np.int64) if group is None else group
-    half = _halves(2 * codes + sample.top, sample.prob, np.random.default_rng(seed))
-    contains = np.empty((toxic.size, 2), np.bool_)
-    for new in (half, ~half):
-        found = _predicted(
-            toxic[~new], sample.prob[~new], sample.weight[~new], codes[~new],
-            sample.prob[new], sample.weight[new], codes[new],
-        )  # fmt: skip
-        contains[new] = found.contains
-    return contains
+    weight, p_value = sample.weight, np.empty((toxic.size, 2))
+    enough = None if group is None else has_enough_labels(weight, toxic, group)
+    for label, score in enumerate((sample.prob, 1 - sample.prob)):
+        mass = weight * (toxic if label else 1 - toxic)
+        p_value[:, label] = _p_values(score, mass, score, weight, mass)
+        for number in () if enough is None else np.flatnonzero(enough[:, label]):
+            rows = group == number
+            own = score[rows], mass[rows], score[rows], weight[rows], mass[rows]
+            p_value[rows, label] = _p_values(*own)
+    return np.asarray(p_value > 1 - COVERAGE + _ROUNDING)
+
+
+def has_enough_labels(weight: Floats, toxic: Floats, group: Ints) -> NDArray[np.bool_]:
+    """Return whether sets of a group's own may leave a label out, by group and label (G, 2).
+
+    With fewer than `ENOUGH` effective labels of one kind (Kish), that label is in every set.
+    """
+    masses = (weight * (1 - toxic), weight * toxic)
+    total, squares = (
+        np.stack([np.bincount(group, mass**power) for mass in masses], axis=1) for power in (1, 2)
+    )
+    return np.asarray(total**2 >= ENOUGH * np.maximum(squares, _ROUNDING))
 
 
 def set_review_scores(
@@ -223,53 +252,28 @@ def set_review_scores(
 ) -> Iterator[Floats]:
     """Yield the conformal review score (N,) of each day, by ascending probability.
 
-    Every row of the sample calibrates the sets of its group; `groups` (N,) are those of a day's
-    comments. See `modwatch.statistics.live.conformal.ConformalPrediction.review_score`.
+    Every row of the sample calibrates the sets of its group, for both labels together: review is to
+    find wrong decisions, of which sets by label find a fifth as many. `groups` (N,) are those of a
+    day's comments. See `modwatch.statistics.live.conformal.ConformalPrediction.review_score`.
     """
     of_rows = [group[day.rows()] for day, group in zip(days, groups, strict=True)]
     codes = np.concatenate([np.empty(0, np.int64), *of_rows])
+    weight = np.concatenate([sample.weight * (1 - toxic), sample.weight * toxic])
+    # A row has either label, with its share.
+    calibration = np.repeat([0, 1], toxic.size), np.tile(sample.prob, 2)
     for day, group in zip(days, groups, strict=True):
         order = np.argsort(day.prob, kind="stable")
         score = np.empty(order.size)
         for start in range(0, order.size, _AT_ONCE):
             rows = order[start : start + _AT_ONCE]
-            prob = day.prob[rows].astype(np.float64)
-            found = _predicted(toxic, sample.prob, sample.weight, codes, prob, None, group[rows])
+            found = conformal_prediction(
+                *calibration,
+                day.prob[rows].astype(np.float64),
+                coverage=COVERAGE,
+                by_label=False,
+                sample_weight=weight,
+                groups=np.tile(codes, 2),
+                new_groups=group[rows],
+            )
             score[start : start + rows.size] = found.review_score
         yield score
-
-
-def _predicted(
-    toxic: Floats,
-    prob: Floats,
-    weight: Floats,
-    group: Ints,
-    new_prob: Floats,
-    new_weight: Floats | None,
-    new_group: Ints,
-) -> ConformalPrediction:
-    """Return the sets of new comments; each calibration row has either label, with its share."""
-    return conformal_prediction(
-        np.repeat([0, 1], toxic.size),
-        np.tile(prob, 2),
-        new_prob,
-        coverage=COVERAGE,
-        sample_weight=np.concatenate([weight * (1 - toxic), weight * toxic]),
-        new_weight=new_weight,
-        groups=np.tile(group, 2),
-        new_groups=new_group,
-    )
-
-
-def _halves(stratum: Ints, prob: Floats, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """Return a random half (m,) of the rows: one of every two neighbours by score in a stratum.
-
-    >>> half = _halves(np.zeros(4, int), np.array([0.1, 0.8, 0.2, 0.9]), np.random.default_rng(0))
-    >>> bool(half[0]) + bool(half[2]), bool(half[1]) + bool(half[3])
-    (1, 1)
-    """
-    order = np.lexsort([prob, stratum])
-    first = generator.random((order.size + 1) // 2) < 0.5
-    half = np.empty(order.size, np.bool_)
-    half[order] = np.stack([first, ~first], axis=1).ravel()[: order.size]
-    return half

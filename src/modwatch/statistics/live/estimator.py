@@ -142,6 +142,31 @@ class Estimator:
         outcome = _Outcome(value=parts[0] + parts[1], slope=missed @ [-1.0, 1.0], evident=evident)
         return self._mean(metric, outcome, everything, flip=True)
 
+    def set_coverage_of(
+        self, label: int, contains: NDArray[np.bool_], *, metric: str
+    ) -> MetricEstimate:
+        """Return the share of comments with a label, 0 or 1, whose label is in its set.
+
+        `contains` is as in `set_coverage`; `n` and `effective_n` count labels of that kind.
+        """
+        everything, having = self._everything, self._toxic if label else self._harmless()
+        mass, n = having.value * self._sample.masses(everything), round(having.value.sum())
+        reason = self._sample.lacks(everything) or self._too_few_for_sets()
+        if not reason and n < MINIMUM_OF_A_CLASS:
+            reason = f"{n} labels of that kind; {MINIMUM_OF_A_CLASS} are needed"
+        share = None
+        if not reason:
+            curves = self._curves(having, self._sample.prob)
+            share = curves.mean(contains[:, label].astype(np.float64), deviation=None)
+        if share is None:
+            return replace(self._insufficient(metric, reason, everything), n=n)
+        found = replace(
+            self._ok(metric, share[0], *share[1], everything),
+            n=n,
+            effective_n=float(mass.sum() ** 2 / (mass**2).sum()),
+        )
+        return found if self._exact else _of_a_sample(found, found.effective_n)
+
     def unsure_share(self, contains: NDArray[np.bool_]) -> MetricEstimate:
         """Return the share of comments whose set is not one label.
 
@@ -352,6 +377,12 @@ class Estimator:
             deviations=deviations,
             evident=positive.evident,
         )
+
+    def _harmless(self) -> _Outcome:
+        """Return whether each comment (m,) is not toxic."""
+        value = 1 - self._toxic.value
+        evident = None if self._labels is None else value * self._sample.given_labels()[1]
+        return _Outcome(value=value, slope=-np.ones(value.size), evident=evident)
 
     def _wrong_decision(self, flagged: NDArray[np.bool_]) -> _Outcome:
         """Return whether the decision on each comment (m,) is wrong."""

@@ -6,7 +6,7 @@ for all comments together: a group's part of a stratum is a random sample of its
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from modwatch.statistics.arguments import Ints
 from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
 from modwatch.statistics.label_truth import KnownAnswers, TrueLabels
-from modwatch.statistics.live.conformal import crossed_sets
+from modwatch.statistics.live.conformal import COVERAGE, ENOUGH, crossed_sets, has_enough_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.live.sample import Sample
@@ -32,16 +32,21 @@ IDENTITY = "identity"
 #: A group: its attribute, such as `language`, and its name.
 Group = tuple[str, str]
 
+#: Labels, whose number is their place.
+_LABELS = ("harmless", "toxic")
+#: Coverage of prediction sets, of all comments and by label.
+COVERAGES = ("set_coverage", *(f"set_coverage_{label}" for label in _LABELS))
+_OWN_SETS = (*(f"own_{metric}" for metric in COVERAGES), "unsure_share")
+
 #: Metrics of the scores of a day, and of the labels of a window.
 SCORE_METRICS = ("mean_uncertainty", "flagged_share", "reviewed_share")
 LABEL_METRICS = (
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "auroc", "brier"),
-    *("calibration_error", "overturn_rate", "set_coverage"),
-    *("own_set_coverage", "unsure_share", "bpsn_auc", "bnsp_auc"),
+    *("calibration_error", "overturn_rate", *COVERAGES, *_OWN_SETS, "bpsn_auc", "bnsp_auc"),
 )
 #: Of these, without a difference from all others: sets of either side are calibrated apart, or the
 #: figure compares both sides by itself.
-_ALONE = ("own_set_coverage", "unsure_share", "bpsn_auc", "bnsp_auc")
+_ALONE = (*_OWN_SETS, "bpsn_auc", "bnsp_auc")
 #: The gap between the groups of an attribute, in rows of the group `ALL`.
 GAP = "set_coverage_gap"
 #: Attribute and group of rows of all comments together.
@@ -140,15 +145,17 @@ def measure_groups(
     - `calibration_error`, the mean probability less the prevalence, in [−1, 1], above 0 where the
       model overestimates toxicity;
     - `overturn_rate`, the share of the reviewed top whose automated decision is wrong;
-    - `set_coverage`, the share of comments whose label is in a prediction set that all comments
-      calibrate together, at 90 %; `own_set_coverage`, the same for sets that the group calibrates
-      apart (Mondrian), and `unsure_share`, how many of these are not one label;
+    - `set_coverage`, the share of comments whose label is in a prediction set, and of the toxic
+      and the harmless ones `set_coverage_toxic` and `set_coverage_harmless`: sets at 90 % for each
+      label, which all comments calibrate; `own_set_coverage…`, the same for sets that the group
+      calibrates apart (Mondrian), and `unsure_share`, how many of these are not one label.
+      `reason` has the guarantee: a group with few labels of a kind takes those of all groups;
     - `bpsn_auc` and `bnsp_auc`, of identities only, those of `modwatch.statistics.divergence`.
 
     `difference` is that from all other comments; figures that compare with them by themselves, or
     whose sets are calibrated apart, have none. `p_holm` is corrected for all rows. The last rows
-    are of the group `all`: by attribute `set_coverage_gap`, the largest less the smallest coverage
-    of a group, and of all comments together `set_coverage` and `unsure_share`.
+    are of the group `all`: by attribute `set_coverage…_gap`, the largest less the smallest coverage
+    of a group, and of all comments together `set_coverage…` and `unsure_share`.
 
     Groups with few labels are insufficient, with the reason.
 
@@ -199,11 +206,16 @@ def _group_rows(
         for side, sample in enumerate(samples)
     ]
     toxic = pooled.label if labels is None else labels.mean
-    together, apart = (crossed_sets(pooled, toxic, stratum, seed=seed) for stratum in (None, part))
+    together, apart = (crossed_sets(pooled, toxic, stratum) for stratum in (None, part))
+    enough = has_enough_labels(pooled.weight, toxic, part)
     found = []
     for number, (estimator, side) in enumerate(zip(estimators, sides, strict=True)):
         rows = part == number
-        found.append(_side_estimates(estimator, side, together[rows], apart[rows]))
+        of_side = _side_estimates(estimator, side)
+        of_side |= _of_sets(estimator, together[rows], COVERAGES, _GUARANTEE)
+        lacking = [name for name, has in zip(_LABELS, enough[number], strict=True) if not has]
+        guarantee = _own_guarantee(lacking)
+        found.append(of_side | _of_sets(estimator, apart[rows], _OWN_SETS, guarantee))
     if group[0] == IDENTITY:
         for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
             found[0][metric] = one.auroc_against(other, metric=metric)
@@ -213,22 +225,42 @@ def _group_rows(
             yield _row(group, metric, found[0][metric], others, samples[0].size)
 
 
-def _side_estimates(
-    estimator: Estimator,
-    side: LabelledDay,
-    together: NDArray[np.bool_],
-    apart: NDArray[np.bool_],
-) -> dict[str, Estimate]:
-    """Return the estimates of one side by metric, given the sets (m, 2) of its labelled rows."""
+def _side_estimates(estimator: Estimator, side: LabelledDay) -> dict[str, Estimate]:
+    """Return the estimates of one side by metric, but for prediction sets."""
     found: dict[str, Estimate] = {
         estimate.metric: estimate for estimate in estimator.of_the_model()
     }
     found["calibration_error"] = _calibration(found["prevalence"], side)
     found["overturn_rate"] = estimator.overturn_rate()
-    found["set_coverage"] = estimator.set_coverage(together, metric="set_coverage")
-    found["own_set_coverage"] = estimator.set_coverage(apart, metric="own_set_coverage")
-    found["unsure_share"] = estimator.unsure_share(apart)
     return found
+
+
+_GUARANTEE = f"sets at {100 * COVERAGE:g} % for each label"
+
+
+def _own_guarantee(lacking: Sequence[str]) -> str:
+    """Return what sets that a group calibrates apart promise.
+
+    >>> _own_guarantee(["toxic"])
+    'sets at 90 % for each label in the group, but for toxic: fewer than 9 effective labels'
+    """
+    few = f", but for {' and '.join(lacking)}: fewer than {ENOUGH} effective labels"
+    return f"{_GUARANTEE} in the group{few if lacking else ''}"
+
+
+def _of_sets(
+    estimator: Estimator, sets: NDArray[np.bool_], metrics: Sequence[str], guarantee: str
+) -> dict[str, Estimate]:
+    """Return the coverage of the sets (m, 2) of the labelled rows, by label too, and unsure ones.
+
+    The `reason` of a figure is the guarantee of the sets.
+    """
+    estimates = [
+        estimator.set_coverage(sets, metric=metrics[0]),
+        *(estimator.set_coverage_of(label, sets, metric=metrics[1 + label]) for label in (0, 1)),
+        *(estimator.unsure_share(sets) for _ in metrics[3:]),
+    ]
+    return {found.metric: replace(found, reason=found.reason or guarantee) for found in estimates}
 
 
 def _all_rows(
@@ -238,25 +270,21 @@ def _all_rows(
     everyone = [np.ones(day.stratum.shape, np.bool_) for day in days]
     sample = Sample([_side(days, everyone, threshold=0.5)])
     labels = sample.true_labels(known, seed=seed)
-    sets = crossed_sets(sample, sample.label if labels is None else labels.mean, seed=seed)
+    sets = crossed_sets(sample, sample.label if labels is None else labels.mean)
     estimator = Estimator(sample, threshold=0.5, seed=seed, labels=labels)
-    found = {
-        "set_coverage": estimator.set_coverage(sets, metric="set_coverage"),
-        "unsure_share": estimator.unsure_share(sets),
-    }
+    found = _of_sets(estimator, sets, (*COVERAGES, "unsure_share"), _GUARANTEE)
     return [
         _row((ALL, ALL), metric, estimate, None, sample.size) for metric, estimate in found.items()
     ]
 
 
 def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the row of the gap in coverage between the groups of each attribute."""
-    covered = [row for row in rows if row["metric"] == "set_coverage"]
-    for attribute in dict.fromkeys(row["attribute"] for row in covered):
-        of_groups = [row for row in covered if row["attribute"] == attribute]
+    """Yield the rows of the gaps in coverage between the groups of each attribute."""
+    for attribute, metric in product(dict.fromkeys(row["attribute"] for row in rows), COVERAGES):
+        of_groups = [r for r in rows if r["metric"] == metric and r["attribute"] == attribute]
         gap = _gap([row for row in of_groups if row["status"] == "ok"])
         comments = sum(row["comments"] for row in of_groups)
-        yield _row((attribute, ALL), GAP, gap, None, comments)
+        yield _row((attribute, ALL), f"{metric}_gap", gap, None, comments)
 
 
 def _gap(rows: Sequence[Mapping[str, Any]]) -> Estimate:
