@@ -43,15 +43,16 @@ def crowd(
     agrees = label == (PROB[item] > 0.5)
     turned = agrees & (group[person] == groups - 1) & (rng.random(person.size) < bias)
     present = np.arange(_ITEMS.size)
-    annotations = Annotations.from_columns(
+    everybody = Annotations.from_columns(
         item=np.r_[present, item],
         annotator=np.r_[np.full(_ITEMS.size, size), person],
         label=np.r_[(_ITEMS > 0.5), label ^ turned].astype(int),
     )
+    # One person labels every item, so that each has a code, and is no part of the crowd.
+    annotations = everybody.of_annotators(everybody.annotators != size)
     names = {number: f"group {group[number]}" for number in range(size)}
     return Crowd(
         annotations=annotations,
-        # The one person who labels every item has no group, and would have another one suppressed.
         groups=Groups.from_annotations(annotations, names, minimum=1),
         prob=PROB[annotations.items],
     )

@@ -26,7 +26,6 @@ def test_values_are_those_of_the_groups_annotations() -> None:
     annotations, prob = made.annotations, made.prob
     table = group_report(annotations, prob, made.groups, draws=9).set_index(["group", "metric"])
     conformity = conformity_delta(annotations, prob)
-    everybody = made.groups.code >= 0
     for number, name in enumerate(made.groups.names):
         mine = annotations.first & (made.groups.code[annotations.annotator] == number)
         decision = prob[annotations.item[mine]] > 0.5
@@ -37,13 +36,32 @@ def test_values_are_those_of_the_groups_annotations() -> None:
             "f1": f1_score(label, decision),
             "mean_delta": conformity.delta[deltas].mean(),
             "uncertainty_divergence": uncertainty_divergence(
-                conformity.signs(everybody[conformity.annotator]), conformity.signs(deltas)
+                conformity.signs(), conformity.signs(deltas)
             ),
         }
         for metric, value in wanted.items():
             assert table.loc[(name, metric), "value"] == pytest.approx(value, abs=1e-5)
         assert table.loc[(name, "f1"), "annotations"] == mine.sum()
         assert table.loc[(name, "f1"), "annotators"] == 30
+
+
+def test_the_divergence_is_from_all_annotations_those_without_a_group_included() -> None:
+    """Eq. 5: P is of all disaggregated labels in the corpus."""
+    made = crowd(0, people=30, bias=0.2)
+    code = np.where(made.groups.code == 2, -1, made.groups.code)
+    groups = replace(made.groups, names=made.groups.names[:2], code=code)
+    with_all, less = (
+        group_report(made.annotations, made.prob, of, draws=99).set_index(["metric", "group"])
+        for of in (made.groups, groups)
+    )
+    columns = ["value", "annotators", "annotations"]
+    for metric in (DIVERGENCE, "agreement"):
+        pd.testing.assert_frame_equal(
+            less.loc[metric, columns], with_all.loc[metric, columns].iloc[:2]
+        )
+    rows = less.loc[DIVERGENCE]
+    assert (rows["low"] <= rows["value"]).all()
+    assert (rows["value"] <= rows["high"]).all()
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
@@ -134,9 +152,7 @@ def test_two_classes_are_two_of_three() -> None:
     assert np.allclose(table.loc["mean_delta", columns] * 2 / 3, other.loc["mean_delta", columns])
     value = table.loc[DIVERGENCE, "value"].to_numpy()
     assert np.array_equal(value, other.loc[DIVERGENCE, "value"])
-    turned = Annotations.from_columns(
-        item=two.item, annotator=two.annotator, label=1 - two.label, classes=(0, 1)
-    )
+    turned = replace(two, label=1 - two.label)
     harmless = group_report(turned, 1 - made.prob, made.groups, draws=1)
     harmless = harmless[harmless["metric"] == "f1"].set_index("group")["value"]
     assert np.allclose((table.loc["f1", "value"] + harmless) / 2, other.loc["f1", "value"])

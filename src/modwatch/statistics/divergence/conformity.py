@@ -96,8 +96,9 @@ def uncertainty_divergence(
 ) -> float:
     """Return the divergence KL(P‖Q) ≥ 0 of a group's deltas from all (Urbinati et al. 2025, Eq. 5).
 
-    P are the shares of deltas below, at and above 0 among all annotations, Q those of the group;
-    natural logarithm. 0 if the shares are equal.
+    P are the shares of deltas below, at and above 0 among all annotations, "all the disaggregated
+    labels in the corpus", those of annotators without a group among them; Q those of the group.
+    Natural logarithm. 0 if the shares are equal.
 
     Args:
         signs: (3,) numbers of all annotations (`Conformity.signs`).

@@ -103,8 +103,9 @@ def group_report(
     Metrics: `agreement`, the share of the group's labels that the model's decision equals; `f1`, of
     the decisions against the group's labels (Urbinati et al. 2025, table 1), with more than two
     classes the mean over those among the group's labels or decisions (macro F1); `mean_delta`, the
-    mean conformity delta; `uncertainty_divergence`, KL of the deltas of all annotators from the
-    group's (Eq. 5, 0.5 added to each number).
+    mean conformity delta; `uncertainty_divergence`, KL(P‖Q) of the deltas of all annotations,
+    P, those of annotators without a shown group among them, from the group's, Q (Eq. 5, 0.5 added
+    to each number).
 
     Columns: `group`, `metric`, `value`; `low` and `high`, a 95 % interval for the people of whom
     the group's annotators are a sample, on the same items (Student's t of the linearised ratio,
@@ -117,7 +118,7 @@ def group_report(
     there is no value. Suppressed groups have a row with the reason alone.
 
     `uncertainty_divergence` is 0 or more, and chance alone makes it more; the test says whether it
-    is more than that. It is not shrunk.
+    is more than that. It is not shrunk. All tests permute groups among the annotators who have one.
 
     Args:
         annotations: of K classes; each annotator's first labels count.
@@ -147,18 +148,22 @@ def group_report(
             f"groups are of {groups.code.size} annotators, and annotations of "
             f"{annotations.annotators.size}; make groups of these annotations"
         )
-    sums, code = _in_order(_sums(annotations, y_prob, threshold), groups.code)
+    every = _sums(annotations, y_prob, threshold)
+    sums, code = _in_order(every, groups.code)
+    rest = every[groups.code < 0][:, _SIGNS]
+    signs = np.concatenate([sums[:, _SIGNS], rest[np.lexsort(rest.T)]])
     size = len(groups.names)
     rng = np.random.default_rng(seed)
     rows = []
     for metric in METRICS:
         rows += [_row(metric, name, sums, code == g) for g, name in enumerate(groups.names)]
     for g, name in enumerate(groups.names):
-        rows.append(_divergence_row(name, sums, code == g, rng))
+        rows.append(_divergence_row(name, sums[code == g], signs, np.flatnonzero(code == g), rng))
     table = pd.DataFrame(rows, columns=["error", *_COLUMNS])
-    observed = _statistics(sums, code, size)
+    of_all = signs.sum(axis=0)
+    observed = _statistics(sums, code, size, of_all)
     draws = max(_DRAWS, _DRAWS_A_ROW * len(table)) if draws is None else draws
-    p_value = _permuted(sums, code, size, observed, draws, rng)
+    p_value = _permuted(sums, code, size, of_all, observed, draws, rng)
     table["p_value"] = np.where(table["value"].isna(), np.nan, p_value)
     table["p_holm"] = holm(table["p_value"])
     for metric in METRICS:
@@ -262,10 +267,11 @@ def _t_interval(
 
 
 def _divergence_row(
-    group: str, sums: Floats, mine: NDArray[np.bool_], rng: np.random.Generator
+    group: str, own: Floats, signs: Floats, members: NDArray[np.intp], rng: np.random.Generator
 ) -> dict[str, object]:
-    signs = sums[:, _SIGNS]
-    row = {"group": group, "metric": DIVERGENCE, **_numbers(sums[mine])}
+    """Return the row of a group with these sums; `members` are their rows of all `signs` (A, 3)."""
+    mine = np.isin(np.arange(len(signs)), members)
+    row = {"group": group, "metric": DIVERGENCE, **_numbers(own)}
     if not signs[mine].any():
         return {**row, "reason": _undefined(DIVERGENCE)}
     value = float(divergences(signs.sum(axis=0), signs[mine].sum(axis=0)))
@@ -273,12 +279,12 @@ def _divergence_row(
     return {**row, "value": value, "low": low, "high": high, "reason": ""}
 
 
-def _statistics(sums: Floats, code: NDArray[np.intp], size: int) -> Floats:
-    """Return the statistic of the test of each row in order."""
+def _statistics(sums: Floats, code: NDArray[np.intp], size: int, signs: Floats) -> Floats:
+    """Return the statistic of the test of each row in order; `signs` (3,) of all annotations."""
     own = np.stack([np.bincount(code, column, size) for column in sums.T], axis=1, dtype=float)
     total = sums.sum(axis=0)
     differences = [metric.value(own) - metric.value(total - own) for metric in METRICS.values()]
-    divergence = divergences(total[_SIGNS], own[:, _SIGNS])
+    divergence = divergences(signs, own[:, _SIGNS])
     return np.concatenate([*(np.abs(values) for values in differences), divergence])
 
 
@@ -286,6 +292,7 @@ def _permuted(
     sums: Floats,
     code: NDArray[np.intp],
     size: int,
+    signs: Floats,
     observed: Floats,
     draws: int,
     rng: np.random.Generator,
@@ -293,7 +300,7 @@ def _permuted(
     """Return the share of permutations of the groups with a statistic as large, plus one."""
     larger = np.ones_like(observed)
     for _ in range(draws):
-        found = _statistics(sums, rng.permutation(code), size)
+        found = _statistics(sums, rng.permutation(code), size, signs)
         larger += found >= observed - 1e-12
     return np.where(np.isnan(observed), np.nan, larger / (draws + 1))
 
