@@ -152,7 +152,7 @@ def test_mlflow_and_its_what_if_table_show_the_corrected_figure(
     experiment = client.get_experiment_by_name("modwatch").experiment_id
     (run,) = client.search_runs([experiment], f"run_name = '{MONDAY}'")
     for metric in HEADLINE:
-        group = "model" if metric == "accuracy" else "collaboration"
+        group = "model_window" if metric == "accuracy" else "collaboration_window"
         value = headline.loc[metric, "value"]
         assert run.data.metrics[f"{group}/{metric}"] == pytest.approx(value)
         assert f"{metric_title(metric)} {value:.3f} (" in run.data.tags["mlflow.note.content"]

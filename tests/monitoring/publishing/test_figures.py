@@ -242,11 +242,15 @@ def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
 
 
 ROWS = {
-    date(2026, 1, 31): {"model/accuracy": 0.8, "single_day/accuracy": 0.7, "day/comments": 10.0},
+    date(2026, 1, 31): {
+        "model_window/accuracy": 0.8,
+        "single_day/accuracy": 0.7,
+        "day/comments": 10.0,
+    },
     date(2026, 2, 2): {
-        "model/accuracy": 0.9,
-        "within_95/model_accuracy_low": 0.7,
-        "within_95/model_accuracy_high": 1.0,
+        "model_window/accuracy": 0.9,
+        "within_95/model_window_accuracy_low": 0.7,
+        "within_95/model_window_accuracy_high": 1.0,
     },
 }
 
@@ -263,7 +267,7 @@ def drawn(figure):
 
 def test_the_window_stands_first_and_the_days_estimate_in_its_panel():
     figure = timeline_figure(ROWS)
-    assert titles(figure) == ["Accuracy (model)", "Comments (day)"]
+    assert titles(figure) == ["Accuracy (model window)", "Comments (day)"]
     of_the_day, of_the_window = (line.get_ydata() for line in figure.axes[0].lines)
     np.testing.assert_array_equal(of_the_day, [0.7, np.nan, np.nan])
     np.testing.assert_array_equal(of_the_window, [0.8, np.nan, 0.9])  # a missing day is a gap

@@ -31,9 +31,9 @@ def test_each_group_has_uncertainty_its_difference_and_accuracy():
             "uncertainty_difference/platform_a": 0.02,
             "within_95/uncertainty_difference_platform_a_low": pytest.approx(0.01),
             "within_95/uncertainty_difference_platform_a_high": pytest.approx(0.03),
-            "accuracy/platform_a": 0.9,
-            "within_95/accuracy_platform_a_low": pytest.approx(0.89),
-            "within_95/accuracy_platform_a_high": pytest.approx(0.91),
+            "window_accuracy/platform_a": 0.9,
+            "within_95/window_accuracy_platform_a_low": pytest.approx(0.89),
+            "within_95/window_accuracy_platform_a_high": pytest.approx(0.91),
         }
     }
 

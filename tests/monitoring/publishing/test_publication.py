@@ -145,9 +145,9 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(
         client, tuesday = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
         _, timeline = run_named(home.settings.mlflow_url, "timeline")
         assert tuesday.data.tags["window"] == "2 of 14 days"
-        value = tuesday.data.metrics["model/accuracy"]
+        value = tuesday.data.metrics["model_window/accuracy"]
         with open_resources(home.settings) as resources:
-            low, high = read_days(resources.lake)[-1].figures["model/accuracy"].interval or (
+            low, high = read_days(resources.lake)[-1].figures["model_window/accuracy"].interval or (
                 1.0,
                 0.0,
             )

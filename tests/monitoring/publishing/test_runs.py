@@ -91,9 +91,9 @@ def test_a_run_says_all_about_its_day(
         "checks": "warned",
         "status": "warning since 2026-01-05",
         "comments": "2,000",
-        "accuracy": "0.960 (0.93–0.98)",
-        "OC-Acc": "0.964 (0.93–0.98)",
-        "RE": "0.400 (0.37–0.42)",
+        "window accuracy": "0.960 (0.93–0.98)",
+        "window OC-Acc": "0.964 (0.93–0.98)",
+        "window RE": "0.400 (0.37–0.42)",
         "labels": "38 of 40",
         "estimates": "1 insufficient",
         "window": "12 of 14 days",
@@ -223,7 +223,7 @@ def test_an_empty_day_has_a_run(publish, live):
     [run] = live()
     assert run.data.metrics["day/comments"] == 0
     assert run.data.tags["labels"] == "0 of 0"
-    assert run.data.tags["accuracy"] == "insufficient"
+    assert run.data.tags["window accuracy"] == "insufficient"
 
 
 def test_a_day_rejected_after_it_was_measured_is_marked(publish, live):

@@ -137,10 +137,10 @@ def test_models_incidents_and_rejected_days_are_on_every_chart():
 
 def test_the_bounds_of_the_alert_rules_are_drawn():
     bounds = thresholds(load_rules())
-    assert bounds["collaboration/oc_accuracy"] == [(0.85, "oc accuracy low")]
+    assert bounds["collaboration_window/oc_accuracy"] == [(0.85, "oc accuracy low")]
     assert {key for key in bounds if key.startswith("drift/")} >= {"drift/score_psi"}
     accuracy = KeyFigure(value=0.97, low=0.95, high=0.98)
-    day = Day(day=FIRST, checks="passed", figures={"collaboration/oc_accuracy": accuracy})
+    day = Day(day=FIRST, checks="passed", figures={"collaboration_window/oc_accuracy": accuracy})
     page = timeline_page([day], load_rules())
     assert Elements(page).counts["line", "threshold"] == 1
     assert "oc accuracy low: 0.85" in page

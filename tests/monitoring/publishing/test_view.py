@@ -12,7 +12,8 @@ from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
-COLUMNS = ["status", "alerts", "checks", "drift", "comments", "accuracy", "OC-Acc", "RE", "labels"]
+COLUMNS = ["status", "alerts", "checks", "drift", "comments", "window",
+           "window accuracy", "window OC-Acc", "window RE", "labels"]  # fmt: skip
 
 
 def test_the_view_is_saved_once(mlflow_url, experiment):

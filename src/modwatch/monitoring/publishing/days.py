@@ -127,26 +127,27 @@ class Day:
     def columns(self) -> dict[str, str]:
         """What a list of days shows, by heading: counts, and estimates with their intervals.
 
-        Estimates are those of the window, or of the day when there is no window.
+        Estimates are those of the window that ends with the day; when there is none, those of the
+        day, marked so.
         """
         if not self.is_measured:
             return {"comments": f"{self.landed:,} landed" if self.landed else "not known"}
-        alone, together = ("model", "collaboration") if self.pooled_days else 2 * ("single_day",)
         return {
             "comments": f"{self.comments:,}",
             "labels": f"{self.labelled:,} of {self.routed:,}",
-            "accuracy": self._in_short(f"{alone}/accuracy"),
-            "OC-Acc": self._in_short(f"{together}/oc_accuracy"),
-            "RE": self._in_short(f"{together}/review_efficiency"),
+            "window accuracy": self._in_short("model_window/accuracy"),
+            "window OC-Acc": self._in_short("collaboration_window/oc_accuracy"),
+            "window RE": self._in_short("collaboration_window/review_efficiency"),
         }
 
     def _in_short(self, key: str) -> str:
         """Return an estimate and its interval in as few characters as possible."""
-        figure = self.figures.get(key)
+        of_day = not self.pooled_days
+        figure = self.figures.get(f"single_day/{key.partition('/')[2]}" if of_day else key)
         if figure is None:
             return "insufficient"
         ends = figure.interval and "({:.2f}–{:.2f})".format(*figure.interval)
-        return f"{figure.value:.3f} {ends or ''}".rstrip()
+        return f"{'day: ' * of_day}{figure.value:.3f} {ends or ''}".rstrip()
 
 
 _STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures"}

@@ -1,11 +1,12 @@
 """The estimates as deployed, and the metric keys of a day, grouped by prefix as MLflow's charts.
 
-    collaboration/  model and moderators together over the trailing window, as deployed
-    day/            alerts, volume, quarantined and flagged comments
-    drift/          the day compared with the days before and with the fixed reference
-    model/          the model alone over the trailing window; CBPE of the day
-    review/         the queue and people's error rates
-    single_day/     estimates from the day's own labels, with wider intervals than the window's
+    collaboration_window/  model and moderators together over the trailing window, as deployed
+    day/                   alerts, volume, quarantined and flagged comments
+    drift/                 the day compared with the days before and with the fixed reference
+    model/                 CBPE of the day, which needs no labels
+    model_window/          the model alone over the trailing window
+    review/                the queue of the day, and people's error rates over the window
+    single_day/            estimates from the day's own labels, with wider intervals
 
 `KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first. The
 95 % intervals have no keys: MLflow would chart their ends as metrics of their own. Of a day's own
@@ -37,18 +38,21 @@ DAY_GROUP = "single_day"
 #: Estimates of the day.
 _DAY = ("accuracy", "oc_accuracy", "review_efficiency")
 
+#: Groups of estimates of the window: with review, and of the model alone.
+TOGETHER, ALONE = "collaboration_window", "model_window"
+
 #: Estimates of the window and their groups.
 _WINDOW = {
-    "oc_accuracy": "collaboration",
-    "oc_auprc": "collaboration",
-    "oc_auroc": "collaboration",
-    "review_efficiency": "collaboration",
-    "review_effectiveness": "collaboration",
-    "accuracy": "model",
-    "brier": "model",
-    "precision_flagged": "model",
-    "prevalence": "model",
-    "recall_flagged": "model",
+    "oc_accuracy": TOGETHER,
+    "oc_auprc": TOGETHER,
+    "oc_auroc": TOGETHER,
+    "review_efficiency": TOGETHER,
+    "review_effectiveness": TOGETHER,
+    "accuracy": ALONE,
+    "brier": ALONE,
+    "precision_flagged": ALONE,
+    "prevalence": ALONE,
+    "recall_flagged": ALONE,
 }
 
 #: Estimates of the window about the labels, in the group `review`, without keys for intervals.
@@ -96,8 +100,8 @@ class DeployedEstimates:
 def interval_keys(key: str) -> tuple[str, str]:
     """Return the keys of the bounds of an estimate's interval.
 
-    >>> interval_keys("model/brier")
-    ('within_95/model_brier_low', 'within_95/model_brier_high')
+    >>> interval_keys("model_window/brier")
+    ('within_95/model_window_brier_low', 'within_95/model_window_brier_high')
     """
     name = f"{INTERVAL_GROUP}/{key.replace('/', '_')}"
     return f"{name}_low", f"{name}_high"
@@ -233,7 +237,7 @@ def threshold_rows(metric: str, feature: str | None, reference: str | None) -> l
     """Return the keys of what an alert rule watches; None watches every feature or reference.
 
     >>> threshold_rows("window_accuracy", None, None), threshold_rows("psi", "prob", None)
-    (['model/accuracy'], ['drift/score_psi', 'drift/score_psi_fixed'])
+    (['model_window/accuracy'], ['drift/score_psi', 'drift/score_psi_fixed'])
     """
     windows = {f"window_{name}": f"{group}/{name}" for name, group in _WINDOW.items()}
     if metric in windows:

@@ -59,7 +59,7 @@ _DIFFERENCE = ("difference", "difference_low", "difference_high")
 _CHARTS = {
     "uncertainty": ("day", "mean_uncertainty", ("value",)),
     "uncertainty_difference": ("day", "mean_uncertainty", _DIFFERENCE),
-    "accuracy": ("window", "accuracy", _VALUE),
+    "window_accuracy": ("window", "accuracy", _VALUE),
 }
 
 #: Attributes whose gap in the coverage of prediction sets has a chart, with both ends.
@@ -181,7 +181,7 @@ def group_points(table: pd.DataFrame) -> Rows:
 
     Keys are `uncertainty/ATTRIBUTE_GROUP`, the mean of p(1−p) of the day,
     `uncertainty_difference/ATTRIBUTE_GROUP`, that mean less the one of all other comments, and
-    `accuracy/ATTRIBUTE_GROUP`, of the window; the ends of intervals are at `interval_keys`. Seven
+    `window_accuracy/ATTRIBUTE_GROUP`; the ends of intervals are at `interval_keys`. Seven
     groups have keys, which are those with the most comments over all days. `set_coverage_gap/`
     ATTRIBUTE is the gap in the coverage of prediction sets between the groups of an attribute.
 

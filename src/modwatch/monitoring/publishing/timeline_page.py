@@ -18,7 +18,14 @@ from modwatch.common.html import render_html
 from modwatch.common.text import metric_title
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
+from modwatch.monitoring.publishing.keys import (
+    ALONE,
+    COUNTED,
+    DAY_GROUP,
+    KEYS,
+    TOGETHER,
+    threshold_rows,
+)
 from modwatch.statistics.drift.change_points import Fall, follow_falls
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
@@ -27,12 +34,13 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
 _RIGHT = _WIDTH - 18
 
 #: Groups from top to bottom, the most important first.
-_ORDER = (DAY_GROUP, "collaboration", "model", "review", "drift", "day")
+_ORDER = (DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
 
 _GROUPS = {
     DAY_GROUP: "of the day",
-    "collaboration": "with review, window",
-    "model": "model alone, window",
+    TOGETHER: "with review, window",
+    ALONE: "model alone, window",
+    "model": "model alone, day",
     "review": "review",
     "drift": "drift",
     "day": "day",

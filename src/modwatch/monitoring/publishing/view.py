@@ -30,9 +30,10 @@ _COLUMNS = {
     "checks": 90,
     "drift": 80,
     "comments": 100,
-    "accuracy": 155,
-    "OC-Acc": 155,
-    "RE": 155,
+    "window": 110,
+    "window accuracy": 155,
+    "window OC-Acc": 155,
+    "window RE": 155,
     "labels": 120,
 }
 
