@@ -8,7 +8,7 @@ from modwatch.common.errors import SourceError
 from modwatch.data.sources.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, table
 from modwatch.data.sources.corpora.wikipedia_talk import normalise
 from modwatch.demo.datasets import FIRST_DAY, _ratings, demo_data, published_data
-from modwatch.installation.resources import open_source
+from modwatch.installation.resources import source_of
 from modwatch.settings import load_settings
 
 
@@ -23,7 +23,7 @@ def test_the_days_follow_one_another_from_a_monday() -> None:
 def opened(name: str, monkeypatch: pytest.MonkeyPatch):
     for variable, value in demo_data(name).settings.items():
         monkeypatch.setenv(variable, value)
-    return open_source(load_settings())
+    return source_of(load_settings().source)
 
 
 def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
@@ -80,7 +80,7 @@ def test_the_synthetic_demo_can_drift_after_a_week(monkeypatch: pytest.MonkeyPat
     data = demo_data("synthetic", drift=True)
     for variable, value in data.settings.items():
         monkeypatch.setenv(variable, value)
-    source = open_source(load_settings())
+    source = source_of(load_settings().source)
 
     def platforms(day: datetime.date) -> set[str]:
         return {name for b in source.read(day) for name in b.column("platform").to_pylist()}

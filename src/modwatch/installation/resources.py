@@ -150,7 +150,7 @@ class Resources:
     @cached_property
     def source(self) -> Source:
         """Where comments come from."""
-        return open_source(self.settings)
+        return source_of(self.settings.source)
 
     @cached_property
     def database(self) -> "Engine":
@@ -254,33 +254,31 @@ class Resources:
 
         The one that was asked for last stays open: all shards of a day share it.
         """
+        from modwatch.models.scoring.opening import open_scorer
+
+        settings = self.settings
         if version not in self._local_scorers:
             self._local_scorers.clear()
-            self._local_scorers[version] = self._opened_scorer(version)
+            fetched = fetch(
+                settings.model_name,
+                version,
+                tracking_uri=settings.mlflow_url,
+                cache_dir=settings.models_folder,
+            )
+            self._local_scorers[version] = open_scorer(
+                fetched.folder,
+                model_version=version,
+                threshold=fetched.threshold,
+                device=settings.device,
+                threads=settings.torch_threads,
+                precision=settings.precision,
+                compiled=settings.torch_compile,
+            )
         return self._local_scorers[version]
 
     @cached_property
     def _local_scorers(self) -> dict[str, "Scorer"]:
         return {}
-
-    def _opened_scorer(self, version: str) -> "Scorer":
-        from modwatch.models.scoring.opening import open_scorer
-
-        fetched = fetch(
-            self.settings.model_name,
-            version,
-            tracking_uri=self.settings.mlflow_url,
-            cache_dir=self.settings.models_folder,
-        )
-        return open_scorer(
-            fetched.folder,
-            model_version=version,
-            threshold=fetched.threshold,
-            device=self.settings.device,
-            threads=self.settings.torch_threads,
-            precision=self.settings.precision,
-            compiled=self.settings.torch_compile,
-        )
 
     def model_reference(self, version: str) -> "Profile | None":
         """Return held-out comments as `version` scores them.
@@ -369,11 +367,6 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
     """
     with ExitStack() as stack:
         yield Resources(settings or load_settings(), stack)
-
-
-def open_source(settings: Settings) -> Source:
-    """Return the source that the settings name."""
-    return source_of(settings.source)
 
 
 def source_of(settings: SourceSettings) -> Source:

@@ -20,12 +20,13 @@ from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import IDS, SCORE_COLUMNS, LandedRow, MappedSource
 from modwatch.data.sources.readers import (
+    FORMATS,
     Record,
     file_format,
-    is_data,
     read_records,
     rounded_columns,
     table_columns,
+    uncompressed_name,
 )
 from modwatch.data.sources.timestamps import Moment, read_moment
 from modwatch.data.sources.values import decodable
@@ -252,7 +253,7 @@ def _is_data(path: Path) -> bool:
     """Return whether a file of a folder is data; log a warning for other files."""
     if path.name.startswith((".", "_")):
         return False
-    known = is_data(path)
+    known = Path(uncompressed_name(path)).suffix.lower() in FORMATS
     if not known:
         _log.warning(
             "A file in the source folder has an unknown format and is skipped.",

@@ -71,7 +71,7 @@ def file_format(path: Path) -> str:
     >>> file_format(Path("day.csv.gz"))
     'csv'
     """
-    name = _uncompressed_name(path)
+    name = uncompressed_name(path)
     known = FORMATS | {_TEXT: "csv"}
     suffix = Path(name).suffix.lower()
     if suffix not in known or (known[suffix] in ("parquet", "xlsx") and name != path.name):
@@ -83,16 +83,8 @@ def file_format(path: Path) -> str:
     return known[suffix]
 
 
-def is_data(path: Path) -> bool:
-    """Return whether a file of a folder has the suffix of a format.
-
-    >>> is_data(Path("day.jsonl.zst")), is_data(Path("README.txt"))
-    (True, False)
-    """
-    return Path(_uncompressed_name(path)).suffix.lower() in FORMATS
-
-
-def _uncompressed_name(path: Path) -> str:
+def uncompressed_name(path: Path) -> str:
+    """Return the name of a file without the suffix of its compression."""
     return path.stem if path.suffix in _COMPRESSED else path.name
 
 

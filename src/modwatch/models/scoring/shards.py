@@ -248,8 +248,7 @@ def score_batch(
         "cut": predictions.cut,
         **decided,
     }
-    arrays = [pa.array(columns[field.name], field.type) for field in SCORES]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
+    return pa.RecordBatch.from_pydict(columns, schema=SCORES)
 
 
 def staged(
