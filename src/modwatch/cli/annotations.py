@@ -75,31 +75,24 @@ def report(
     **named: str | None,
 ) -> None:
     """Write a page on the agreement of annotators, from a file with one row per annotation."""
-    from modwatch.monitoring.annotation_report import (
-        annotation_report,
-        read_annotations,
-        rows_section,
-        write_report,
-    )
+    from modwatch.monitoring.annotation_report import report_of_file, rows_section, write_report
 
-    table = read_annotations(
-        file,
-        columns={
+    reading = {
+        "columns": {
             name: column for name in _COLUMNS if (column := named[f"{name}_column"]) is not None
         },
-        groups=list(group),
-        classes=list(classes) or None,
-        toxic_from=toxic_from,
-        votes=_names(votes),
-        header=_names(columns),
-        encoding=encoding,
-    )
-    found = annotation_report(
-        table.annotations,
-        y_prob=table.y_prob,
-        groups=table.groups,
-        threshold=threshold,
+        "classes": list(classes) or None,
+        "toxic_from": toxic_from,
+        "votes": _names(votes),
+        "header": _names(columns),
+        "encoding": encoding,
+    }
+    table, found = report_of_file(
+        file,
+        group,
+        reading=reading,
         minimum=minimum,
+        threshold=threshold,
         seed=seed,
         progress=_show_fits,
     )

@@ -117,15 +117,10 @@ def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> i
         SourceError: the file cannot be read, or contradicts itself.
         MetricInputError: its labels are no annotations.
     """
-    from modwatch.monitoring.annotation_report import (
-        annotation_report,
-        read_annotations,
-        rows_section,
-    )
+    from modwatch.monitoring.annotation_report import report_of_file, rows_section
     from modwatch.monitoring.measurements.opinions import publish
 
-    table = read_annotations(path, groups=groups)
-    report = annotation_report(table.annotations, y_prob=table.y_prob, groups=table.groups)
+    table, report = report_of_file(path, groups)
     today = datetime.datetime.now(datetime.UTC).date()
     url = resources.settings.mlflow_url
     publish(

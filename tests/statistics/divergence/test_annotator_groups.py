@@ -168,6 +168,17 @@ def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> Non
         assert [match.names for match in found] == [grouping.names for grouping in groupings]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_about_few_people_follows_from_groupings_shown_one_after_another(seed: int) -> None:
+    given, groupings = three_groupings(seed)
+    shown: list[Groups] = []
+    for number, grouping in enumerate(groupings):
+        found = shown_together([*shown, grouping], given, minimum=MINIMUM, released=number)
+        assert [match.names for match in found[:number]] == [match.names for match in shown]
+        assert fewest_derivable(found) >= MINIMUM
+        shown = found
+
+
 def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
     """Otherwise groupings could be looked at in pairs."""
     result = []

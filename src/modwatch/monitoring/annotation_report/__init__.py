@@ -2,6 +2,7 @@
 
 table     read_annotations: a file with one row an annotation, and where its rows went
 contents  annotation_report: all figures of a set of annotations
+released  report_of_file: those of a file, and which groups were shown of it
 figures   report_figures
 page      render_page: the figures as sentences, tables and pictures
 
@@ -16,6 +17,7 @@ from modwatch.monitoring.annotation_report.page import (
     rows_section,
     write_report,
 )
+from modwatch.monitoring.annotation_report.released import report_of_file
 from modwatch.monitoring.annotation_report.table import AnnotationTable, read_annotations
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "annotation_report",
     "read_annotations",
     "render_page",
+    "report_of_file",
     "rows_section",
     "write_report",
 ]

@@ -1,6 +1,6 @@
 """All figures of a set of annotations."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -182,6 +182,7 @@ def annotation_report(
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
+    released: Mapping[str, Collection[str]] | None = None,
 ) -> AnnotationReport:
     """Return how people disagree, whom a model agrees with, and how groups differ.
 
@@ -197,6 +198,8 @@ def annotation_report(
         sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
         seed: of permutations and clusters.
         progress: called with the number of fits of a factorisation that are done, and of all.
+        released: groups that an earlier report of these annotations shows, by grouping; `groups`
+            has these groupings too.
 
     Raises:
         MetricInputError: probabilities outside [0, 1] or NaN, or not of each class; a threshold
@@ -238,7 +241,9 @@ def annotation_report(
         reason=reason,
         metrics_table=table,
         has_model=prob is not None,
-        groupings=_groupings(groups or {}, annotations, prob, threshold, minimum, seed),
+        groupings=_groupings(
+            groups or {}, annotations, prob, threshold, minimum, seed, released or {}
+        ),
     )
 
 
@@ -274,15 +279,20 @@ def _groupings(
     threshold: float,
     minimum: int,
     seed: int,
+    released: Mapping[str, Collection[str]],
 ) -> tuple[GroupingReport, ...]:
     """Return the report of each grouping; together they identify no few people."""
     reasons, known = {}, {}
-    for name, of in groups.items():
+    # The released ones first, with the groups that were shown.
+    for name, given in sorted(groups.items(), key=lambda one: one[0] not in released):
+        of = pd.Series(given)
+        of = of[of.isin(released.get(name, of))]
         try:
             known[name] = Groups.from_annotations(annotations, of, minimum=minimum)
         except MetricInputError as exc:
             reasons[name] = str(exc)
-    shown = shown_together([*known.values()], annotations, minimum=minimum)
+    earlier = len(known.keys() & released.keys())
+    shown = shown_together([*known.values()], annotations, minimum=minimum, released=earlier)
     found = {}
     for name, shown_groups in zip(known, shown, strict=True):
         if not shown_groups.names:

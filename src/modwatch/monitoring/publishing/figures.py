@@ -31,14 +31,7 @@ from modwatch.monitoring.publishing.comparisons import (
 )
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.keys import (
-    ALONE,
-    DAY_GROUP,
-    INTERVAL_GROUP,
-    TOGETHER,
-    interval_keys,
-    known,
-)
+from modwatch.monitoring.publishing.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, known
 
 _REFERENCES = {
     "trailing": ("trailing days", charts.GREY, "-"),
@@ -74,7 +67,7 @@ _COLUMNS = 4
 _WITH_ZERO = ("day/", "drift/", "review/")
 
 #: Groups from top to bottom, the most important first.
-_ORDER = (TOGETHER, ALONE, DAY_GROUP, "model", "review", "drift", "day")
+_ORDER = ("collaboration_window", "model_window", DAY_GROUP, "model", "review", "drift", "day")
 
 #: The key of a metric, and that of the same metric from single days, if any.
 _Panel = tuple[str, str | None]

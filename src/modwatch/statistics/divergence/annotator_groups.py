@@ -154,7 +154,11 @@ _MOST_STEPS = 1_000
 
 
 def shown_together(
-    groupings: Sequence[Groups], annotations: Annotations, *, minimum: int = MINIMUM_ANNOTATORS
+    groupings: Sequence[Groups],
+    annotations: Annotations,
+    *,
+    minimum: int = MINIMUM_ANNOTATORS,
+    released: int = 0,
 ) -> list[Groups]:
     """Return the groupings with more groups suppressed, so that no figure describes few people.
 
@@ -168,6 +172,7 @@ def shown_together(
         groupings: of the same annotations, each with its small groups suppressed.
         annotations: whose annotators are grouped.
         minimum: fewest people that a figure may describe.
+        released: the first groupings, so many, were shown earlier, and stay as they are.
 
     Raises:
         MetricInputError: `minimum` is below 1.
@@ -187,18 +192,18 @@ def shown_together(
     present = np.zeros(len(annotations.annotators), bool)
     present[annotations.annotator] = True
     found = list(groupings)
-    while (worst := _to_suppress(found, present, minimum)) is not None:
+    while (worst := _to_suppress(found, present, minimum, released)) is not None:
         which, group = worst
         found[which] = _without(found[which], group)
     return found
 
 
 def _to_suppress(
-    groupings: Sequence[Groups], present: NDArray[np.bool_], minimum: int
+    groupings: Sequence[Groups], present: NDArray[np.bool_], minimum: int, released: int
 ) -> tuple[int, int] | None:
     """Return the grouping, and its group to suppress; None if no figure describes few people."""
     shown = [(n, group) for n, groups in enumerate(groupings) for group in range(len(groups.names))]
-    if not shown:
+    if all(n < released for n, _ in shown):
         return None
     codes = np.stack([groups.code[present] for groups in groupings])
     cells, people = np.unique(codes, axis=1, return_counts=True)
@@ -210,14 +215,15 @@ def _to_suppress(
         return None
     sizes = members[1:] @ people
     # Of groups of one size the later grouping's, which is often the finer one.
-    order = sorted(range(len(shown)), key=lambda n: (sizes[n], -shown[n][0]))
+    open_ = [n for n, (grouping, _) in enumerate(shown) if grouping >= released]
+    order = sorted(open_, key=lambda n: (sizes[n], -shown[n][0]))
     enough, _ = _determining(basis, np.arange(len(people)))
     for n in order:
         rest = np.delete(members, n + 1, axis=0)[:, enough]
         if len(_independent(np.r_[rest, combination[None, enough]])) > len(_independent(rest)):
             return shown[n]
     part, *_ = np.linalg.lstsq(members[:, enough].T, combination[enough])
-    return next(shown[n] for n in order if abs(part[n + 1]) > _ROUNDING)
+    return shown[next((n for n in order if abs(part[n + 1]) > _ROUNDING), order[0])]
 
 
 @dataclass(frozen=True, kw_only=True)

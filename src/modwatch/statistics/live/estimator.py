@@ -154,11 +154,9 @@ class Estimator:
         reason = self._sample.lacks(everything) or self._too_few_for_sets()
         if not reason and n < MINIMUM_OF_A_CLASS:
             reason = f"{n} labels of that kind; {MINIMUM_OF_A_CLASS} are needed"
-        share = None
-        if not reason:
-            curves = self._curves(having, self._sample.prob)
-            share = curves.mean(contains[:, label].astype(np.float64), deviation=None)
-        if share is None:
+        curves = self._curves(having, self._sample.prob)
+        share = curves.mean(contains[:, label].astype(np.float64), deviation=None)
+        if reason or share is None:
             return replace(self._insufficient(metric, reason, everything), n=n)
         found = replace(
             self._ok(metric, share[0], *share[1], everything),
