@@ -165,7 +165,7 @@ def test_shares_of_groups_in_clusters_tell_of_no_few_people(seed):
 
 def test_without_a_model_people_are_compared_with_people():
     report = report_of(long_table(), prob=False)
-    assert not report.has_model
+    assert report.metrics_table is None
     page = render_page(report)
     assert "How far do people agree?" in page
     assert "κ" in page
@@ -230,6 +230,49 @@ def test_three_labels_with_a_probability_each_have_all_figures(tmp_path):
     assert "Difference, low" in render_page(report)
 
 
+def text_of(report):
+    return " ".join(re.sub("<[^>]*>", " ", render_page(report)).split())
+
+
+@pytest.mark.parametrize("prob", [True, False])
+def test_the_page_compares_people_with_a_majority_that_they_did_not_make(prob):
+    report = report_of(long_table(people=3), prob=prob)
+    value, low, high = report.agreement["majority", "raw"].known
+    assert low < value < high < report.most
+    page = text_of(report)
+    assert "slips taken out, it agrees with an unknown share of people" in page
+    assert f"equals {value:.1%} (95 % interval {low:.1%} to {high:.1%}) of all labels" in page
+    assert f"can equal more than {report.most:.1%} of these labels" in page
+    assert (("model", "raw") in report.agreement) == prob == ("of that majority&#39;s" in page)
+
+
+def camps(*, slips=0.1):
+    """Return a long table of two camps who disagree about half of the items."""
+    table = long_table(slips=slips)
+    item, person = (table[name].str.split("-").str[1].astype(int) for name in ("item", "annotator"))
+    slip = np.random.default_rng(5).random(len(table)) < slips
+    return table.assign(label=(item % 2) ^ ((item // 2 % 2) & (person % 2)) ^ slip)
+
+
+def test_slips_without_retests_are_at_most_a_share():
+    report = report_of(camps())
+    assert report.rates.method == "svd"
+    page, high = text_of(report), report.rates.rates("high").mean()
+    assert 0.1 < high < 0.2
+    assert f"At most {high:.1%} of the labels are slips." in page
+    _, low, high = report.agreement["majority", "adjusted"].known
+    assert f"it agrees with {low:.1%} to {high:.1%} of people" in page
+    assert low == report.agreement["majority", "raw"].low
+    metrics = report.metrics()
+    assert "disagreement/flip_rate_high" in metrics
+    assert not {"disagreement/flip_rate", "disagreement/model_adjusted"} & set(metrics)
+
+
+def test_without_two_labels_of_an_item_the_page_says_so():
+    table = long_table(people=1)
+    assert "an unknown share (no item has labels of two annotators)" in text_of(report_of(table))
+
+
 def test_where_flip_rates_cannot_be_estimated_the_page_goes_on():
     table = pd.DataFrame(
         {"item": range(40), "annotator": [f"w{row}" for row in range(40)], "label": [0, 1] * 20}
@@ -288,7 +331,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_shows_the_fits_of_a_factorisation_and_a_pipe_does_not(tmp_path, monkeypatch):
     path = str(written(long_table(items=60), tmp_path / "mine.csv"))
-    for stream, ending in ((Terminal(), "9/9"), (io.StringIO(), "")):
+    for stream, ending in ((Terminal(), "12/12"), (io.StringIO(), "")):
         monkeypatch.setattr("sys.stderr", stream)
         assert main(["annotations", "report", path, "--output", str(tmp_path / "out")]) == 0
         assert stream.getvalue().strip().endswith(ending)

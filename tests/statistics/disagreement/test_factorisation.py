@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from disagreeing_people import world
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement import Annotations, estimate_flip_rates, svd_flip_rates
-from modwatch.statistics.disagreement.factorisation import _rates
 
 
 def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
@@ -44,6 +44,55 @@ def test_it_is_chosen_without_retests_and_repeatable() -> None:
     assert one.method == "svd"
     assert "too few retests" in one.reason
     assert one.table.equals(other.table)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("row", "hard"), [(5, True), (10, False), (20, True)])
+def test_the_bounds_contain_the_rate_of_slips_or_there_is_no_figure(row: int, hard: bool) -> None:
+    """The share of the labels fitted that are mispredicted is below and above the rate."""
+    figures = 0
+    for seed in range(6):
+        made = world(seed, annotators=row, hard=hard, retests=0)
+        try:
+            found = svd_flip_rates(made.annotations)
+        except MetricInputError as exc:
+            assert "without factors the fewest labels held out" in str(exc)  # noqa: PT017
+            continue
+        figures += 1
+        assert found.method == "svd"
+        assert found.rates("low").max() == 0
+        assert made.flip_rate < float(found.rates("high").mean()) < 0.3
+    assert figures or row < 10
+
+
+def test_labels_of_people_without_camps_have_no_figure() -> None:
+    """Ratings by taste: no one's labels tell of another's, and few of them are slips."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rating = np.clip(np.rint(rng.uniform(1, 5, (300, 1)) + rng.normal(0, 0.7, (300, 6))), 1, 5)
+        made = Annotations.from_columns(
+            item=np.repeat(np.arange(300), 6), annotator=np.tile(np.arange(6), 300),
+            label=rating.ravel().astype(int),
+        )  # fmt: skip
+        with pytest.raises(MetricInputError, match="without factors the fewest labels held out"):
+            svd_flip_rates(made)
+
+
+def test_ratings_are_predicted_as_numbers() -> None:
+    """Two camps rate from 1 to 5, and slip by one; numbers may come as texts."""
+    rng = np.random.default_rng(0)
+    person = np.stack([rng.permutation(40)[:20] for _ in range(600)])
+    opinion = np.where(person % 2, rng.integers(1, 6, (600, 1)), rng.integers(1, 6, (600, 1)))
+    slip = rng.random(person.shape) < 0.1
+    rating = opinion + np.where(slip, np.where(opinion == 5, -1, 1), 0)
+    columns = {"item": np.repeat(np.arange(600), 20), "annotator": person.ravel()}
+    labels = rating.ravel(), rating.ravel().astype(str), np.array([*"?abcde"])[rating.ravel()]
+    found, text, named = (
+        svd_flip_rates(Annotations.from_columns(**columns, label=label)) for label in labels
+    )
+    assert found.mean == pytest.approx(0.1, abs=0.02)
+    assert found.table.equals(text.table)
+    assert not found.table.equals(named.table)
 
 
 @pytest.mark.parametrize("kind", [int, str])
@@ -86,19 +135,12 @@ def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
     rng = np.random.default_rng(0)
     items, row = 600, 10
     flipped = rng.random(items * row) < 0.1
-    item = np.arange(items).repeat(row)
-    label = (item % 2 ^ flipped).astype(int)
-    annotations = Annotations.from_columns(
-        item=item, annotator=np.tile(np.arange(row), items), label=label
-    )
-    assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)
-
-
-def test_a_stratum_whose_labels_are_mispredicted_by_chance_is_named() -> None:
-    made = grouped(0.1)
-    item, wrong = made.item[made.first], np.ones(int(made.first.sum()), bool)
-    with pytest.raises(MetricInputError, match=r"stratum 0: .* mispredicts 100.0% of its labels"):
-        _rates(made, item, wrong, (2, 10.0), 0.1)
+    item, annotator = np.arange(items).repeat(row), np.tile(np.arange(row), items)
+    opinion = item % 2 ^ (item // 2 % 2 & annotator % 2)  # two camps
+    label = (opinion ^ flipped).astype(int)
+    found = svd_flip_rates(Annotations.from_columns(item=item, annotator=annotator, label=label))
+    assert found.mean == pytest.approx(0.1, abs=0.02)
+    assert 0.1 < float(found.rates("high").mean()) < 0.2
 
 
 def test_labels_that_are_all_alike_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from modwatch.statistics import arguments
 from modwatch.statistics.disagreement import (
     Annotations,
     FlipRates,
-    adjusted_accuracy,
     adjusted_metrics,
+    agreement_with_people,
     estimate_flip_rates,
     fixed_flip_rate,
-    majority,
 )
+from modwatch.statistics.disagreement.annotations import distribution
 from modwatch.statistics.divergence import (
     DemographicDivergence,
     Groups,
@@ -31,7 +32,7 @@ from modwatch.statistics.divergence import (
 )
 from modwatch.statistics.divergence.annotator_groups import MINIMUM_ANNOTATORS, check_minimum
 from modwatch.statistics.divergence.group_divergence import DIVERGENCE
-from modwatch.statistics.estimate import SIGNIFICANT
+from modwatch.statistics.estimate import SIGNIFICANT, Estimate
 
 Floats = NDArray[np.float64]
 
@@ -109,12 +110,40 @@ class AnnotationReport:
     #: Flip rates; None if they cannot be estimated, then `reason` says why.
     rates: FlipRates | None
     reason: str
-    #: `adjusted_metrics` with probabilities, else `adjusted_accuracy` of the majority label as its
-    #: one row.
-    metrics_table: pd.DataFrame = field(repr=False)
-    #: Whether there are probabilities.
-    has_model: bool
+    #: `adjusted_metrics`; None without probabilities.
+    metrics_table: pd.DataFrame | None = field(repr=False)
+    #: `agreement_with_people` of the `model`, if there is one, and of the `majority` of the others:
+    #: with all labels (`raw`), and with primary labels (`adjusted`).
+    agreement: Mapping[tuple[str, str], Estimate] = field(repr=False)
+    #: Share of the labels that equal the majority which they make; no decision equals more.
+    most: float
     groupings: tuple[GroupingReport, ...]
+
+    @property
+    def at_most(self) -> bool:
+        """Whether only the high bounds of the flip rates are known."""
+        return self.rates is not None and self.rates.method == "svd"
+
+    def slips(self) -> str:
+        """Return the share of labels that are slips as text."""
+        if self.rates is None:
+            return "an unknown share"
+        low, value, high = (float(self.rates.rates(of).mean()) for of in ("low", None, "high"))
+        if self.at_most:
+            return f"at most {high:.1%}"
+        return f"about {value:.1%} (90 % bounds {low:.1%} to {high:.1%})"
+
+    def share(self, who: str, kind: str) -> str:
+        """Return an agreement as text."""
+        found = self.agreement[who, kind]
+        if found.value is None:
+            return f"an unknown share ({found.reason})"
+        if kind == "adjusted" and self.rates is None:
+            return "an unknown share"
+        value, low, high = found.known
+        if kind == "adjusted" and self.at_most:
+            return f"{low:.1%} to {high:.1%}"
+        return f"{value:.1%} (95 % interval {low:.1%} to {high:.1%})"
 
     def metrics(self) -> dict[str, float]:
         """Return the main figures by key, at most 60; without names of groups.
@@ -128,13 +157,19 @@ class AnnotationReport:
             "disagreement/retests": float(self.retests),
         }
         if self.rates is not None:
-            for name, bound in (("", None), ("_low", "low"), ("_high", "high")):
+            bounds = {"_high": "high"} if self.at_most else _BOUNDS
+            for name, bound in bounds.items():
                 rate = float(self.rates.rates(bound).mean())  # type: ignore[arg-type]
                 found[f"disagreement/flip_rate{name}"] = rate
-        for metric, row in self.metrics_table.iterrows():
-            for column in ("raw", "adjusted", "oracle"):
-                if metric in _SHOWN and not np.isnan(row[column]):
-                    found[f"disagreement/{metric}_{column}"] = float(row[column])
+        for (who, kind), agreement in self.agreement.items():
+            ends = agreement.known if agreement.value is not None else (np.nan,) * 3
+            for end, value in zip(_BOUNDS, ends, strict=True):
+                found[f"disagreement/{who}_{kind}{end}"] = value
+        if self.metrics_table is not None:
+            for metric, kind in product(_SHOWN, ("raw", "adjusted")):
+                found[f"disagreement/{metric}_{kind}"] = self.metrics_table[kind][metric]
+        if self.at_most or self.rates is None:
+            found = {name: value for name, value in found.items() if not name.endswith("_adjusted")}
         for grouping in self.groupings[:_MOST_GROUPINGS]:
             prefix = f"groups_{_key(grouping.name)}"
             if grouping.groups is not None:
@@ -151,7 +186,9 @@ class AnnotationReport:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables by name."""
-        found = {"metrics": self.metrics_table.rename_axis("metric").reset_index()}
+        found = {}
+        if self.metrics_table is not None:
+            found["metrics"] = self.metrics_table.rename_axis("metric").reset_index()
         if self.rates is not None and not self.rates.by_annotator:
             found["flip_rates"] = self.rates.table
         for grouping in self.groupings:
@@ -164,8 +201,9 @@ class AnnotationReport:
 
 
 _DECIMALS = 3
-_SHOWN = ("accuracy", "auroc", "f1")
-_MOST_GROUPINGS = 8
+_BOUNDS = {"": None, "_low": "low", "_high": "high"}
+_SHOWN = ("auroc", "f1")
+_MOST_GROUPINGS = 7
 
 
 def _key(name: str) -> str:
@@ -211,8 +249,8 @@ def annotation_report(
     ...     label=(rng.random(360) < np.repeat(rng.beta(0.3, 0.3, 60), 6)).astype(int),
     ... )
     >>> report = annotation_report(annotations, y_prob=rng.random(60))
-    >>> report.items, report.rates.method, sorted(report.tables())
-    (60, 'svd', ['flip_rates', 'metrics'])
+    >>> report.items, report.rates, sorted(report.tables())
+    (60, None, ['metrics'])
     """
     threshold = arguments.fraction("threshold", threshold)
     check_minimum(minimum)
@@ -220,17 +258,16 @@ def annotation_report(
     prob = None if y_prob is None else np.asarray(y_prob, dtype=np.float64)
     rates, reason = _rates(annotations, prob, seed, progress)
     used = rates or fixed_flip_rate(annotations, 0.0)
-    if prob is None:
-        label, _ = majority(annotations.counts())
-        decision = np.asarray(annotations.classes, dtype=object)[label]
-        table = pd.DataFrame(
-            [adjusted_accuracy(annotations, decision, used, sample_weight=sample_weight)],
-            index=["accuracy"],
-        )
-    else:
+    table = None
+    decisions: dict[str, Floats | None] = {"majority": None}
+    if prob is not None:
         table = adjusted_metrics(
             annotations, prob, used, threshold=threshold, sample_weight=sample_weight
         )
+        decisions["model"] = _decided(annotations, prob, threshold)
+    kinds = {"raw": fixed_flip_rate(annotations, 0.0), "adjusted": used}
+    counts = annotations.counts()
+    weight = arguments.weights(sample_weight, len(counts))
     return AnnotationReport(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
@@ -240,11 +277,24 @@ def annotation_report(
         rates=rates,
         reason=reason,
         metrics_table=table,
-        has_model=prob is not None,
+        agreement={
+            (who, kind): agreement_with_people(
+                annotations, kinds[kind], decision=decisions[who], sample_weight=weight
+            )
+            for who, kind in product(decisions, kinds)
+        },
+        most=float(weight @ (counts.max(axis=1) / counts.sum(axis=1)) / weight.sum()),
         groupings=_groupings(
             groups or {}, annotations, prob, threshold, minimum, seed, released or {}
         ),
     )
+
+
+def _decided(annotations: Annotations, prob: Floats, threshold: float) -> Floats:
+    """Return 1 for the class (I, K) that the model decides."""
+    share = distribution(prob, annotations, np.float64)
+    code = share.argmax(axis=1) if annotations.n_classes > 2 else (share[:, 1] > threshold) * 1
+    return np.asarray(np.eye(annotations.n_classes)[code])
 
 
 def _check_names(groupings: Iterable[str]) -> None:

@@ -112,7 +112,11 @@ def _labels(report: AnnotationReport) -> str:
     text = ", ".join(shown) + (f", and {more} more" if more else "")
     if len(report.classes) == 2:
         text += f"; {shown[-1]} is the positive one"
-        text += ", for which the model gives the probability" if report.has_model else ""
+        text += (
+            ", for which the model gives the probability"
+            if report.metrics_table is not None
+            else ""
+        )
     return text
 
 
@@ -127,60 +131,72 @@ def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
         answer = f"The data do not tell ({report.reason}). Below, every label counts as an opinion."
         return Section(question=question, answers=(answer,), limits=limits)
     rates = report.rates
-    value, low, high = (float(rates.rates(bound).mean()) for bound in (None, "low", "high"))
-    answers = (
-        f"About {value:.1%} of the labels are slips (90 % bounds {low:.1%} to {high:.1%}).",
+    answers: tuple[str, ...] = (
+        f"{report.slips().capitalize()} of the labels are slips.",
         f"How this was estimated: {rates.reason}.",
     )
+    if report.at_most:
+        answers += (
+            "A label held out is mispredicted at least as often as it is a slip. How many of the "
+            "mispredicted labels are opinions instead is unknown without labels given again.",
+        )
     pictures: tuple[tuple[str, str, str], ...] = ()
     if "flip_rates" in figures:
-        caption = "Flip rate of each stratum of items, with 90 % bounds."
+        caption = "Flip rate of each stratum of items, with its bounds."
         pictures = ((svg_uri(figures["flip_rates"]), caption, caption),)
     return Section(question=question, answers=answers, pictures=pictures, limits=limits)
 
 
 def _model(report: AnnotationReport) -> Section:
-    table = report.metrics_table
-    row = table.loc["accuracy"]
     counts = f"{report.annotations:,} labels of {report.items:,} items"
-    answers: tuple[str, ...]
-    if report.has_model:
+    answers: tuple[str, ...] = (
+        "The majority of the other annotators of an item equals "
+        f"{report.share('majority', 'raw')} of all labels ({counts}); slips taken out, it agrees "
+        f"with {report.share('majority', 'adjusted')} of people's opinions.",
+        f"No decision, by a model or a person, can equal more than {report.most:.1%} of these "
+        "labels. The majority of all of them reaches it, and equals fewer labels of other people.",
+    )
+    tables: tuple[Table, ...] = ()
+    question = "How far do people agree?"
+    if report.metrics_table is not None:
         question = "Does the model agree with people, or with a majority vote?"
+        row = report.metrics_table.loc["accuracy"]
         answers = (
-            f"The model's decision equals {row['raw']:.1%} of all labels ({counts}), and "
+            f"The model's decision equals {report.share('model', 'raw')} of all labels, and "
             f"{row['majority']:.1%} of the majority labels.",
-            f"Slips taken out, it agrees with {row['adjusted']:.1%} of people's opinions "
-            f"({row['low']:.1%} to {row['high']:.1%}, for the uncertainty of the flip rates).",
-            f"Since people disagree, no one can agree with more than {row['oracle']:.1%} of the "
-            f"opinions; the model reaches {row['normalised']:.1%} of that.",
+            f"Slips taken out, it agrees with {report.share('model', 'adjusted')} of people's "
+            "opinions.",
+            *answers,
         )
-    else:
-        question = "How far do people agree?"
-        answers = (
-            f"The majority label equals {row['raw']:.1%} of all labels ({counts}); slips taken "
-            f"out, {row['adjusted']:.1%} of the opinions.",
-            "No decision, by a model or a person, can agree with more people than that.",
-        )
-    titles = {
-        "majority": "majority label", "raw": "all labels", "adjusted": "opinions",
-        "low": "low", "high": "high", "oracle": "best possible",
-    }  # fmt: skip
-    columns = [name for name in titles if name in table]
-    rows = tuple(
-        (metric_title(str(metric)), *(_number(values[name]) for name in columns))
-        for metric, values in table.iterrows()
-    )
-    shown = Table(
-        caption="Metrics against the majority label, all labels, and opinions (slips taken out)",
-        columns=("Metric", *(titles[name] for name in columns)),
-        rows=rows,
-    )
+        if not report.at_most:
+            answers += (
+                f"The model's agreement is {row['normalised']:.1%} of that majority's. More than "
+                "100 % is possible: a few people decide worse than many.",
+            )
+        tables = (_metrics(report.metrics_table),)
     return Section(
         question=question,
         answers=answers,
-        tables=(shown,),
+        tables=tables,
         limits="A high agreement with the majority says nothing about those who are outvoted. The "
-        "figures hold for these items and these annotators, not for others.",
+        "intervals hold for items and people of whom these are a random sample, not for others.",
+    )
+
+
+def _metrics(table: pd.DataFrame) -> Table:
+    titles = {
+        "majority": "majority label", "raw": "all labels", "adjusted": "opinions",
+        "low": "low", "high": "high", "oracle": "majority of the others",
+    }  # fmt: skip
+    rows = tuple(
+        (metric_title(str(metric)), *(_number(values[name]) for name in titles))
+        for metric, values in table.iterrows()
+    )
+    return Table(
+        caption="Metrics against the majority label, all labels, and opinions (slips taken out; "
+        "low and high are for the flip rates alone), and those of the majority of the others",
+        columns=("Metric", *titles.values()),
+        rows=rows,
     )
 
 

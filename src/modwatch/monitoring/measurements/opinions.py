@@ -223,16 +223,17 @@ def _cells(estimate: Estimate) -> tuple[str, str]:
 
 
 def describe(report: AnnotationReport) -> str:
-    """Return the report in four lines of Markdown."""
-    row = report.metrics_table.loc["accuracy"]
-    who = "The model" if report.has_model else "The majority label"
-    slips = "unknown" if report.rates is None else f"{report.rates.mean:.1%}"
+    """Return the report in a few lines of Markdown."""
     lines = [
         f"**{report.annotations:,} labels** of {report.items:,} comments by "
         f"{report.annotators:,} people, {report.retests:,} given again.",
-        f"Slips: {slips} of the labels ({report.reason}).",
-        f"{who} agrees with {row['raw']:.1%} of the labels, with {row['adjusted']:.1%} of the "
-        f"opinions ({row['low']:.1%} to {row['high']:.1%}); at best {row['oracle']:.1%}.",
+        f"Slips: {report.slips()} of the labels ({report.reason}).",
+        *(
+            f"The {name} equals {report.share(who, 'raw')} of the labels, and agrees with "
+            f"{report.share(who, 'adjusted')} of the opinions."
+            for who, name in (("model", "model"), ("majority", "majority of the other people"))
+            if (who, "raw") in report.agreement
+        ),
         f"Groups: {_groups(report)} The page in plain words: Artifacts, `report.html`.",
     ]
     return "  \n".join(lines)

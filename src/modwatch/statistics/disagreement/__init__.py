@@ -15,7 +15,7 @@ disagree; of two different labels of one item by one annotator, one is a slip (G
     flip rates     flip_rate, estimate_flip_rates, retest_flip_rates, annotator_flip_rates,
                    svd_flip_rates, fixed_flip_rate
     distributions  primary_labels, primary_shares, signed_shares, sample_primary_labels
-    metrics        adjusted_metrics, adjusted_accuracy, adjusted
+    metrics        adjusted_metrics, agreement_with_people, adjusted
 
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
 """
@@ -23,7 +23,6 @@ disagree; of two different labels of one item by one annotator, one is a slip (G
 from modwatch.statistics.disagreement.adjustment import (
     ADJUSTED_METRICS,
     adjusted,
-    adjusted_accuracy,
     adjusted_metrics,
 )
 from modwatch.statistics.disagreement.annotations import Annotations, Retests, majority
@@ -35,6 +34,7 @@ from modwatch.statistics.disagreement.flip_rates import (
     flip_rate,
     retest_flip_rates,
 )
+from modwatch.statistics.disagreement.others import agreement_with_people
 from modwatch.statistics.disagreement.primary import (
     primary_labels,
     primary_shares,
@@ -43,8 +43,8 @@ from modwatch.statistics.disagreement.primary import (
 )
 
 __all__ = [
-    "ADJUSTED_METRICS", "Annotations", "FlipRates", "Retests", "adjusted", "adjusted_accuracy",
-    "adjusted_metrics", "annotator_flip_rates", "estimate_flip_rates", "fixed_flip_rate",
-    "flip_rate", "majority", "primary_labels", "primary_shares", "retest_flip_rates",
-    "sample_primary_labels", "signed_shares", "svd_flip_rates",
+    "ADJUSTED_METRICS", "Annotations", "FlipRates", "Retests", "adjusted",
+    "adjusted_metrics", "agreement_with_people", "annotator_flip_rates", "estimate_flip_rates",
+    "fixed_flip_rate", "flip_rate", "majority", "primary_labels", "primary_shares",
+    "retest_flip_rates", "sample_primary_labels", "signed_shares", "svd_flip_rates",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from modwatch.statistics.collaboration.ranking import reviews, share
 from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.disagreement.annotations import Annotations, distribution, majority
 from modwatch.statistics.disagreement.flip_rates import FlipRates
+from modwatch.statistics.disagreement.others import others_against_primary
 from modwatch.statistics.disagreement.primary import primary_labels, primary_shares
 
 Codes = NDArray[np.int64]
@@ -62,8 +63,10 @@ def adjusted_metrics(
 
     Columns: `majority`, against the majority label (ties: positive); `raw`, against every
     annotation; `adjusted`, against primary labels, with `low` and `high`, from the 95th and 5th
-    percentile of the flip rates; `oracle`, the adjusted score of a model that predicts the
-    majority; `normalised`, adjusted / oracle. NaN where a metric is undefined.
+    percentile of the flip rates; `oracle`, the adjusted score of the majority of the *other*
+    annotators, whose own label does not help to make it (`agreement_with_people`), over the items
+    with several; `normalised`, adjusted over these items / oracle. NaN where a metric is undefined.
+    A model may exceed the oracle: few voters make a worse decision than many.
 
     Of more than two classes, precision, recall, F1 and the areas are those of each class against
     all others, and their mean over the classes in which they are defined (macro, one-vs-rest). The
@@ -98,10 +101,10 @@ def adjusted_metrics(
     ...     annotations, opinion.mean(axis=1), estimate_flip_rates(annotations)
     ... )
     >>> table.loc["accuracy", ["raw", "adjusted", "oracle"]].round(2).tolist()
-    [0.73, 0.79, 0.8]
+    [0.73, 0.79, 0.74]
     """
     prob, weight = _checked(annotations, y_prob, sample_weight)
-    label, given = _label_shares(annotations, rates)
+    given = _label_shares(annotations, rates)
     if annotations.n_classes == 2:
         classes, decision = [1], (prob[:, 0] > threshold).astype(np.int64)
         score = review_scores(prob[:, 0], strategy=strategy, sample_weight=weight)
@@ -118,12 +121,13 @@ def adjusted_metrics(
             for shares_of in shares
         ]
 
+    several = annotations.counts().sum(axis=1) > 1
+    given["several"] = given["adjusted"] * several[:, None]
     found = dict(zip(given, scored(given.values(), prob, decision), strict=True))
-    of_majority = np.stack([label == value for value in classes], axis=1).astype(np.float64)
-    (found["oracle"],) = scored([given["adjusted"]], of_majority, label)
+    found["oracle"] = _oracle(annotations, rates, weight * several, classes, reviewed)
     table = pd.DataFrame(found, index=list(ADJUSTED_METRICS), dtype=np.float64)
     table["low"], table["high"] = _ends(*table[["adjusted", "low", "high"]].to_numpy().T)
-    table["normalised"] = table["adjusted"] / table["oracle"]
+    table["normalised"] = table.pop("several") / table["oracle"]
     return table
 
 
@@ -207,10 +211,8 @@ def _uncertainty(prob: Floats, strategy: str) -> Floats:
     return np.asarray(1 - (prob**2).sum(axis=1))
 
 
-def _label_shares(
-    annotations: Annotations, rates: FlipRates
-) -> tuple[NDArray[np.int64], dict[str, Floats]]:
-    """Return the majority label (I,), and the shares of labels (I, K) of each column."""
+def _label_shares(annotations: Annotations, rates: FlipRates) -> dict[str, Floats]:
+    """Return the shares of labels (I, K) of each column."""
     counts = annotations.counts()
     given = counts.sum(axis=1, keepdims=True)
     if not given.all():
@@ -218,13 +220,30 @@ def _label_shares(
             f"{int((given == 0).sum())} items have no annotation; leave them out"
         )
     label, _ = majority(counts)
-    return label, {
+    return {
         "majority": np.eye(annotations.n_classes)[label],
         "raw": counts / given,
         "adjusted": primary_shares(annotations, rates),
         "low": primary_shares(annotations, rates, bound="low"),
         "high": _of_high_rates(annotations, rates),
     }
+
+
+def _oracle(
+    annotations: Annotations,
+    rates: FlipRates,
+    weight: Floats,
+    classes: list[int],
+    reviewed: Floats,
+) -> Scores:
+    """Return every metric of the majority of the others: a row each class and reviewed part."""
+    levels, level = np.unique(reviewed, return_inverse=True)
+    size = annotations.n_classes
+    labels = others_against_primary(annotations, rates, weight, level).reshape(-1, size)
+    decision = np.tile(np.arange(size), len(levels))
+    by = np.stack([decision == value for value in classes], axis=1).astype(np.float64)
+    orders = [np.argsort(-column, kind="stable") for column in by.T]
+    return _scores(labels, classes, by, decision, np.repeat(levels, size), orders)
 
 
 def _of_high_rates(annotations: Annotations, rates: FlipRates) -> Floats:
@@ -235,10 +254,14 @@ def _of_high_rates(annotations: Annotations, rates: FlipRates) -> Floats:
 
 
 def _ends(adjusted: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and the upper end (n,) of metrics by low and by high flip rates."""
+    """Return the lower and the upper end (n,) of metrics by low and by high flip rates.
+
+    They are within 0 and 1, unless the metric itself is not.
+    """
     open_ended = np.where(low <= adjusted, 1.0, 0.0)
     other = np.where(np.isnan(high) & ~np.isnan(low), open_ended, high)
-    return np.fmin(low, other), np.fmax(low, other)
+    low, other = np.clip(low, 0, 1), np.clip(other, 0, 1)
+    return np.minimum(np.fmin(low, other), adjusted), np.maximum(np.fmax(low, other), adjusted)
 
 
 def _scores(
@@ -320,50 +343,3 @@ def _areas(items: _Items, reviewed: Floats) -> Iterable[float | None]:
 
 def _total(values: Floats) -> float:
     return float(values.sum())
-
-
-def adjusted_accuracy(
-    annotations: Annotations,
-    decision: ArrayLike,
-    rates: FlipRates,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> dict[str, float]:
-    """Return the accuracy of decisions among K classes against majority, raw and primary labels.
-
-    Keys as the columns of `adjusted_metrics`.
-
-    Args:
-        annotations: of K classes.
-        decision: (I,) class of each item, one of `annotations.classes`.
-        rates: their flip rates.
-        sample_weight: (I,) ≥ 0.
-
-    Raises:
-        MetricInputError: a decision outside the classes, or another number of them.
-
-    >>> annotations = Annotations.from_columns(item=[0] * 3, annotator=[0, 1, 2], label=list("aab"))
-    >>> from modwatch.statistics.disagreement import fixed_flip_rate
-    >>> found = adjusted_accuracy(annotations, ["a"], fixed_flip_rate(annotations, 0.0))
-    >>> round(found["adjusted"], 3), found["majority"]
-    (0.667, 1.0)
-    """
-    code = pd.Index(annotations.classes).get_indexer(pd.Index(np.asarray(decision)))
-    if (code < 0).any() or code.size != len(annotations.items):
-        raise MetricInputError(
-            f"decision must have one of the {annotations.n_classes} classes for each of the "
-            f"{len(annotations.items)} items"
-        )
-    weight = arguments.weights(sample_weight, code.size)
-    label, shares = _label_shares(annotations, rates)
-
-    def right(given: Floats, chosen: NDArray[Any]) -> float:
-        agreeing = float((weight * given[np.arange(code.size), chosen]).sum())
-        return share(agreeing, float(weight.sum())) or 0.0
-
-    found = {name: right(given, code) for name, given in shares.items()}
-    ends = _ends(*(np.array([found[name]]) for name in ("adjusted", "low", "high")))
-    found["low"], found["high"] = (float(end[0]) for end in ends)
-    found["oracle"] = right(shares["adjusted"], label)
-    found["normalised"] = found["adjusted"] / found["oracle"]
-    return found

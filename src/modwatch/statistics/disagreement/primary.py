@@ -65,20 +65,39 @@ def primary_shares(
 
     With flip rates by annotator, each annotator's label is corrected by their own rate.
     """
-    counts = annotations.counts()
+    own, flipped = primary_parts(annotations, rates, bound=bound)
+    given = annotations.counts().sum(axis=1, keepdims=True)
+    return np.asarray((own - flipped.sum(axis=1, keepdims=True)) / given)
+
+
+def primary_parts(
+    annotations: Annotations,
+    rates: FlipRates,
+    *,
+    bound: Literal["low", "high"] | None = None,
+) -> tuple[Floats, Floats]:
+    """Return what the labels of each item and class add to the shares of primary labels, times n.
+
+    A label of class y adds s = 1 / (1 − K·f/(K−1)) to the class y, the first (I, K), and takes
+    s·f/(K−1) from every class, the second (I, K).
+
+    Raises:
+        MetricInputError: a flip rate outside [0, (K−1)/K).
+    """
+    counts, classes = annotations.counts(), annotations.n_classes
     flip = rates.rates(bound)
-    if not rates.by_annotator:
-        return signed_shares(counts / counts.sum(axis=1, keepdims=True), flip)
-    classes = annotations.n_classes
-    rows = annotations.first
-    rate = flip[annotations.annotator[rows]] / (classes - 1)
-    item = annotations.item[rows].astype(np.int64)
+    _check_flip(flip, classes)
+    rate = flip / (classes - 1)
     scale = 1 / (1 - classes * rate)
-    size = len(annotations.items)
-    total = np.bincount(item * classes + annotations.label[rows], scale, size * classes)
-    taken = np.bincount(item, scale * rate, size)
-    shares = total.reshape(size, classes) - taken[:, None]
-    return np.asarray(shares / counts.sum(axis=1, keepdims=True))
+    if not rates.by_annotator:
+        return counts * scale[:, None], counts * (scale * rate)[:, None]
+    rows = annotations.first
+    of = annotations.annotator[rows]
+    cell = annotations.item[rows].astype(np.int64) * classes + annotations.label[rows]
+    own, flipped = np.zeros(counts.size), np.zeros(counts.size)
+    own += np.bincount(cell, scale[of], counts.size)
+    flipped += np.bincount(cell, (scale * rate)[of], counts.size)
+    return own.reshape(counts.shape), flipped.reshape(counts.shape)
 
 
 def sample_primary_labels(
@@ -107,11 +126,14 @@ def _checked(label_share: ArrayLike, flip_rate: ArrayLike) -> tuple[Floats, Floa
     flip = np.asarray(flip_rate, dtype=np.float64)
     if flip.ndim and flip.shape != share.shape[:-1]:
         raise MetricInputError("flip_rate must be one for all, or one for each item")
-    flip = np.broadcast_to(flip, share.shape[:-1])
-    most = 1 - 1 / share.shape[-1]
+    _check_flip(flip, share.shape[-1])
+    return share, np.broadcast_to(flip, share.shape[:-1])
+
+
+def _check_flip(flip: Floats, classes: int) -> None:
+    most = 1 - 1 / classes
     if not ((flip >= 0) & (flip < most)).all():
         raise MetricInputError(
-            f"flip_rate must be in [0, {most:g}) for {share.shape[-1]} classes; a higher one means "
+            f"flip_rate must be in [0, {most:g}) for {classes} classes; a higher one means "
             "labels without information"
         )
-    return share, flip
