@@ -8,12 +8,14 @@ step and the peak memory, each in a process of its own; exit status 1 above thre
 """
 
 import argparse
+import contextlib
 import multiprocessing
 import resource
 import time
 
 import numpy as np
 
+from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement import (
     Annotations,
     adjusted_metrics,
@@ -60,10 +62,13 @@ def measured(n, svd, queue):
     annotations = Annotations.from_columns(item=item, annotator=annotator, label=label)
     done("columns to codes")
     if svd:
-        rates = svd_flip_rates(annotations)
+        rate = np.nan
+        with contextlib.suppress(MetricInputError):  # these people share no opinions
+            rate = svd_flip_rates(annotations).mean
         done("factorisation")
     else:
         rates = retest_flip_rates(annotations, by=prob)
+        rate = rates.mean
         done("flip rates")
         adjusted_metrics(annotations, prob, rates)
         done("adjusted metrics")
@@ -79,7 +84,7 @@ def measured(n, svd, queue):
         kappa_table(annotations, groups)
         done("kappa")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    queue.put((steps, peak, rates.mean))
+    queue.put((steps, peak, rate))
 
 
 def main():

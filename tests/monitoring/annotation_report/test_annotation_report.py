@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from disagreeing_people import world
 
 from modwatch.cli.main import main
 from modwatch.common.errors import MetricInputError, SourceError
@@ -266,6 +267,14 @@ def test_slips_without_retests_are_at_most_a_share():
     metrics = report.metrics()
     assert "disagreement/flip_rate_high" in metrics
     assert not {"disagreement/flip_rate", "disagreement/model_adjusted"} & set(metrics)
+
+
+def test_flip_rates_of_strata_have_a_picture():
+    made = world(0, items=2_000, annotators=20, hard=True)
+    report = annotation_report(made.annotations)
+    assert report.rates.method == "strata"
+    assert "flip_rates" in report_figures(report)
+    assert "disagreement/flip_rate" in report.metrics()
 
 
 def test_without_two_labels_of_an_item_the_page_says_so():

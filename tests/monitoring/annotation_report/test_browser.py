@@ -60,7 +60,7 @@ def test_it_is_accessible_fits_and_loads_nothing(chromium: Browser, written):
             assert complaints == []
             assert [url for url in requests if not url.startswith("data:")] == [written.as_uri()]
             pictures = page.locator("img")
-            assert pictures.count() == 4, "strata, agreement, kappa and clusters"
+            assert pictures.count() == 3, "agreement, kappa and clusters"
             drawn = "images => images.every(each => each.naturalWidth > 0 && each.alt)"
             assert pictures.evaluate_all(drawn)
             assert page.locator("td, th").get_by_text("<b>south</b>").count() > 0
