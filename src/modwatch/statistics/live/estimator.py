@@ -150,7 +150,7 @@ class Estimator:
         `contains` is as in `set_coverage`; `n` and `effective_n` count labels of that kind.
         """
         everything, having = self._everything, self._toxic if label else self._harmless()
-        mass, n = having.value * self._sample.masses(everything), round(having.value.sum())
+        n = round(having.value.sum())
         reason = self._sample.lacks(everything) or self._too_few_for_sets()
         if not reason and n < MINIMUM_OF_A_CLASS:
             reason = f"{n} labels of that kind; {MINIMUM_OF_A_CLASS} are needed"
@@ -158,24 +158,27 @@ class Estimator:
         share = curves.mean(contains[:, label].astype(np.float64), deviation=None)
         if reason or share is None:
             return replace(self._insufficient(metric, reason, everything), n=n)
-        found = replace(
-            self._ok(metric, share[0], *share[1], everything),
-            n=n,
-            effective_n=float(mass.sum() ** 2 / (mass**2).sum()),
-        )
+        found = self._ok(metric, share[0], *share[1], everything)
+        found = replace(found, n=n, effective_n=self._effective_of(having))
         return found if self._exact else _of_a_sample(found, found.effective_n)
 
     def unsure_share(self, contains: NDArray[np.bool_]) -> MetricEstimate:
         """Return the share of comments whose set is not one label.
 
-        What is labelled is known; the interval is for other labels to calibrate the sets, too.
+        What is labelled is known; the interval is for other labels to calibrate the sets, too, of
+        which those of the rarer kind vary most.
         """
         unsure = (contains.sum(axis=1) != 1).astype(np.float64)
         if reason := self._too_few_for_sets():
             return self._insufficient("unsure_share", reason, self._everything)
         outcome = _Outcome(value=unsure, slope=np.zeros(unsure.size))
         found = self._mean("unsure_share", outcome, self._everything)
-        return _of_a_sample(found, found.effective_n)
+        return _of_a_sample(found, min(map(self._effective_of, (self._toxic, self._harmless()))))
+
+    def _effective_of(self, having: _Outcome) -> float:
+        """Return the effective number (Kish) of labels with an outcome, at least 1."""
+        mass = having.value * self._sample.masses(self._everything)
+        return max(float(mass.sum() ** 2 / (mass**2).sum()), 1.0) if mass.any() else 1.0
 
     def _too_few_for_sets(self) -> str:
         few = self._effective(self._everything) < MINIMUM_FOR_SETS
