@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import pyarrow as pa
-
 from modwatch.common.errors import SourceError
 
 #: Bytes by which a file is recognised.
@@ -71,6 +69,8 @@ def _uncompressed(raw: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=raw)
     if start.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow as pa
+
         return io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(raw, "zstd")))
     return raw
 
