@@ -229,7 +229,7 @@ def test_a_missing_column_is_named_and_the_day_stays_as_it_was(
     home.run(*TO_THE_QUEUE)
     before = picture_of(home)
     from_csv(files, incoming, csv_bytes(40).replace(column.encode(), b"something", 1))
-    refused(lambda: home.run("ingest"), SourceError, repr(column), f"{MONDAY}.csv", "MODWATCH_SOURCE__COLUMNS")
+    refused(lambda: home.run("ingest"), SourceError, repr(column), f"{MONDAY}.csv", "__COLUMNS")
     assert_same(before, picture_of(home))
     from_csv(files, incoming, csv_bytes(40))
     home.run(*TO_THE_QUEUE)
