@@ -290,7 +290,7 @@ class _Shape:
         number of fields suffices. Where most fields are in quotation marks, a record that swallows
         others is damaged. In a file of one column, a record of many lines counts as several.
         """
-        if fields is None or len(fields) != self._size:
+        if fields is None or len(fields) != self._size or not self._is_even("".join(lines)):
             return True
         if self._trusted:
             return False
