@@ -128,7 +128,7 @@ def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
         "compare rates that were estimated in different ways."
     )
     if report.rates is None:
-        answer = f"The data do not tell ({report.reason}). Below, every label counts as an opinion."
+        answer = f"The data do not tell: {report.reason}. Below, every label counts as an opinion."
         return Section(question=question, answers=(answer,), limits=limits)
     rates = report.rates
     answers: tuple[str, ...] = (

@@ -190,8 +190,8 @@ def svd_flip_rates(
         )
     if not chosen[0]:
         raise MetricInputError(
-            f"without factors the fewest labels held out are mispredicted ({best_error:.1%}): the "
-            "labels show no opinions that people share. Flip rates need retests here"
+            f"a model without factors predicts labels best ({best_error:.1%} of those held out are "
+            "mispredicted), so opinions cannot be told from slips. Flip rates need retests here"
         )
     return _rates(annotations, best, held, chosen)
 
