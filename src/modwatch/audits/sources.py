@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from tqdm import tqdm
 
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.review_items import audit_labels, queued_comments
+from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
 from modwatch.review.queue.items import NewItem
@@ -28,7 +28,7 @@ from modwatch.statistics.audit.draw import (
     day_digest,
     texts_digest,
 )
-from modwatch.statistics.audit.labels import AuditLabel, Outcome, changed, key_of
+from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
 from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.sample_design import ScoreCounts
@@ -270,7 +270,7 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
 
     What is only drawn, and not yet queued, is no difference.
     """
-    queued = {(item.day, item.comment_id): item for item in queued_comments(database, audit)}
+    queued = _queued(database, audit)
     stage, sealed = folder.times("drawn"), folder.times("labelled")
     drawn = folder.sample(stage) if stage else ()
     keys = {key_of(comment) for comment in drawn}
@@ -306,7 +306,7 @@ def outcomes(
     Raises:
         AuditError: a comment is not queued.
     """
-    queued = {(item.day, item.comment_id): item for item in queued_comments(database, audit)}
+    queued = _queued(database, audit)
     given = Counter(key_of(label) for label in labels)
     missing = sum(key_of(comment) not in queued for comment in drawn)
     if missing:
@@ -320,6 +320,10 @@ def outcomes(
         )
         for comment in drawn
     ]
+
+
+def _queued(database: Engine, audit: str) -> dict[Key, QueuedComment]:
+    return {(item.day, item.comment_id): item for item in queued_comments(database, audit)}
 
 
 def raise_on_changed_labels(database: Engine, audit: str, folder: AuditFolder) -> None:

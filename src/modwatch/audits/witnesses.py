@@ -63,7 +63,7 @@ class Witnesses:
     def _signatures(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:
         problems: list[str] = []
         remarks: list[str] = []
-        for event in [event for event in chain if event.action in WITNESSED]:
+        for event in _witnessed(chain):
             step = f"the step {event.action.replace('_', ' ')} by {event.actor!r}"
             signature = folder.get(files.signature_file(event.position))
             key = (self.signers or {}).get(folded(event.actor))
@@ -80,7 +80,7 @@ class Witnesses:
                 )
             elif key is None:
                 problems.append(f"{step} is signed, and the file of signers does not have the name")
-            elif not signed_by(signature, written(chain[: event.position]).encode(), key):
+            elif not signed_by(signature, _content(chain, event), key):
                 problems.append(
                     f"{step} has a signature that is not valid: names, times, plan, labels or "
                     "result were changed since, or someone else signed"
@@ -96,7 +96,7 @@ class Witnesses:
     def _timestamps(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:
         problems: list[str] = []
         remarks: list[str] = []
-        for event in [event for event in chain if event.action in WITNESSED]:
+        for event in _witnessed(chain):
             step = f"the step {event.action.replace('_', ' ')}"
             answer = folder.get(files.timestamp_file(event.position))
             if answer is None:
@@ -118,7 +118,7 @@ class Witnesses:
     def _stamped(self, chain: Sequence[Event], event: Event, answer: bytes) -> Iterator[str]:
         step = f"the step {event.action.replace('_', ' ')}"
         try:
-            seen = timestamps.verify(answer, written(chain[: event.position]).encode(), self.roots)
+            seen = timestamps.verify(answer, _content(chain, event), self.roots)
         except TimestampError as exc:
             yield f"{step}: {exc}. What it covers was changed, or the authority is not trusted"
             return
@@ -128,3 +128,11 @@ class Witnesses:
                 f"{step} says {at:%Y-%m-%d %H:%M} UTC, and the authority saw it at "
                 f"{seen:%Y-%m-%d %H:%M} UTC: it was written anew, or the clock was wrong"
             )
+
+
+def _witnessed(chain: Sequence[Event]) -> list[Event]:
+    return [event for event in chain if event.action in WITNESSED]
+
+
+def _content(chain: Sequence[Event], event: Event) -> bytes:
+    return written(chain[: event.position]).encode()

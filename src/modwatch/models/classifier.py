@@ -208,7 +208,7 @@ def replace_dropout(module: nn.Module, *, seed: int) -> list[MaskedDropout]:
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Dropout) and child.p > 0:
                 setattr(parent, name, MaskedDropout(child.p))
-    layers = [layer for layer in module.modules() if isinstance(layer, MaskedDropout)]
+    layers = _masked(module)
     for place, layer in enumerate(layers):
         layer.reseed(seed, place)
     return layers
@@ -234,7 +234,7 @@ def shared_embeddings(encoder: nn.Module) -> Iterator[None]:
     Of another encoder, each pass computes its own.
     """
     embeddings: Any = getattr(encoder, "embeddings", nn.Identity())
-    layers = [layer for layer in embeddings.modules() if isinstance(layer, MaskedDropout)]
+    layers = _masked(embeddings)
     if len(layers) != 1:
         yield
         return
@@ -256,3 +256,7 @@ def shared_embeddings(encoder: nn.Module) -> Iterator[None]:
         yield
     finally:
         del embeddings.forward
+
+
+def _masked(module: nn.Module) -> list[MaskedDropout]:
+    return [layer for layer in module.modules() if isinstance(layer, MaskedDropout)]

@@ -262,8 +262,6 @@ def dialect_of(path: Path, *, form: TextFormat = _PLAIN) -> Dialect:
 
 #: NaN and infinities, which JSON does not have, are missing values.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=object_of)
-
-
 #: What separates the items of a JSON list.
 _BETWEEN = ", \t\r\n"
 

@@ -91,7 +91,7 @@ def report_repair(database: Engine, channels: Channels, repair: Alert, day: date
             return None
         sequence = last.sequence + 1
         alert = replace(repair, key=f"{repair.key}/{sequence}", links=last.links)
-        return IncidentChange(alert=alert, record=last.ended_by("recovered", alert, day))
+        return _recovered(alert, last, day)
 
     repaired = _change(database, channels, "failure", repair.key, change)
     if repaired:
@@ -131,6 +131,10 @@ def _opened(
         links=alert.links,
     )
     return IncidentChange(alert=alert, record=record)
+
+
+def _recovered(alert: Alert, last: IncidentRecord, day: datetime.date) -> IncidentChange:
+    return IncidentChange(alert=alert, record=last.ended_by("recovered", alert, day))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +201,7 @@ def check_heartbeat(
             recovered = heartbeat_recovered_alert(
                 active.since, active.headline, found.due, sequence, links
             )
-            return IncidentChange(
-                alert=recovered, record=active.ended_by("recovered", recovered, found.due)
-            )
+            return _recovered(recovered, active, found.due)
         alert = heartbeat_alert(found.due, found.since, found.measured, hour, sequence, links)
         return _opened(alert, _HEARTBEAT, since=found.since, day=found.due, sequence=sequence)
 

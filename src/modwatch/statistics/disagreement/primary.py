@@ -94,9 +94,10 @@ def primary_parts(
     rows = annotations.first
     of = annotations.annotator[rows]
     cell = annotations.item[rows].astype(np.int64) * classes + annotations.label[rows]
-    own, flipped = np.zeros(counts.size), np.zeros(counts.size)
-    own += np.bincount(cell, scale[of], counts.size)
-    flipped += np.bincount(cell, (scale * rate)[of], counts.size)
+    own, flipped = (
+        np.bincount(cell, weights, counts.size).astype(np.float64)
+        for weights in (scale[of], (scale * rate)[of])
+    )
     return own.reshape(counts.shape), flipped.reshape(counts.shape)
 
 

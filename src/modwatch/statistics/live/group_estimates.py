@@ -258,8 +258,9 @@ def _of_sets(
     estimates = [
         estimator.set_coverage(sets, metric=metrics[0]),
         *(estimator.set_coverage_of(label, sets, metric=metrics[1 + label]) for label in (0, 1)),
-        *(estimator.unsure_share(sets) for _ in metrics[3:]),
     ]
+    if "unsure_share" in metrics:
+        estimates.append(estimator.unsure_share(sets))
     return {found.metric: replace(found, reason=found.reason or guarantee) for found in estimates}
 
 
