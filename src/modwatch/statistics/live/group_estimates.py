@@ -321,16 +321,17 @@ def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> L
     columns = [
         (
             *(day.labelled.prob, day.labelled.label, day.labelled.labelled),
+            day.labelled.unanswered(),
             *(day.stratum, day.routed, day.labelled.decisions(threshold)),
         )
         for day in days
     ]
-    prob, label, labelled, stratum, routed, flagged = (
+    prob, label, labelled, missing, stratum, routed, flagged = (
         np.concatenate([values[inside] for values, inside in zip(parts, member, strict=True)])
         for parts in zip(*columns, strict=True)
     )
     size = int(stratum.max(initial=0)) + 1
-    used = np.flatnonzero(np.bincount(stratum[labelled], minlength=size)[1:]) + 1
+    used = np.flatnonzero(np.bincount(stratum[labelled & ~missing], minlength=size)[1:]) + 1
     merged = np.arange(size)
     if used.size:
         merged[1:] = used[np.abs(merged[1:, None] - used).argmin(axis=1)]
@@ -344,6 +345,7 @@ def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> L
         sample=np.bincount(stratum[routed], minlength=size),
         flagged=flagged,
         confirmations=_confirmations(days, member),
+        missing=missing,
     )
 
 

@@ -30,8 +30,9 @@ class LabelledDay:
     """A day's whole population of N comments, of which a designed sample has labels.
 
     The design is stratified: n_h of N_h comments of stratum h were routed; stratum 0 is the top,
-    all of it routed. Labels may be missing, at random within a stratum. Raises MetricInputError if
-    the arrays contradict each other or the design.
+    all of it routed. Labels may be missing, at random within a stratum, or for any reason where a
+    random part of what was missing is followed up. Raises MetricInputError if the arrays contradict
+    each other or the design.
     """
 
     #: (N,) in [0, 1]: the probability of every comment.
@@ -51,6 +52,13 @@ class LabelledDay:
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
+    #: (N,) routed comments that had no label when follow-ups were drawn, at random among those of
+    #: the top and among those of the slice: the labelled ones are follow-ups, and represent all of
+    #: them. None: no follow-ups were drawn.
+    missing: NDArray[np.bool_] | None = None
+    #: Labels of missing comments that were not drawn, which came later and are not in `labelled`:
+    #: who labels late chooses, so they represent nothing.
+    late: int = 0
 
     def __post_init__(self) -> None:
         arguments.probabilities(self.prob, name="prob")
@@ -67,6 +75,10 @@ class LabelledDay:
                 "route the day again after scoring"
             )
         self._check_strata()
+        if self.missing is not None:
+            arguments.same_length(prob=self.prob, missing=self.missing)
+            if self.missing.any() and self.stratum[self.missing].min() < 0:
+                raise MetricInputError("a comment with a missing label was not routed")
         if self.confirmations is not None:
             arguments.same_length(row=self.confirmations.row, label=self.confirmations.label)
             arguments.labels(self.confirmations.label, name="label of a confirmation")
@@ -101,6 +113,12 @@ class LabelledDay:
         """(H,) labelled comments of each stratum."""
         seen = self.stratum[self.labelled]
         return np.bincount(seen, minlength=len(self.population)).astype(np.int64)
+
+    def unanswered(self, *, top: bool | None = None) -> NDArray[np.bool_]:
+        """Return which comments (N,) were missing at the draw; only of the top, or of the slice."""
+        if self.missing is None:
+            return np.zeros(len(self.prob), np.bool_)
+        return self.missing if top is None else self.missing & ((self.stratum == 0) == top)
 
     def given(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the number of labels of each comment at `rows`, and how many are toxic."""

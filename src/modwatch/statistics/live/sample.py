@@ -28,6 +28,7 @@ from modwatch.statistics.live.population import (
     pool_domains,
     pool_ranks,
 )
+from modwatch.statistics.live.row_weights import row_weights
 
 #: Part of a domain that may have no label near it; the interval then covers every possible value.
 TOLERATED = 0.05
@@ -47,7 +48,8 @@ class Sample:
     def __init__(self, days: Sequence[LabelledDay], *, repeat: int = 1) -> None:
         """Pool the days, as if the slice had `repeat` times as many rows."""
         self.size: int = sum(len(day.prob) for day in days)
-        self.routed: int = sum(int(day.sample.sum()) for day in days)
+        #: Routed comments, but for those with a label that is left out.
+        self.routed: int = sum(int(day.sample.sum()) - day.late for day in days)
         rows = [day.rows(repeat) for day in days]
         self.prob = _join([day.prob[row] for day, row in zip(days, rows, strict=True)])
         self.label = _join([day.label[row] for day, row in zip(days, rows, strict=True)])
@@ -69,28 +71,30 @@ class Sample:
         if any(_decided_apart(day) for day in days):
             decided = [day.decisions(0.5)[row] for day, row in zip(days, rows, strict=True)]
             self._decided = _join(decided).astype(np.int64)
-        cells, self._missing = _cells(days)
-        weight = _join(
-            [
-                (cell / np.maximum(np.bincount(part, minlength=cell.size), 1))[part]
-                for part, cell in zip(stratum, cells, strict=True)
-            ]
-        )
+        represented = row_weights(days, rows)
+        self._missing = represented.lacking
+        #: (m,) whether the label of the row is a follow-up; None where there are none.
+        self._followed: Ints | None = None
+        if represented.followed.any():
+            self._followed = represented.followed.astype(np.int64)
         #: (m,) post-stratum of each row, and the number of comments it represents: N_h/m_h,
         #: calibrated to the known scores.
-        self.post_stratum, self.weight = self._calibrated(weight)
+        self.post_stratum, self.weight = self._calibrated(represented.weight)
 
     def _calibrated(self, weight: Floats) -> tuple[Ints, Floats]:
-        """Return the post-stratum (m,) of each row, and its weight calibrated to the stratum."""
-        cells, weights = np.zeros(weight.size, np.int64), weight.copy()
+        """Return the post-stratum (m,) of each row, and its weight calibrated to the stratum.
+
+        A row represents itself, and unlabelled comments, whose number by score is known.
+        """
+        cells, behind = np.zeros(weight.size, np.int64), np.maximum(weight - 1, 0.0)
         for name, _, inside in self._sides(self.everything()):
-            edges = _edges(self.prob[inside])
+            edges = _edges(self.prob[inside & (behind > 0)])
             cell = np.searchsorted(edges, self.prob[inside])
             counts = (day.between(edges, top=name == "top") for day in self._days)
-            known = sum(counts, np.zeros(edges.size + 1))
-            weights[inside] *= _calibration(cell, weight[inside], known)
+            unseen = sum(counts, -np.bincount(cell, minlength=edges.size + 1).astype(np.float64))
+            behind[inside] *= _calibration(cell, behind[inside], np.maximum(unseen, 0.0))
             cells[inside] = 2 * cell + (name == "top")
-        return cells, np.maximum(weights, 1.0)
+        return cells, 1 + behind
 
     def true_labels(
         self, known: KnownAnswers | None = None, *, seed: int, part: Ints | None = None
@@ -98,12 +102,12 @@ class Sample:
         """Return the posterior of the true labels; None if the labels are the true ones.
 
         `part` (m,) from 0 divides top and rest further, into groups that differ at the same score.
-        Decisions that do not follow from the scores do so, too.
+        Follow-ups, and decisions that do not follow from the scores, do so, too.
         """
         if not self._errors or not self.label.size:
             return None
         group = (~self.top).astype(np.int64)
-        for further in (part, self._decided):
+        for further in (part, self._decided, self._followed):
             if further is not None:
                 _, group = np.unique(group + further * (group.max() + 1), return_inverse=True)
         labels = GivenLabels(prob=self.prob, group=group, given=self._given, toxic=self._toxic)
@@ -334,26 +338,3 @@ def _calibration(cell: Ints, weight: Floats, known: Floats) -> Floats:
     given = np.bincount(cell, weights=weight, minlength=known.size)
     factor = np.divide(known, given, out=np.ones(known.size), where=given > 0)
     return np.asarray(factor[cell])
-
-
-def _cells(days: Sequence[LabelledDay]) -> tuple[list[Floats], dict[str, str]]:
-    """Return the number of comments represented by each day's strata, and the first one without."""
-    counts = [day.count for day in days]
-    cells = [day.population.astype(np.float64) for day in days]
-    lacking = {"top": "", "rest": ""}
-    for number, (day, count) in enumerate(zip(days, counts, strict=True)):
-        for stratum in np.flatnonzero((day.population > 0) & (count == 0)):
-            near = _nearest(counts, number, int(stratum)) if stratum and count[1:].any() else None
-            if near is not None:
-                cells[near][stratum] += day.population[stratum]
-                continue
-            name = "rest" if stratum else "top"
-            where = f"day {number + 1}, stratum {stratum} of {day.population[stratum]} comments"
-            lacking[name] = lacking[name] or where
-    return cells, lacking
-
-
-def _nearest(counts: Sequence[Ints], number: int, stratum: int) -> int | None:
-    """Return the day nearest to `number` with labels in the stratum."""
-    having = [i for i, count in enumerate(counts) if stratum < count.size and count[stratum]]
-    return min(having, key=lambda day: (abs(day - number), day), default=None)
