@@ -2,7 +2,8 @@
 # monitor_collaboration
 
 Measures how well model and moderators decide together. It verifies the decision log against its
-last witness; copies the labels of the trailing window from it; estimates OC-Acc, OC-AUROC,
+last witness; copies the labels of the trailing window from it; draws follow-ups among comments
+without a label whose review is over; estimates OC-Acc, OC-AUROC,
 OC-AUPRC, Review Efficiency and calibration for each day and for the window; compares the
 challenger, if there is one, with the champion, and groups of comments with all others; measures
 drift against the model's reference and the preceding days; publishes the results to MLflow (one run
@@ -18,8 +19,9 @@ cleared and run again at any time.
 |---|---|---|
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
 | `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
-| `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
-`reliability`, `moderator_error` |
+| `follow_up` | routed comments, labels, the queue | `follow_ups`; their order in the queue |
+| `measure` | scores, design, labels, follow-ups | `measurements`; for the window \
+`window_measurements`, `reliability`, `moderator_error` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
 | `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \
@@ -74,6 +76,7 @@ def monitor_collaboration():
     """Measure the trailing window; the module's docstring is the runbook."""
     collect_labels = task_of(daily.collect_labels)
     verify_log = task_of(daily.verify_log)
+    follow_up = task_of(daily.follow_up)
     measure = task_of(daily.measure)
     compare_challenger = task_of(daily.compare_challenger)
     compare_groups = task_of(daily.compare_groups)
@@ -84,7 +87,7 @@ def monitor_collaboration():
 
     alerts = raise_alerts()
     comparisons = [compare_challenger(), compare_groups(), detect_drift()]
-    collect_labels() >> measure() >> comparisons >> alerts
+    collect_labels() >> follow_up() >> measure() >> comparisons >> alerts
     verify_log() >> alerts >> [publish(), deliver_alerts()]
 
 

@@ -52,6 +52,7 @@ STEPS = (
     "check_scores",
     "route",
     "collect_labels",
+    "follow_up",
     "measure",
     "detect_drift",
     "publish",

@@ -73,7 +73,8 @@ class Installation:
 
 TO_THE_QUEUE = ("ingest", "check_comments", "score", "check_scores", "route", "score_challenger")
 FROM_THE_QUEUE = (
-    *("collect_labels", "measure", "compare_challenger", "compare_groups", "detect_drift"),
+    *("collect_labels", "follow_up", "measure", "compare_challenger", "compare_groups"),
+    "detect_drift",
     "verify_log",
     *("raise_alerts", "publish", "deliver_alerts"),
 )

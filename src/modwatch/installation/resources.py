@@ -208,6 +208,7 @@ class Resources:
             strategy=self.settings.strategy,
             toxic_share=self.settings.toxic_share,
             confirmation_share=self.settings.confirmation_share,
+            follow_up_share=self.settings.follow_up_share,
         )
 
     @property

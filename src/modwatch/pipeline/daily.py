@@ -4,9 +4,9 @@ Each loads, calls one package, and saves. `day` is a UTC day. Each step may be k
 and run again: it replaces the rows of its day and nothing else.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route → score_challenger
-    (people review) → collect_labels → measure → compare_challenger → compare_groups → detect_drift
-                      verify_log → raise_alerts → publish
-                                                → deliver_alerts
+    (people review) → collect_labels → follow_up → measure → compare_challenger → compare_groups
+                      detect_drift, verify_log → raise_alerts → publish
+                                                              → deliver_alerts
 
 `pipeline.model` makes the champion that scores, and the challenger that is compared with it.
 
@@ -297,6 +297,30 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     return sum(lake.replace("labels", past, current_labels(database, past)) for past in routed)
 
 
+def follow_up(resources: "Resources", day: datetime.date) -> int:
+    """Draw follow-ups on the days of the window whose review is over; return how many are open.
+
+    A day is drawn once, when at least half of the top and of the slice has a label, and again when
+    other comments are routed. What is drawn comes first in the queue until it is labelled.
+    """
+    from modwatch.monitoring.measurements.windows import is_ripe
+    from modwatch.review.queue.follow_ups import serve_first, unlabelled
+    from modwatch.routing.follow_ups import drawn_follow_ups, follow_up_rows
+
+    lake, database, policy = resources.lake, resources.database, resources.policy
+    open_items = 0
+    for past in (past for past in _window(resources, day) if lake.count("routed", past)):
+        drawn = drawn_follow_ups(lake, past)
+        reasons = None if len(drawn) else unlabelled(database, past)
+        if reasons and policy.follow_up_share and is_ripe(lake, past):
+            rows = follow_up_rows(lake, past, reasons, policy, resources.sampling_salt)
+            lake.replace("follow_ups", past, [rows])
+            drawn = drawn_follow_ups(lake, past)
+        ids = drawn.filter(drawn.column("drawn")).column("comment_id").to_pylist()
+        open_items += serve_first(database, past, ids) if ids else 0
+    return open_items
+
+
 def measure(resources: "Resources", day: datetime.date) -> int:
     """Measure the days of the window whose labels changed; return how many days.
 
@@ -489,6 +513,7 @@ STEPS: tuple[Callable[["Resources", datetime.date], int], ...] = (
     route,
     score_challenger,
     collect_labels,
+    follow_up,
     measure,
     compare_challenger,
     compare_groups,

@@ -18,6 +18,9 @@ from modwatch.statistics.collaboration.ranking import slots
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.sampling import allocate
 
+#: Fields that choose among the routed comments, and not which are routed.
+_ON_TOP = ("confirmation_share", "follow_up_share")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoutingPolicy:
@@ -41,6 +44,9 @@ class RoutingPolicy:
     minimum: int = 2
     #: Expected number of confirmations over that of the routed comments, in [0, 1]; on top of α.
     confirmation_share: float = 0.13
+    #: Follow-ups over the routed comments without a label when the review of a day is over, in
+    #: [0, 1].
+    follow_up_share: float = 0.2
 
     def __post_init__(self) -> None:
         _reject(
@@ -51,22 +57,22 @@ class RoutingPolicy:
         _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
-        share = self.confirmation_share
-        _reject(not 0 <= share <= 1, "confirmation_share", share, "[0, 1]")
+        for name in _ON_TOP:
+            share = getattr(self, name)
+            _reject(not 0 <= share <= 1, name, share, "[0, 1]")
 
     @property
     def digest(self) -> str:
         """Hash of the policy, part of the random keys.
 
-        Changes with every value except the share of confirmations, which can be changed without
-        drawing another slice.
+        Changes with every value except the shares of confirmations and of follow-ups, which can be
+        changed without drawing another slice.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)
         >>> policy.digest == RoutingPolicy(review_fraction=0.1).digest
         True
         """
-        values = asdict(self)
-        del values["confirmation_share"]
+        values = {name: value for name, value in asdict(self).items() if name not in _ON_TOP}
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

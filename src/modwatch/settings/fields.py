@@ -188,6 +188,13 @@ class Settings(BaseSettings):
         description="Expected number of confirmations, as a share of the reviewed capacity, in "
         "[0, 1]; 0 turns them off",
     )
+    follow_up_share: float = Field(
+        0.2,
+        ge=0,
+        le=1,
+        description="Follow-ups, as a share of the routed comments that have no label when the "
+        "review of a day is over, in [0, 1]; 0 turns them off",
+    )
     gold_share: float = Field(
         0.02,
         ge=0,

@@ -126,7 +126,7 @@ def test_the_comparison_is_made_once_and_published(install_routed, monkeypatch):
         daily.compare_challenger(resources, MONDAY)
         assert not replaced
         monkeypatch.undo()
-    home.run(*FROM_THE_QUEUE[3:])
+    home.run(*FROM_THE_QUEUE[4:])
     with open_resources(home.settings) as resources:
         client = MlflowClient(resources.settings.mlflow_url)
         [run] = client.search_runs(

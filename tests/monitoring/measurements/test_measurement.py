@@ -23,7 +23,7 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install_routed):
     with open_resources(home.settings) as resources:
         assert plan_labels(resources, MONDAY).empty  # nothing was measured yet
     review(home)
-    home.run(*FROM_THE_QUEUE[:2])
+    home.run(*FROM_THE_QUEUE[:3])
     with open_resources(home.settings) as resources:
         plan = plan_labels(resources, MONDAY, widths=[1.0, 0.001])
         design = resources.lake.table("routing_design", MONDAY).to_pandas()
@@ -38,7 +38,7 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
 ):
     home = install_routed(gold_share=0.5, retest_share=0, review_fraction=0.3)
     review(home)
-    home.run(*FROM_THE_QUEUE[:2])
+    home.run(*FROM_THE_QUEUE[:3])
     panel = [
         GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
         for k in range(40)
@@ -51,12 +51,12 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
             resources, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0}
         )
     assert answered == 40
-    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert home.run(*FROM_THE_QUEUE[:3], day=TUESDAY)[2] == 1
     wrong = rates(home, TUESDAY)
-    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
+    assert home.run(*FROM_THE_QUEUE[:3], day=TUESDAY)[2] == 0
     with open_resources(home.settings) as resources:
         assert retire_gold(resources.database, ["g0", "g1"]) == 2
-    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert home.run(*FROM_THE_QUEUE[:3], day=TUESDAY)[2] == 1
     right = rates(home, TUESDAY)
     for metric, value in wrong.items():
         assert right[metric] < value

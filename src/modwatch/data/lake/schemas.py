@@ -168,6 +168,20 @@ CONFIRMATIONS = pa.schema(
     ]
 )
 
+#: One routed comment without a label when the review of its day was over. A random part is drawn,
+#: and followed up. The rows of a day are made once, and count while the same comments are routed.
+FOLLOW_UPS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id"),
+        *_required(pa.int32(), "stratum"),
+        *_required(pa.string(), "reason"),  # skipped | escalated | dismissed | waiting
+        *_required(pa.bool_(), "drawn"),
+        *_required(pa.float64(), "probability"),  # of being drawn; 0 where it was dismissed
+        *_required(pa.string(), "routed_digest"),  # hash of the routed comments
+    ]
+)
+
 #: One label as it was given, without knowledge of others; `dt` is the UTC day of `decided_at`,
 #: `comment_dt` that of the comment. `source`: the kind of the item.
 ANNOTATIONS = pa.schema(
@@ -424,6 +438,16 @@ DAYS = pa.schema(
         *_required(pa.float64(), "review_fraction"),
         *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
         *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
+        # Of a day whose review is over: `monitoring.publishing.days.FollowUps`.
+        pa.field(
+            "follow_ups",
+            pa.struct(
+                _columns(
+                    pa.int64(),
+                    *("skipped", "escalated", "dismissed", "waiting", "drawn", "answered", "late"),
+                )
+            ),
+        ),
         pa.field(
             "figures",
             pa.list_(
@@ -444,6 +468,7 @@ TABLES: dict[str, pa.Schema] = {
     "routed": ROUTED,
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,
+    "follow_ups": FOLLOW_UPS,
     "check_answers": CHECK_ANSWERS,
     "annotations": ANNOTATIONS,
     "measurements": MEASUREMENTS,

@@ -18,6 +18,7 @@ from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
+from modwatch.routing.follow_ups import drawn_follow_ups
 from modwatch.statistics.label_truth import KnownAnswers
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
@@ -59,6 +60,12 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
     stratum[_positions(routed, scores)] = routed.column("stratum").to_numpy()
     # A label of a comment that is routed no more (the day was routed again) estimates nothing.
     labels = labels.filter(pc.is_in(labels.column("comment_id"), routed.column("comment_id")))
+    follow_ups = drawn_follow_ups(lake, day)
+    others = follow_ups.filter(pc.invert(follow_ups.column("drawn"))).column("comment_id")
+    late = pc.is_in(labels.column("comment_id"), others)
+    labels = labels.filter(pc.invert(late))
+    missing = np.zeros(len(scores.prob), np.bool_)
+    missing[_positions(follow_ups, scores)] = True
     label = np.zeros(len(scores.prob), np.int8)
     labelled = np.zeros(len(scores.prob), np.bool_)
     at = _positions(labels, scores)
@@ -72,6 +79,8 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
         sample=design.column("sample").to_numpy(),
         flagged=scores.flagged,
         confirmations=_confirmations(lake, day, scores, labels),
+        missing=missing if len(follow_ups) else None,
+        late=pc.sum(late).as_py() or 0,
     )
 
 
@@ -171,6 +180,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
         ("confirmations", ["comment_id", "round", "label", "moderator"]),
+        ("follow_ups", ["comment_id", "drawn", "routed_digest"]),
         ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(

@@ -73,10 +73,10 @@ def _look(lake: Lake, day: datetime.date) -> _Day:
     model = lake.table("routing_design", day, columns=["model_version"]).column(0)
     if not len(model):
         return _Day()
-    return _Day(model_version=str(model[0]), ripe=_is_ripe(lake, day), digest=digest)
+    return _Day(model_version=str(model[0]), ripe=is_ripe(lake, day), digest=digest)
 
 
-def _is_ripe(lake: Lake, day: datetime.date) -> bool:
+def is_ripe(lake: Lake, day: datetime.date) -> bool:
     """Return whether enough of the top's and enough of the slice's labels are in."""
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
     labels = lake.table("labels", day, columns=["comment_id"])

@@ -1,0 +1,201 @@
+"""Follow-ups of a day, from the missing labels to the estimates, with real parts."""
+
+import datetime
+import shutil
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from databases import unguarded
+from sqlalchemy import select, text
+
+from installation import (
+    MONDAY,
+    TUESDAY,
+    Installation,
+    assert_same,
+    known_labels,
+    picture_of,
+    review,
+)
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.installation.resources import open_resources
+from modwatch.monitoring.measurements import tables
+from modwatch.monitoring.publishing.days import FollowUps, read_days
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import claim, decide, lease, skip
+from modwatch.review.tables import review_item
+from modwatch.routing.follow_up_design import draw_follow_ups
+from modwatch.statistics.sampling import random_keys
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+COLLECT = ("collect_labels", "follow_up")
+
+
+@pytest.fixture
+def home(install: Callable[..., Installation], scored_monday: Installation) -> Installation:
+    """An installation whose Monday waits for reviews: 30 comments, half of them the slice."""
+    home = install(window_days=3, slice_share=0.5, confirmation_share=0, follow_up_share=0.3)
+    shutil.copytree(scored_monday.home, home.home)
+    home.run("route")
+    return home
+
+
+def end_review(home: Installation) -> None:
+    """Let the deadline of all items pass."""
+    with open_resources(home.settings) as resources, unguarded(resources.database) as connection:
+        connection.execute(text("UPDATE review_item SET due_at = due_at - interval '30 days'"))
+
+
+def review_some(home: Installation, skipped: Callable[[int], bool]) -> None:
+    """Let one person label all comments, but skip those that `skipped` says, by their number."""
+    with open_resources(home.settings) as resources:
+        truth = dict(known_labels(resources.lake))
+        person = create_moderator(resources.database, "sue", "moderator")
+        number = 0
+        while held := lease(resources.database, person.id):
+            ids = {"moderator_id": person.id, "item_id": held.item.id}
+            ids |= {"lease_token": held.token, "idempotency_key": held.token}
+            if skipped(number):
+                skip(resources.database, **ids)
+            else:
+                decide(resources.database, label=truth[held.item.comment_id], **ids)
+            number += 1
+
+
+def answer(home: Installation) -> None:
+    """Let another person label all follow-ups, as they may come in any order of lanes."""
+    wanted = follow_ups(home).query("drawn")["comment_id"].tolist()
+    with open_resources(home.settings) as resources:
+        truth = dict(known_labels(resources.lake))
+        person = create_moderator(resources.database, "ann", "moderator")
+        query = select(review_item.c.id).where(review_item.c.comment_id.in_(wanted))
+        with resources.database.connect() as connection:
+            items = connection.scalars(query.where(review_item.c.kind == "review")).all()
+        for item in items:
+            held = claim(resources.database, person.id, item)
+            assert held is not None
+            ids = {"moderator_id": person.id, "item_id": item, "lease_token": held.token}
+            label = truth[held.item.comment_id]
+            decide(resources.database, label=label, idempotency_key=held.token, **ids)
+
+
+def follow_ups(home: Installation) -> pd.DataFrame:
+    with open_resources(home.settings) as resources:
+        return resources.lake.table("follow_ups", MONDAY).to_pandas()
+
+
+def labelled(home: Installation) -> tables.LabelledDay:
+    with open_resources(home.settings) as resources:
+        return tables.labelled_day(resources.lake, MONDAY, day_scores(resources.lake, MONDAY))
+
+
+def recorded(home: Installation) -> FollowUps | None:
+    home.run("measure", "detect_drift", "publish")
+    with open_resources(home.settings) as resources:
+        return {day.day: day for day in read_days(resources.lake)}[MONDAY].follow_ups
+
+
+def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0)
+    home.run(*COLLECT)
+    assert follow_ups(home).empty  # the review goes on
+    end_review(home)
+    (labels, waiting) = home.run(*COLLECT)
+    rows = follow_ups(home)
+    assert len(rows) == 30 - labels == 10
+    assert set(rows["reason"]) == {"skipped"}
+    drawn = rows[rows["drawn"]]
+    assert waiting == len(drawn) > 0
+    assert recorded(home) == FollowUps(skipped=10, drawn=len(drawn))
+    assert not labelled(home).labelled[labelled(home).missing].any()
+
+    answer(home)
+    assert home.run(*COLLECT) == [labels + len(drawn), 0]
+    day = labelled(home)
+    assert day.labelled.sum() == labels + len(drawn)
+    assert (day.missing & day.labelled).sum() == len(drawn)
+    assert recorded(home) == FollowUps(skipped=10, drawn=len(drawn), answered=len(drawn))
+
+
+def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0)
+    end_review(home)
+    home.run(*COLLECT)
+    drawn = int(follow_ups(home)["drawn"].sum())
+    review(home, name="ann")  # the follow-ups, and all others after them
+    home.run(*COLLECT)
+    day = labelled(home)
+    assert day.late == 10 - drawn > 0
+    assert day.labelled.sum() == 20 + drawn
+    found = recorded(home)
+    assert found == FollowUps(skipped=10, drawn=drawn, answered=drawn, late=10 - drawn)
+
+
+def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0)
+    end_review(home)
+    home.run(*COLLECT)
+    rows = follow_ups(home)
+    before = picture_of(home)
+    home.run("route", *COLLECT)
+    assert_same(before, picture_of(home))
+    review(home, name="ann", limit=2)
+    home.but(follow_up_share=0.9).run(*COLLECT)
+    assert follow_ups(home).equals(rows)
+    with open_resources(home.settings) as resources:
+        policy, salt = resources.policy, resources.sampling_salt
+    keys = random_keys(
+        rows["comment_id"].tolist(), day=str(MONDAY), design_digest=f"{policy.digest} follow-up",
+        salt=salt,
+    )  # fmt: skip
+    draw = draw_follow_ups(rows["stratum"].to_numpy(), keys, share=policy.follow_up_share)
+    assert np.array_equal(draw.drawn, rows["drawn"])
+    assert np.array_equal(draw.probability, rows["probability"])
+
+
+def test_other_routed_comments_are_drawn_anew(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0)
+    end_review(home)
+    home.run(*COLLECT)
+    other = home.but(slice_share=0.25)
+    other.run("route")
+    assert labelled(other).missing is None
+    review_some(other, skipped=lambda number: number % 3 == 0)
+    end_review(other)
+    other.run(*COLLECT)
+    assert labelled(other).missing is not None
+
+
+@pytest.mark.parametrize("changes", [{"follow_up_share": 0.0}, {}])
+def test_nothing_is_drawn_when_turned_off_or_hardly_anything_is_labelled(
+    home: Installation, changes: dict[str, float]
+) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0 if changes else number > 0)
+    end_review(home)
+    assert home.but(**changes).run(*COLLECT)[1] == 0
+    assert follow_ups(home).empty
+    assert labelled(home).missing is None
+
+
+def test_a_day_without_missing_labels_has_no_follow_ups(home: Installation) -> None:
+    review(home)
+    end_review(home)
+    assert home.run(*COLLECT) == [30, 0]
+    assert follow_ups(home).empty
+    assert recorded(home) is None
+
+
+def test_an_answer_after_the_window_changes_nothing(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number % 3 == 0)
+    end_review(home)
+    home.run(*COLLECT, "measure")
+    before = picture_of(home)
+    assert review(home, name="ann") > 0
+    home.run(*COLLECT, "measure", day=TUESDAY + datetime.timedelta(days=7))
+    after = picture_of(home)
+    for name in ("labels", "follow_ups", "measurements"):
+        assert before[name] == after[name]

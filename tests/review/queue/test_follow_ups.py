@@ -1,0 +1,143 @@
+"""Follow-ups in the queue: who has no label and why, and that they come first."""
+
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+from databases import unguarded
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
+from modwatch.review.queue.follow_ups import serve_first, unlabelled
+from modwatch.review.queue.items import NewItem
+from review.labelling import held, label_next
+
+Make = Callable[..., NewItem]
+LATER = date(2026, 1, 2)
+
+
+def end_review(engine: Engine) -> None:
+    """Let the deadline of all items pass."""
+    with unguarded(engine) as connection:
+        connection.execute(
+            text(
+                "UPDATE review_item SET due_at = due_at - interval '3 days', "
+                "queued_at = queued_at - interval '3 days', "
+                "serve_by = serve_by - interval '3 days'"
+            )
+        )
+
+
+def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = queue.skip) -> str:
+    lease = held(engine, person)
+    how(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        idempotency_key=lease.token,
+    )
+    return lease.item.comment_id
+
+
+@pytest.fixture
+def lead(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "leah", "lead")
+
+
+def test_the_review_goes_on_until_the_last_item_is_due(
+    engine: Engine, day: date, fill: Callable[[int], None]
+) -> None:
+    assert unlabelled(engine, day) is None
+    fill(2)
+    assert unlabelled(engine, day) is None
+    end_review(engine)
+    assert unlabelled(engine, day) == {"c0": "waiting", "c1": "waiting"}
+
+
+def test_each_missing_label_has_its_reason(
+    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(5)
+    label_next(engine, ann)
+    assert skip_next(engine, ann) == "c1"
+    assert skip_next(engine, ann, queue.escalate) == "c2"
+    criteria = Criteria(comment_ids=("c3",))
+    begun = dismissal.start(engine, lead.id, criteria, "spam", expected=1)
+    dismissal.resume(engine, begun.id)
+    end_review(engine)
+    found = {"c1": "skipped", "c2": "escalated", "c3": "dismissed", "c4": "waiting"}
+    assert unlabelled(engine, day) == found
+
+
+def test_confirmations_are_not_followed_up(
+    engine: Engine, day: date, ann: Moderator, new_item: Make
+) -> None:
+    items = [new_item("c0"), new_item("c0", 2, kind="confirmation")]
+    queue.enqueue(engine, items, day)
+    label_next(engine, ann)
+    end_review(engine)
+    assert unlabelled(engine, day) == {}
+
+
+def test_a_follow_up_comes_first_to_who_did_not_skip_it(
+    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(4)
+    assert [skip_next(engine, ann) for _ in range(4)] == ["c0", "c1", "c2", "c3"]
+    assert serve_first(engine, day, ["c2"]) == 1
+    assert queue.lease(engine, ann.id) is None
+    first = held(engine, ben)
+    assert first.item.comment_id == "c2"
+    assert set(vars(first.item)) == {
+        *("id", "dt", "comment_id", "text", "parent_text", "language", "platform", "version")
+    }
+
+
+def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
+    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(2)
+    serve_first(engine, day, ["c1"])
+    assert skip_next(engine, ann) == "c1"
+    assert serve_first(engine, day, ["c1"]) == 1
+    end_review(engine)
+    assert unlabelled(engine, day) == {"c0": "waiting", "c1": "skipped"}
+    assert label_next(engine, ben).comment_id == "c1"
+    assert serve_first(engine, day, ["c1"]) == 0
+
+
+def test_follow_ups_come_before_older_items_and_again_is_the_same(
+    engine: Engine, day: date, ann: Moderator, new_item: Make
+) -> None:
+    queue.enqueue(engine, [new_item("old")], day)
+    end_review(engine)
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], LATER)
+    for _ in range(2):
+        assert serve_first(engine, LATER, ["b"]) == 1
+    assert [label_next(engine, ann).comment_id for _ in range(3)] == ["b", "old", "a"]
+
+
+def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
+    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(2)
+    for _ in range(2):
+        skip_next(engine, ann, queue.escalate)
+    serve_first(engine, day, ["c1"])
+    lease = queue.lease_escalated(engine, lead.id)
+    assert lease is not None
+    assert lease.item.comment_id == "c1"
+
+
+def test_a_leased_item_stays_leased(
+    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    assert serve_first(engine, day, ["c0"]) == 1
+    assert queue.lease(engine, ben.id) is None
+    assert queue.resume(engine, ann.id, lease.item.id, lease.token) is not None
