@@ -11,6 +11,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
 )
 from modwatch.monitoring.publishing import description
 from modwatch.monitoring.publishing.content import DayTables
+from modwatch.monitoring.publishing.days import FollowUps
 from modwatch.monitoring.publishing.description import alert_tag
 from modwatch.monitoring.publishing.keys import checked
 
@@ -53,7 +54,9 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
         for name in names
     )
     tables = dataclasses.replace(full_tables(DAY, -0.2), day_before=full_tables(DAY).measurements)
-    text = describe_day(tables, dataclasses.replace(facts, alerts=standing, checks="passed"))
+    missing = FollowUps(skipped=3, escalated=1, waiting=2, drawn=4, answered=3, late=1)
+    day = dataclasses.replace(facts, alerts=standing, checks="passed", follow_ups=missing)
+    text = describe_day(tables, day)
     assert text + "\n" == (GOLDEN / "bad_day.md").read_text("utf-8")
 
 
@@ -69,6 +72,24 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
         pooled_days=0,
     )
     assert describe_day(nothing, empty, {}) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
+
+
+def test_unanswered_follow_ups_leave_the_supposition_that_labels_are_missing_at_random(
+    full_tables, facts
+):
+    supposed = "The estimates suppose that labels are missing at random within a stratum."
+    days = {
+        answered: dataclasses.replace(
+            facts, follow_ups=FollowUps(dismissed=1, skipped=1, drawn=1, answered=answered)
+        )
+        for answered in (0, 1)
+    }
+    texts = {answered: describe_day(full_tables(DAY), day) for answered, day in days.items()}
+    assert supposed in texts[0]
+    assert supposed not in texts[1]
+    assert "(1 skipped, 1 dismissed)" in texts[1]
+    complete = dataclasses.replace(facts, labelled=facts.routed)
+    assert supposed not in describe_day(full_tables(DAY), complete)
 
 
 def test_it_says_in_seven_lines_what_there_is(full_tables, facts):

@@ -213,7 +213,26 @@ def _queue(day: Day) -> str:
         f"{day.routed:,} comments routed by {day.strategy} "
         f"(review fraction {day.review_fraction:.3g}), "
         f"{day.labelled:,} labelled{_share(day.labelled, day.routed)}."
+        f"{_followed_up(day)}"
     )
+
+
+def _followed_up(day: Day) -> str:
+    """Return what labels are missing, and what the estimates suppose of them."""
+    found = day.follow_ups
+    at_random = " The estimates suppose that labels are missing at random within a stratum."
+    if found is None:
+        return at_random if day.labelled < day.routed else ""
+    reasons = ("skipped", "escalated", "dismissed", "waiting")
+    parts = (f"{count:,} {name}" for name in reasons if (count := getattr(found, name)))
+    text = (
+        f" {found.missing:,} had no label when their review was over ({', '.join(parts)}): "
+        f"{found.drawn:,} followed up, {found.answered:,} of them answered."
+    )
+    if found.late:
+        noun = "label of others is" if found.late == 1 else "labels of others are"
+        text += f" {found.late:,} later {noun} left out."
+    return text if found.answered else text + at_random
 
 
 def _share(part: int, whole: int) -> str:

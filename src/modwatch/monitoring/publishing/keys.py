@@ -61,6 +61,7 @@ _PEOPLE = ("annotator_false_negative_rate", "annotator_false_positive_rate", "ov
 _COUNTS = (
     *("day/alerts", "day/comments", "day/flagged_share", "day/quarantined"),
     *("review/completion", "review/labelled", "review/routed"),
+    *("review/missing", "review/followed_up", "review/follow_ups_answered"),
 )
 
 #: Metric, feature and reference of the rows of `lake.schemas.DRIFT` that are keys.
@@ -213,6 +214,12 @@ def _counts(day: Day) -> dict[str, float]:
         "review/labelled": day.labelled,
         "review/completion": day.completion,
     }
+    if day.follow_ups is not None:
+        counts |= {
+            "review/missing": day.follow_ups.missing,
+            "review/followed_up": day.follow_ups.drawn,
+            "review/follow_ups_answered": day.follow_ups.answered,
+        }
     return {key: value for key, value in counts.items() if value is not None}
 
 

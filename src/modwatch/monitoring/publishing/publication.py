@@ -23,6 +23,7 @@ from modwatch.monitoring.publishing.content import DayContent, read_content, rea
 from modwatch.monitoring.publishing.days import (
     NOT_VALIDATED,
     Day,
+    FollowUps,
     KeyFigure,
     read_days,
     recorded_digests,
@@ -30,6 +31,7 @@ from modwatch.monitoring.publishing.days import (
 )
 from modwatch.monitoring.publishing.keys import key_figures
 from modwatch.monitoring.publishing.view import days_url
+from modwatch.routing.follow_ups import drawn_follow_ups
 
 #: What was not done on a day if these tables are empty; the first of them counts.
 _MISSING = {
@@ -129,6 +131,7 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
         flagged=pc.sum(scores.column("flagged")).as_py() or 0,
         routed=lake.count("routed", day),
         labelled=lake.count("labels", day),
+        follow_ups=_follow_ups(lake, day),
         model_version=scores.column("model_version")[0].as_py() if len(scores) else "",
         deterministic=len(scores) > 0 and not varies,
         **design.slice(0, 1).to_pylist()[0],
@@ -138,6 +141,21 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
         digest=content.digest,
     )
     return replace(counted, figures=key_figures(content.tables, counted))
+
+
+def _follow_ups(lake: Lake, day: datetime.date) -> FollowUps | None:
+    """Return how many labels of a day were missing, and how many follow-ups have one now."""
+    missing = drawn_follow_ups(lake, day).to_pandas()
+    if missing.empty:
+        return None
+    labels = lake.table("labels", day, columns=["comment_id"]).column("comment_id")
+    labelled, drawn = missing["comment_id"].isin(labels.to_pandas()), missing["drawn"]
+    return FollowUps(
+        **missing["reason"].value_counts().to_dict(),
+        drawn=int(drawn.sum()),
+        answered=int((drawn & labelled).sum()),
+        late=int((labelled & ~drawn).sum()),
+    )
 
 
 def unmeasured_day(lake: Lake, content: DayContent) -> Day | None:
