@@ -39,6 +39,7 @@ from modwatch import statistics as metrics
 from modwatch.routing import RoutingPolicy, design_routing
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import strata_of
+from modwatch.routing.follow_up_design import draw_follow_ups
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
 from modwatch.statistics.live.labelled_day import Confirmations
@@ -58,6 +59,9 @@ CELLS = list(product((0.01, 0.05, 0.2), ERRORS, (0.0,), (1.0, 2.5), (0.8, 1.0)))
 CELLS += list(product((0.01, 0.05, 0.2), ERRORS[2:], (0.5,), (1.0,), (1.0,)))
 MISLEADING = ("constant", "inverted", "step", "peak")
 CELLS += list(product((0.05,), ERRORS[3:], (0.0,), MISLEADING, (1.0,)))
+#: Completion of toxic comments, of others, and the share of follow-ups among what is missing.
+BY_LABEL = ((0.7, 0.95, 0.0), (0.7, 0.95, 0.2))
+CELLS += list(product((0.01, 0.05, 0.2), (ERRORS[0], ERRORS[2]), (0.0,), (1.0,), BY_LABEL))
 
 #: Lowest and highest coverage of a metric over all cells; largest bias in standard errors.
 FLOORS = {
@@ -104,8 +108,10 @@ class Team:
     """People who label what is routed day by day, and confirm what they are asked to."""
 
     def __init__(self, rng, errors, shared, completion):
-        self.rng, self.errors, self.shared, self.completion = rng, errors, shared, completion
-        self.routed = self.confirmed = 0
+        self.rng, self.errors, self.shared = rng, errors, shared
+        #: Of toxic comments, of others, and the share of follow-ups among what is missing.
+        self.completion = completion if isinstance(completion, tuple) else (completion,) * 2 + (0,)
+        self.routed = self.confirmed = self.followed = 0
         #: Stratum (n,) of every comment of the last day, and probability (n,) that the first label
         #: of it is confirmed, 0 where it is not routed.
         self.strata = self.asked = None
@@ -120,13 +126,14 @@ class Team:
         probability = confirmation_probabilities(
             prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
-        given = self.rng.random(row.size) < self.completion
+        missing, given = self.answered(stratum, label[row])
         asked = probability[np.arange(row.size), result[:, 0]]
         self.asked = np.zeros(prob.size)
         self.asked[row] = asked
         second = given & (self.rng.random(row.size) < asked)
         third = second & (result[:, 0] != result[:, 1])
         self.routed += row.size
+        self.followed += int((missing & given).sum())
         self.confirmed += int(second.sum() + third.sum())
         for part, here in enumerate((stratum == 0, stratum != 0)):
             self.toxic[part] += result[given & here, 0].sum()
@@ -139,9 +146,12 @@ class Team:
             strategy=POLICY.strategy, threshold=THRESHOLD,
         )  # fmt: skip
         strata[row], labels[row], labelled[row] = stratum, np.where(given, result[:, 0], 0), given
+        unanswered = np.zeros(prob.size, bool)
+        unanswered[row] = missing
         return LabelledDay(
             prob=prob,
             stratum=strata,
+            missing=unanswered if self.completion[2] else None,
             label=labels,
             labelled=labelled,
             population=routing.strata["population"].to_numpy(),
@@ -151,6 +161,17 @@ class Team:
                 label=np.concatenate([result[second, 1], result[third, 2]]),
             ),
         )
+
+    def answered(self, stratum, label):
+        """Return which comments (n,) have no label before follow-ups, and which have one after."""
+        toxic, other, share = self.completion
+        given = self.rng.random(label.size) < np.where(label == 1, toxic, other)
+        missing = ~given
+        if share:
+            row = np.flatnonzero(missing)
+            keys = self.rng.integers(0, 2**64, row.size, dtype=np.uint64)
+            given[row] = draw_follow_ups(stratum[row], keys, share=share).drawn
+        return missing, given
 
     @property
     def recent(self):
@@ -196,8 +217,11 @@ def repetition(seed, size, cell):
         band = label_error_table(days, seed=seed, **options).set_index("metric")
         table = table.join(band[["shared_low", "shared_high"]])
     rates = f"{100 * errors[0]:g}/{100 * errors[1]:g}"
+    if isinstance(completion, tuple):
+        completion = "{:g}/{:g}, {:g} followed up".format(*completion)
     cell = (prevalence, rates, shared, str(score), completion)
-    return table.assign(labels=team.confirmed / team.routed, **dict(zip(CELL, cell, strict=True)))
+    added = (team.confirmed + team.followed) / team.routed
+    return table.assign(labels=added, **dict(zip(CELL, cell, strict=True)))
 
 
 def held(frame, prefix=""):
