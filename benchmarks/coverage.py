@@ -16,9 +16,10 @@ sensitivity band is reported too. Cells with a misleading score follow, at 5 % a
 does not depend on the label, is inverted, or says too much or too little (a step to 60 %; a peak in
 the middle).
 
-Floors hold for the mean over the cells, those of the band for each cell; exit status 1 if one is
-missed. Beside them, per metric, how many single cells are outside by more than two standard errors
-of their windows: `below` and `above` in coverage, `biased` in bias.
+Floors hold for the mean over the cells, those of the band for each cell, and none where labels are
+missing by label and nothing is followed up; exit status 1 if one is missed. Beside them, per
+metric, how many single cells are outside by more than two standard errors of their windows: `below`
+and `above` in coverage, `biased` in bias.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from modwatch import statistics as metrics
 from modwatch.routing import RoutingPolicy, design_routing
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import strata_of
-from modwatch.routing.follow_up_design import draw_follow_ups
+from modwatch.routing.follow_up_design import draw_follow_ups, follow_up_parts
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
 from modwatch.statistics.live.labelled_day import Confirmations
@@ -59,6 +60,8 @@ CELLS = list(product((0.01, 0.05, 0.2), ERRORS, (0.0,), (1.0, 2.5), (0.8, 1.0)))
 CELLS += list(product((0.01, 0.05, 0.2), ERRORS[2:], (0.5,), (1.0,), (1.0,)))
 MISLEADING = ("constant", "inverted", "step", "peak")
 CELLS += list(product((0.05,), ERRORS[3:], (0.0,), MISLEADING, (1.0,)))
+#: What stands after the share of follow-ups in the name of such a completion.
+FOLLOWED = " followed up"
 #: Completion of toxic comments, of others, and the share of follow-ups among what is missing.
 BY_LABEL = ((0.7, 0.95, 0.0), (0.7, 0.95, 0.2))
 CELLS += list(product((0.01, 0.05, 0.2), (ERRORS[0], ERRORS[2]), (0.0,), (1.0,), BY_LABEL))
@@ -126,7 +129,7 @@ class Team:
         probability = confirmation_probabilities(
             prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
-        missing, given = self.answered(stratum, label[row])
+        missing, given = self.answered(stratum, label[row], prob[row] > THRESHOLD)
         asked = probability[np.arange(row.size), result[:, 0]]
         self.asked = np.zeros(prob.size)
         self.asked[row] = asked
@@ -146,8 +149,8 @@ class Team:
             strategy=POLICY.strategy, threshold=THRESHOLD,
         )  # fmt: skip
         strata[row], labels[row], labelled[row] = stratum, np.where(given, result[:, 0], 0), given
-        unanswered = np.zeros(prob.size, bool)
-        unanswered[row] = missing
+        unanswered = np.full(prob.size, -1)
+        unanswered[row] = np.where(missing, follow_up_parts(stratum, prob[row] > THRESHOLD), -1)
         return LabelledDay(
             prob=prob,
             stratum=strata,
@@ -162,7 +165,7 @@ class Team:
             ),
         )
 
-    def answered(self, stratum, label):
+    def answered(self, stratum, label, flagged):
         """Return which comments (n,) have no label before follow-ups, and which have one after."""
         toxic, other, share = self.completion
         given = self.rng.random(label.size) < np.where(label == 1, toxic, other)
@@ -170,7 +173,8 @@ class Team:
         if share:
             row = np.flatnonzero(missing)
             keys = self.rng.integers(0, 2**64, row.size, dtype=np.uint64)
-            given[row] = draw_follow_ups(stratum[row], keys, share=share).drawn
+            part = follow_up_parts(stratum[row], flagged[row])
+            given[row], _ = draw_follow_ups(part, keys, share=share)
         return missing, given
 
     @property
@@ -218,8 +222,8 @@ def repetition(seed, size, cell):
         table = table.join(band[["shared_low", "shared_high"]])
     rates = f"{100 * errors[0]:g}/{100 * errors[1]:g}"
     if isinstance(completion, tuple):
-        completion = "{:g}/{:g}, {:g} followed up".format(*completion)
-    cell = (prevalence, rates, shared, str(score), completion)
+        completion = "{:g}/{:g}, {:g}{}".format(*completion, FOLLOWED)
+    cell = (prevalence, rates, shared, str(score), str(completion))
     added = (team.confirmed + team.followed) / team.routed
     return table.assign(labels=added, **dict(zip(CELL, cell, strict=True)))
 
@@ -265,7 +269,8 @@ def report(frame):
     frame["width"] = frame["high"] - frame["low"]
     frame["infallible_width"] = frame["infallible_high"] - frame["infallible_low"]
     misled = frame[frame["score"].isin(MISLEADING)]
-    frame = frame.drop(misled.index)
+    unfollowed = frame[frame["completion"].str.endswith(f", 0{FOLLOWED}")]
+    frame = frame.drop(misled.index.union(unfollowed.index))
     alone, alike = frame[frame["shared"] == 0], frame[frame["shared"] > 0]
     cells = summary(alone, ["metric", *CELL])
     if len(alone):
@@ -278,6 +283,9 @@ def report(frame):
     floors = [*missed(alone, cells)] if len(alone) else []
     if shared is not None:
         floors += band_missed(shared)
+    if len(unfollowed):
+        lost = summary(unfollowed, ["metric", *CELL]).drop(columns="band")
+        print(lost.loc[list(PRICED)].round(3).to_string())
     if len(misled):
         whole = summary(misled, ["metric", "score"]).drop(columns="band")
         print(whole.loc[list(FLOORS)].round(3).to_string())

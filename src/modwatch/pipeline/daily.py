@@ -303,6 +303,7 @@ def follow_up(resources: "Resources", day: datetime.date) -> int:
     A day is drawn once, when at least half of the top and of the slice has a label, and again when
     other comments are routed. What is drawn comes first in the queue until it is labelled.
     """
+    from modwatch.data.lake.day_scores import day_scores
     from modwatch.monitoring.measurements.windows import is_ripe
     from modwatch.review.queue.follow_ups import serve_first, unlabelled
     from modwatch.routing.follow_ups import drawn_follow_ups, follow_up_rows
@@ -313,7 +314,8 @@ def follow_up(resources: "Resources", day: datetime.date) -> int:
         drawn = drawn_follow_ups(lake, past)
         reasons = None if len(drawn) else unlabelled(database, past)
         if reasons and policy.follow_up_share and is_ripe(lake, past):
-            rows = follow_up_rows(lake, past, reasons, policy, resources.sampling_salt)
+            scores, salt = day_scores(lake, past), resources.sampling_salt
+            rows = follow_up_rows(lake, past, scores, reasons, policy, salt)
             lake.replace("follow_ups", past, [rows])
             drawn = drawn_follow_ups(lake, past)
         ids = drawn.filter(drawn.column("drawn")).column("comment_id").to_pylist()

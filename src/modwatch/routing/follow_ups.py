@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import FOLLOW_UPS
 from modwatch.routing.design import RoutingPolicy
-from modwatch.routing.follow_up_design import draw_follow_ups
+from modwatch.routing.follow_up_design import PARTS, draw_follow_ups, follow_up_parts
 from modwatch.statistics.sampling import random_keys
 
 
@@ -29,7 +30,12 @@ def drawn_follow_ups(lake: Lake, day: datetime.date) -> pa.Table:
 
 
 def follow_up_rows(
-    lake: Lake, day: datetime.date, reasons: Mapping[str, str], policy: RoutingPolicy, salt: str
+    lake: Lake,
+    day: datetime.date,
+    scores: DayScores,
+    reasons: Mapping[str, str],
+    policy: RoutingPolicy,
+    salt: str,
 ) -> pa.RecordBatch:
     """Return the routed comments without a label as rows of FOLLOW_UPS, some of them drawn.
 
@@ -38,25 +44,22 @@ def follow_up_rows(
     """
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
     labelled = lake.table("labels", day, columns=["comment_id"]).column("comment_id")
-    missing = routed.filter(pc.invert(pc.is_in(routed.column("comment_id"), labelled))).to_pandas()
-    missing["reason"] = [reasons.get(name, "waiting") for name in missing["comment_id"]]
-    open_ = (missing["reason"] != "dismissed").to_numpy()
-    keys = random_keys(
-        missing["comment_id"].tolist(),
-        day=day.isoformat(),
-        design_digest=f"{policy.digest} follow-up",
-        salt=salt,
+    missing = routed.filter(pc.invert(pc.is_in(routed.column("comment_id"), labelled)))
+    ids = missing.column("comment_id")
+    flagged = scores.flagged[scores.positions(ids.chunks)]
+    part = follow_up_parts(missing.column("stratum").to_numpy(), flagged)
+    rows = pd.DataFrame(missing.to_pandas()).assign(
+        dt=day,
+        part=np.array(PARTS)[part],
+        reason=[reasons.get(name, "waiting") for name in ids.to_pylist()],
+        drawn=False,
+        probability=0.0,
+        routed_digest=routed_digest(lake, day),
     )
-    draw = draw_follow_ups(
-        missing["stratum"].to_numpy()[open_],
-        keys[open_],
-        share=policy.follow_up_share,
-        minimum=policy.minimum,
-    )
-    drawn, probability = np.zeros(open_.size, np.bool_), np.zeros(open_.size)
-    drawn[open_], probability[open_] = draw.drawn, draw.probability
-    digest = routed_digest(lake, day)
-    rows = pd.DataFrame(missing).assign(
-        dt=day, drawn=drawn, probability=probability, routed_digest=digest
+    use = f"{policy.digest} follow-up"
+    keys = random_keys(ids.to_pylist(), day=day.isoformat(), design_digest=use, salt=salt)
+    left = (rows["reason"] != "dismissed").to_numpy()
+    rows.loc[left, "drawn"], rows.loc[left, "probability"] = draw_follow_ups(
+        part[left], keys[left], share=policy.follow_up_share, minimum=policy.minimum
     )
     return as_batch(rows, FOLLOW_UPS)

@@ -34,7 +34,7 @@ def made_day(population, sample, labelled, missing, *, label=None, prob=0.5, dra
         labelled=has,
         population=population,
         sample=sample,
-        missing=gone if draw else None,
+        missing=np.where(gone, stratum, -1) if draw else None,
     )
 
 
@@ -102,6 +102,20 @@ def test_follow_ups_of_other_days_represent_a_day_without_any():
     assert weights(one, other).weight.tolist() == [1] * 6 + [4, 4] + [1] * 6
 
 
+def test_days_without_a_draw_keep_their_weights():
+    drawn = made_day([10], [10], [(6, 2)], [4])
+    young = made_day([10], [10], [(5, 0)], [5], draw=False)
+    assert weights(drawn, young).weight.tolist() == [1] * 6 + [2, 2] + [2] * 5
+
+
+def test_only_the_part_without_answers_is_missing_at_random():
+    day = made_day([10], [10], [(4, 1)], [6])
+    parts = np.full(10, -1)
+    parts[[4, 5]], parts[6:] = 0, 1  # the only follow-up is comment 4
+    found = weights(LabelledDay(**{**vars(day), "missing": parts}))
+    assert found.weight.tolist() == [2] * 4 + [2]
+
+
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -128,7 +142,7 @@ def test_rows_represent_all_comments_together(strata):
 def test_a_missing_comment_that_was_not_routed_is_refused():
     day = made_day([10, 90], [10, 9], [(6, 2), (3, 0)], [4, 6])
     with pytest.raises(MetricInputError, match="was not routed"):
-        LabelledDay(**{**vars(day), "missing": np.ones(100, bool)})
+        LabelledDay(**{**vars(day), "missing": np.zeros(100, int)})
 
 
 def test_completion_leaves_out_labels_that_came_too_late():
@@ -156,7 +170,7 @@ def simulated_day(rng, follow_up):
         labelled=(routed & ~missing) | drawn,
         population=np.array([200, 2000]),
         sample=np.bincount(stratum[routed], minlength=2),
-        missing=missing if follow_up else None,
+        missing=np.where(missing, stratum, -1) if follow_up else None,
     )
     return day, truth
 

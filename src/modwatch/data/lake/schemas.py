@@ -175,6 +175,8 @@ FOLLOW_UPS = pa.schema(
         *_required(pa.date32(), "dt"),
         *_required(pa.string(), "comment_id"),
         *_required(pa.int32(), "stratum"),
+        # slice | top_flagged | top: drawn, and represented, apart
+        *_required(pa.string(), "part"),
         *_required(pa.string(), "reason"),  # skipped | escalated | dismissed | waiting
         *_required(pa.bool_(), "drawn"),
         *_required(pa.float64(), "probability"),  # of being drawn; 0 where it was dismissed

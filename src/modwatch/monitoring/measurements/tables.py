@@ -18,6 +18,7 @@ from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
+from modwatch.routing.follow_up_design import PARTS
 from modwatch.routing.follow_ups import drawn_follow_ups
 from modwatch.statistics.label_truth import KnownAnswers
 from modwatch.statistics.live.group_estimates import GroupedDay
@@ -64,8 +65,9 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
     others = follow_ups.filter(pc.invert(follow_ups.column("drawn"))).column("comment_id")
     late = pc.is_in(labels.column("comment_id"), others)
     labels = labels.filter(pc.invert(late))
-    missing = np.zeros(len(scores.prob), np.bool_)
-    missing[_positions(follow_ups, scores)] = True
+    missing = np.full(len(scores.prob), -1, np.int8)
+    part = pc.index_in(follow_ups.column("part"), pa.array(PARTS))
+    missing[_positions(follow_ups, scores)] = part.to_numpy()
     label = np.zeros(len(scores.prob), np.int8)
     labelled = np.zeros(len(scores.prob), np.bool_)
     at = _positions(labels, scores)
@@ -180,7 +182,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
         ("confirmations", ["comment_id", "round", "label", "moderator"]),
-        ("follow_ups", ["comment_id", "drawn", "routed_digest"]),
+        ("follow_ups", ["comment_id", "part", "drawn", "routed_digest"]),
         ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(

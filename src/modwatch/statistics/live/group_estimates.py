@@ -321,7 +321,7 @@ def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> L
     columns = [
         (
             *(day.labelled.prob, day.labelled.label, day.labelled.labelled),
-            day.labelled.unanswered(),
+            day.labelled.draw,
             *(day.stratum, day.routed, day.labelled.decisions(threshold)),
         )
         for day in days
@@ -331,7 +331,7 @@ def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> L
         for parts in zip(*columns, strict=True)
     )
     size = int(stratum.max(initial=0)) + 1
-    used = np.flatnonzero(np.bincount(stratum[labelled & ~missing], minlength=size)[1:]) + 1
+    used = np.flatnonzero(np.bincount(stratum[labelled & (missing < 0)], minlength=size)[1:]) + 1
     merged = np.arange(size)
     if used.size:
         merged[1:] = used[np.abs(merged[1:, None] - used).argmin(axis=1)]

@@ -52,10 +52,10 @@ class LabelledDay:
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
-    #: (N,) routed comments that had no label when follow-ups were drawn, at random among those of
-    #: the top and among those of the slice: the labelled ones are follow-ups, and represent all of
-    #: them. None: no follow-ups were drawn.
-    missing: NDArray[np.bool_] | None = None
+    #: (N,) of the routed comments that had no label when follow-ups were drawn, the part, from 0,
+    #: in which these were drawn at random: the labelled ones are follow-ups, and represent all of
+    #: their part. −1: the comment had a label. None: no follow-ups were drawn.
+    missing: NDArray[np.integer] | None = None
     #: Labels of missing comments that were not drawn, which came later and are not in `labelled`:
     #: who labels late chooses, so they represent nothing.
     late: int = 0
@@ -77,7 +77,7 @@ class LabelledDay:
         self._check_strata()
         if self.missing is not None:
             arguments.same_length(prob=self.prob, missing=self.missing)
-            if self.missing.any() and self.stratum[self.missing].min() < 0:
+            if (self.stratum[self.missing >= 0] < 0).any():
                 raise MetricInputError("a comment with a missing label was not routed")
         if self.confirmations is not None:
             arguments.same_length(row=self.confirmations.row, label=self.confirmations.label)
@@ -114,11 +114,10 @@ class LabelledDay:
         seen = self.stratum[self.labelled]
         return np.bincount(seen, minlength=len(self.population)).astype(np.int64)
 
-    def unanswered(self, *, top: bool | None = None) -> NDArray[np.bool_]:
-        """Return which comments (N,) were missing at the draw; only of the top, or of the slice."""
-        if self.missing is None:
-            return np.zeros(len(self.prob), np.bool_)
-        return self.missing if top is None else self.missing & ((self.stratum == 0) == top)
+    @property
+    def draw(self) -> NDArray[np.integer]:
+        """(N,) `missing`, −1 everywhere if no follow-ups were drawn."""
+        return np.full(len(self.prob), -1, np.int8) if self.missing is None else self.missing
 
     def given(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the number of labels of each comment at `rows`, and how many are toxic."""

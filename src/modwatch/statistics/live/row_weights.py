@@ -31,58 +31,57 @@ class RowWeights:
 def row_weights(days: Sequence[LabelledDay], rows: Sequence[Ints]) -> RowWeights:
     """Return what the rows represent; `rows` are positions of labelled comments of each day.
 
-    The answered follow-ups of all days together represent all that was missing on these days, those
-    of the top and those of the slice apart. Where none was answered, the other rows represent all.
+    The answered follow-ups of a part represent all that was missing in it on all days together.
+    Where none was answered, the other rows represent all.
 
     >>> one, size = np.ones(4, np.int64), np.array([4])
     >>> day = LabelledDay(
     ...     prob=one / 2, stratum=0 * one, label=one, population=size, sample=size,
-    ...     labelled=np.array([1, 1, 0, 1]) > 0, missing=np.array([0, 0, 1, 1]) > 0)
+    ...     labelled=np.array([1, 1, 0, 1]) > 0, missing=np.array([-1, -1, 0, 0]))
     >>> row_weights([day], [day.rows()]).weight.tolist()
     [1.0, 1.0, 2.0]
     """
-    missing = _represented(days)
-    cells, lacking = _cells(days, missing)
-    weights, parts = list[Floats](), list[Ints]()
-    mass = np.zeros(2)
-    for day, row, cell, later in zip(days, rows, cells, missing, strict=True):
-        stratum, followed = day.stratum[row], later[row]
+    parts = _represented(days)
+    cells, lacking = _cells(days, parts)
+    size = max((int(part.max(initial=-1)) for part in parts), default=-1) + 1
+    weights, of_rows, mass = list[Floats](), list[Ints](), np.zeros(size)
+    for day, row, cell, part in zip(days, rows, cells, parts, strict=True):
+        stratum, mine = day.stratum[row], part[row]
+        followed = mine >= 0
         count = np.bincount(stratum[~followed], minlength=cell.size)
         weight = (cell / np.maximum(count, 1))[stratum]
         routed = day.population / np.maximum(day.sample, 1)
-        lost = day.stratum[later]
-        missed, drawn = (np.bincount(part == 0, minlength=2) for part in (lost, stratum[followed]))
-        factor = missed / np.maximum(drawn, 1)
-        top = (stratum[followed] == 0).astype(np.int64)
-        weight[followed] = routed[stratum[followed]] * factor[top]
-        mass += np.bincount(lost == 0, weights=routed[lost], minlength=2)
+        missed, lost = day.stratum[part >= 0], part[part >= 0]
+        asked = np.bincount(lost, minlength=size)
+        factor = asked / np.maximum(np.bincount(mine[followed], minlength=size), 1)
+        weight[followed] = routed[stratum[followed]] * factor[mine[followed]]
+        mass += np.bincount(lost, weights=routed[missed], minlength=size)
         weights.append(weight)
-        parts.append(np.where(followed, (stratum == 0).astype(np.int64), -1))
-    weight, part = (np.concatenate([np.empty(0), *values]) for values in (weights, parts))
-    for side in range(2):
-        weight[part == side] *= mass[side] / max(float(weight[part == side].sum()), 1.0)
-    return RowWeights(weight=weight, followed=part >= 0, lacking=lacking)
+        of_rows.append(mine)
+    weight = np.concatenate([np.empty(0), *weights])
+    number = np.concatenate([np.empty(0, np.int64), *of_rows])
+    given = np.bincount(number[number >= 0], weights=weight[number >= 0], minlength=size)
+    weight[number >= 0] *= (mass / np.maximum(given, 1))[number[number >= 0]]
+    return RowWeights(weight=weight, followed=number >= 0, lacking=lacking)
 
 
-def _represented(days: Sequence[LabelledDay]) -> list[NDArray[np.bool_]]:
-    """Return the missing comments (N,) of each day that follow-ups represent."""
-    found = [np.zeros(len(day.prob), np.bool_) for day in days]
-    for top in (True, False):
-        parts = [day.unanswered(top=top) for day in days]
-        if any((part & day.labelled).any() for part, day in zip(parts, days, strict=True)):
-            found = [one | part for one, part in zip(found, parts, strict=True)]
-    return found
+def _represented(days: Sequence[LabelledDay]) -> list[Ints]:
+    """Return `LabelledDay.draw` (N,) of each day, −1 in parts in which nothing was answered."""
+    draws = [day.draw for day in days]
+    pairs = zip(draws, days, strict=True)
+    answered = {int(part) for draw, day in pairs for part in np.unique(draw[day.labelled])}
+    return [np.where(np.isin(draw, list(answered)), draw, -1) for draw in draws]
 
 
 def _cells(
-    days: Sequence[LabelledDay], missing: Sequence[NDArray[np.bool_]]
+    days: Sequence[LabelledDay], parts: Sequence[Ints]
 ) -> tuple[list[Floats], dict[str, str]]:
     """Return what each day's strata represent but for the missing, and the first without labels."""
     counts, cells = list[Ints](), list[Floats]()
-    for day, later in zip(days, missing, strict=True):
+    for day, part in zip(days, parts, strict=True):
         size = len(day.population)
-        counts.append(np.bincount(day.stratum[day.labelled & ~later], minlength=size))
-        lost = np.bincount(day.stratum[later], minlength=size)
+        counts.append(np.bincount(day.stratum[day.labelled & (part < 0)], minlength=size))
+        lost = np.bincount(day.stratum[part >= 0], minlength=size)
         cells.append(day.population * (1 - lost / np.maximum(day.sample, 1)))
     lacking = {"top": "", "rest": ""}
     whole = [cell.copy() for cell in cells]
