@@ -40,7 +40,7 @@ from modwatch import statistics as metrics
 from modwatch.routing import RoutingPolicy, design_routing
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import strata_of
-from modwatch.routing.follow_up_design import draw_follow_ups, follow_up_parts
+from modwatch.routing.follow_ups import draw_follow_ups, follow_up_parts
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
 from modwatch.statistics.live.labelled_day import Confirmations

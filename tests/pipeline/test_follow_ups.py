@@ -22,11 +22,12 @@ from installation import (
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements import tables
-from modwatch.monitoring.publishing.days import FollowUps, read_days
+from modwatch.monitoring.publishing.days import read_days
+from modwatch.monitoring.publishing.keys import FOLLOW_UPS
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import claim, decide, lease, skip
 from modwatch.review.tables import review_item
-from modwatch.routing.follow_up_design import PARTS, draw_follow_ups
+from modwatch.routing.follow_ups import PARTS, draw_follow_ups
 from modwatch.statistics.sampling import random_keys
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -93,10 +94,12 @@ def labelled(home: Installation) -> tables.LabelledDay:
         return tables.labelled_day(resources.lake, MONDAY, day_scores(resources.lake, MONDAY))
 
 
-def recorded(home: Installation) -> FollowUps | None:
+def recorded(home: Installation) -> dict[str, float]:
+    """Return the figures of Monday about follow-ups, without their group."""
     home.run("measure", "detect_drift", "publish")
     with open_resources(home.settings) as resources:
-        return {day.day: day for day in read_days(resources.lake)}[MONDAY].follow_ups
+        figures = {day.day: day.figures for day in read_days(resources.lake)}[MONDAY]
+    return {key.removeprefix("review/"): figures[key].value for key in FOLLOW_UPS if key in figures}
 
 
 def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -> None:
@@ -110,7 +113,8 @@ def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -
     assert set(rows["reason"]) == {"skipped"}
     drawn = rows[rows["drawn"]]
     assert waiting == len(drawn) > 0
-    assert recorded(home) == FollowUps(skipped=10, drawn=len(drawn))
+    found = {"missing_skipped": 10, "follow_ups": len(drawn), "late_labels": 0}
+    assert recorded(home) == found | {"follow_ups_answered": 0}
     assert not labelled(home).labelled[labelled(home).missing >= 0].any()
 
     answer(home)
@@ -118,7 +122,7 @@ def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -
     day = labelled(home)
     assert day.labelled.sum() == labels + len(drawn)
     assert ((day.missing >= 0) & day.labelled).sum() == len(drawn)
-    assert recorded(home) == FollowUps(skipped=10, drawn=len(drawn), answered=len(drawn))
+    assert recorded(home) == found | {"follow_ups_answered": len(drawn)}
 
 
 def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home: Installation) -> None:
@@ -131,8 +135,8 @@ def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home: Installation
     day = labelled(home)
     assert day.late == 10 - drawn > 0
     assert day.labelled.sum() == 20 + drawn
-    found = recorded(home)
-    assert found == FollowUps(skipped=10, drawn=drawn, answered=drawn, late=10 - drawn)
+    found = {"missing_skipped": 10, "follow_ups": drawn, "follow_ups_answered": drawn}
+    assert recorded(home) == found | {"late_labels": 10 - drawn}
 
 
 def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) -> None:
@@ -187,7 +191,7 @@ def test_a_day_without_missing_labels_has_no_follow_ups(home: Installation) -> N
     end_review(home)
     assert home.run(*COLLECT) == [30, 0]
     assert follow_ups(home).empty
-    assert recorded(home) is None
+    assert recorded(home) == {}
 
 
 def test_an_answer_after_the_window_changes_nothing(home: Installation) -> None:

@@ -300,16 +300,17 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
 def follow_up(resources: "Resources", day: datetime.date) -> int:
     """Draw follow-ups on the days of the window whose review is over; return how many are open.
 
-    A day is drawn once, when at least half of the top and of the slice has a label, and again when
-    other comments are routed. What is drawn comes first in the queue until it is labelled.
+    A day is drawn once, when half of the top and of the slice has a label, and again when other
+    comments are routed. What is drawn comes first in the queue until it is labelled.
     """
     from modwatch.data.lake.day_scores import day_scores
     from modwatch.monitoring.measurements.windows import is_ripe
-    from modwatch.review.queue.follow_ups import serve_first, unlabelled
+    from modwatch.review.queue.intake import serve_first
+    from modwatch.review.queue.metrics import unlabelled
     from modwatch.routing.follow_ups import drawn_follow_ups, follow_up_rows
 
     lake, database, policy = resources.lake, resources.database, resources.policy
-    open_items = 0
+    count = 0
     for past in (past for past in _window(resources, day) if lake.count("routed", past)):
         drawn = drawn_follow_ups(lake, past)
         reasons = None if len(drawn) else unlabelled(database, past)
@@ -319,8 +320,8 @@ def follow_up(resources: "Resources", day: datetime.date) -> int:
             lake.replace("follow_ups", past, [rows])
             drawn = drawn_follow_ups(lake, past)
         ids = drawn.filter(drawn.column("drawn")).column("comment_id").to_pylist()
-        open_items += serve_first(database, past, ids) if ids else 0
-    return open_items
+        count += serve_first(database, past, ids) if ids else 0
+    return count
 
 
 def measure(resources: "Resources", day: datetime.date) -> int:

@@ -192,8 +192,8 @@ class Settings(BaseSettings):
         0.2,
         ge=0,
         le=1,
-        description="Follow-ups, as a share of the routed comments that have no label when the "
-        "review of a day is over, in [0, 1]; 0 turns them off",
+        description="Follow-ups, as a share of the comments without a label when the review of a "
+        "day is over, in [0, 1]; 0 turns them off",
     )
     gold_share: float = Field(
         0.02,

@@ -11,7 +11,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
 )
 from modwatch.monitoring.publishing import description
 from modwatch.monitoring.publishing.content import DayTables
-from modwatch.monitoring.publishing.days import FollowUps
+from modwatch.monitoring.publishing.days import KeyFigure
 from modwatch.monitoring.publishing.description import alert_tag
 from modwatch.monitoring.publishing.keys import checked
 
@@ -28,6 +28,10 @@ LINKS = {
 
 def describe_day(tables, facts, links=LINKS):
     return description.describe_day(facts, tables, links)
+
+
+def follow_ups(**counts):
+    return {f"review/{name}": KeyFigure(value=float(count)) for name, count in counts.items()}
 
 
 def test_a_day_reads_as_in_the_golden_file(full_tables, facts):
@@ -54,8 +58,9 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
         for name in names
     )
     tables = dataclasses.replace(full_tables(DAY, -0.2), day_before=full_tables(DAY).measurements)
-    missing = FollowUps(skipped=3, escalated=1, waiting=2, drawn=4, answered=3, late=1)
-    day = dataclasses.replace(facts, alerts=standing, checks="passed", follow_ups=missing)
+    missing = follow_ups(missing_escalated=1, missing_skipped=3, missing_waiting=2,
+                         follow_ups=4, follow_ups_answered=3, late_labels=2)  # fmt: skip
+    day = dataclasses.replace(facts, alerts=standing, checks="passed", figures=missing)
     text = describe_day(tables, day)
     assert text + "\n" == (GOLDEN / "bad_day.md").read_text("utf-8")
 
@@ -80,14 +85,21 @@ def test_unanswered_follow_ups_leave_the_supposition_that_labels_are_missing_at_
     supposed = "The estimates suppose that labels are missing at random within a stratum."
     days = {
         answered: dataclasses.replace(
-            facts, follow_ups=FollowUps(dismissed=1, skipped=1, drawn=1, answered=answered)
+            facts,
+            figures=follow_ups(
+                missing_dismissed=1,
+                missing_skipped=1,
+                follow_ups=1,
+                follow_ups_answered=answered,
+                late_labels=0,
+            ),
         )
         for answered in (0, 1)
     }
     texts = {answered: describe_day(full_tables(DAY), day) for answered, day in days.items()}
     assert supposed in texts[0]
     assert supposed not in texts[1]
-    assert "(1 skipped, 1 dismissed)" in texts[1]
+    assert "(1 dismissed, 1 skipped)" in texts[1]
     complete = dataclasses.replace(facts, labelled=facts.routed)
     assert supposed not in describe_day(full_tables(DAY), complete)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from modwatch.common.errors import MetricInputError
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.monitoring.publishing.content import DayTables
-from modwatch.monitoring.publishing.days import FollowUps
 from modwatch.monitoring.publishing.keys import (
     COUNTED,
     KEYS,
@@ -139,17 +138,6 @@ def test_an_empty_day_has_counts_and_no_shares(facts):
         "day/quarantined": 12.0,
         "review/routed": 0.0,
         "review/labelled": 0.0,
-    }
-
-
-def test_follow_ups_have_keys_where_they_were_drawn(facts):
-    nothing = checked(pd.DataFrame(columns=MEASUREMENTS.names))
-    missing = FollowUps(skipped=3, waiting=2, drawn=4, answered=3, late=1)
-    found = metrics_of(nothing, dataclasses.replace(facts, follow_ups=missing))
-    assert {key: value for key, value in found.items() if "follow" in key or "missing" in key} == {
-        "review/missing": 5.0,
-        "review/followed_up": 4.0,
-        "review/follow_ups_answered": 3.0,
     }
 
 

@@ -11,8 +11,9 @@ from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
-from modwatch.review.queue.follow_ups import serve_first, unlabelled
+from modwatch.review.queue.intake import serve_first
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.metrics import unlabelled
 from review.labelling import held, label_next
 
 Make = Callable[..., NewItem]

@@ -1,5 +1,7 @@
 """What labelled rows represent when labels are missing, against closed forms and a simulation."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,7 +41,8 @@ def made_day(population, sample, labelled, missing, *, label=None, prob=0.5, dra
 
 
 def weights(*days):
-    return row_weights(days, [day.rows() for day in days])
+    weight, followed, lacking = row_weights(days, [day.rows() for day in days])
+    return SimpleNamespace(weight=weight, followed=followed, lacking=lacking)
 
 
 def estimates(*days):

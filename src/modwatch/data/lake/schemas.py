@@ -168,19 +168,16 @@ CONFIRMATIONS = pa.schema(
     ]
 )
 
-#: One routed comment without a label when the review of its day was over. A random part is drawn,
-#: and followed up. The rows of a day are made once, and count while the same comments are routed.
+#: One routed comment without a label when the review of its day was over. `reason`: skipped |
+#: escalated | dismissed | waiting. A random part of each `part` (slice | top_flagged | top) is
+#: drawn, and followed up. Made once a day; counts while the comments of `routed_digest` are routed.
 FOLLOW_UPS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id"),
-        *_required(pa.int32(), "stratum"),
-        # slice | top_flagged | top: drawn, and represented, apart
-        *_required(pa.string(), "part"),
-        *_required(pa.string(), "reason"),  # skipped | escalated | dismissed | waiting
+        *_required(pa.string(), "comment_id", "part", "reason"),
         *_required(pa.bool_(), "drawn"),
         *_required(pa.float64(), "probability"),  # of being drawn; 0 where it was dismissed
-        *_required(pa.string(), "routed_digest"),  # hash of the routed comments
+        *_required(pa.string(), "routed_digest"),
     ]
 )
 
@@ -440,16 +437,6 @@ DAYS = pa.schema(
         *_required(pa.float64(), "review_fraction"),
         *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
         *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
-        # Of a day whose review is over: `monitoring.publishing.days.FollowUps`.
-        pa.field(
-            "follow_ups",
-            pa.struct(
-                _columns(
-                    pa.int64(),
-                    *("skipped", "escalated", "dismissed", "waiting", "drawn", "answered", "late"),
-                )
-            ),
-        ),
         pa.field(
             "figures",
             pa.list_(

@@ -18,8 +18,7 @@ from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
-from modwatch.routing.follow_up_design import PARTS
-from modwatch.routing.follow_ups import drawn_follow_ups
+from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
 from modwatch.statistics.label_truth import KnownAnswers
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay

@@ -39,31 +39,6 @@ class KeyFigure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowUps:
-    """The routed comments of a day that had no label when its review was over.
-
-    >>> FollowUps(skipped=2, waiting=10, drawn=3, answered=2).missing
-    12
-    """
-
-    #: By why they had none: `waiting` for the first decision.
-    skipped: int = 0
-    escalated: int = 0
-    dismissed: int = 0
-    waiting: int = 0
-    #: Comments that were drawn, and those of them that have a label now.
-    drawn: int = 0
-    answered: int = 0
-    #: Labels that others got later; estimates leave them out.
-    late: int = 0
-
-    @property
-    def missing(self) -> int:
-        """All of them."""
-        return self.skipped + self.escalated + self.dismissed + self.waiting
-
-
-@dataclass(frozen=True, kw_only=True)
 class Day:
     """A row of `lake.schemas.DAYS`, with the alerts that were active at the end of the day.
 
@@ -86,8 +61,6 @@ class Day:
     #: Comments sent to moderators, and those with a current label.
     routed: int = 0
     labelled: int = 0
-    #: None: the review goes on, nothing was missing when it was over, or follow-ups are off.
-    follow_ups: FollowUps | None = None
     #: Version in the model registry; empty on a day without scores.
     model_version: str = ""
     #: Whether the model has no variance of its weights: it is deterministic, or not ours.
@@ -161,15 +134,11 @@ class Day:
             return {"comments": f"{self.landed:,} landed" if self.landed else "not known"}
         return {
             "comments": f"{self.comments:,}",
-            "labels": f"{self.labelled:,} of {self.routed:,}{self._followed_up()}",
+            "labels": f"{self.labelled:,} of {self.routed:,}",
             "window accuracy": self._in_short("model_window/accuracy"),
             "window OC-Acc": self._in_short("collaboration_window/oc_accuracy"),
             "window RE": self._in_short("collaboration_window/review_efficiency"),
         }
-
-    def _followed_up(self) -> str:
-        found = self.follow_ups
-        return f", {found.answered:,} of {found.drawn:,} follow-ups" if found else ""
 
     def _in_short(self, key: str) -> str:
         """Return an estimate and its interval in as few characters as possible."""
@@ -181,7 +150,7 @@ class Day:
         return f"{'day: ' * of_day}{figure.value:.3f} {ends or ''}".rstrip()
 
 
-_STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures", "follow_ups"}
+_STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures"}
 
 
 def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
@@ -210,8 +179,7 @@ def save_day(lake: Lake, day: Day) -> None:
     """Replace the row of a day."""
     row = {name: getattr(day, name) for name in _STORED}
     figures = [{"key": key, **asdict(figure)} for key, figure in day.figures.items()]
-    followed = None if day.follow_ups is None else asdict(day.follow_ups)
-    row |= {"dt": day.day, "status": day.status, "figures": figures, "follow_ups": followed}
+    row |= {"dt": day.day, "status": day.status, "figures": figures}
     lake.replace("days", day.day, [pa.RecordBatch.from_pylist([row], schema=DAYS)])
 
 
@@ -221,5 +189,4 @@ def _from_row(row: Mapping[str, Any], alerts: tuple[ActiveAlert, ...]) -> Day:
         for figure in row["figures"]
     }
     counts = {name: row[name] for name in _STORED}
-    followed = None if row["follow_ups"] is None else FollowUps(**row["follow_ups"])
-    return Day(day=row["dt"], figures=figures, alerts=alerts, follow_ups=followed, **counts)
+    return Day(day=row["dt"], figures=figures, alerts=alerts, **counts)

@@ -12,7 +12,12 @@ from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import NORMAL, Day
-from modwatch.monitoring.publishing.keys import DeployedEstimates, Row, deployed_estimates
+from modwatch.monitoring.publishing.keys import (
+    FOLLOW_UPS,
+    DeployedEstimates,
+    Row,
+    deployed_estimates,
+)
 from modwatch.statistics.estimate import SIGNIFICANT
 
 # Few: MLflow hides what goes beyond some five lines.
@@ -219,20 +224,18 @@ def _queue(day: Day) -> str:
 
 def _followed_up(day: Day) -> str:
     """Return what labels are missing, and what the estimates suppose of them."""
-    found = day.follow_ups
     at_random = " The estimates suppose that labels are missing at random within a stratum."
-    if found is None:
+    counts = {key: int(day.figures[key].value) for key in FOLLOW_UPS if key in day.figures}
+    if not counts:
         return at_random if day.labelled < day.routed else ""
-    reasons = ("skipped", "escalated", "dismissed", "waiting")
-    parts = (f"{count:,} {name}" for name in reasons if (count := getattr(found, name)))
-    text = (
-        f" {found.missing:,} had no label when their review was over ({', '.join(parts)}): "
-        f"{found.drawn:,} followed up, {found.answered:,} of them answered."
+    drawn, answered, late = (counts.pop(key) for key in FOLLOW_UPS[-3:])
+    reasons = ", ".join(f"{n:,} {key.rpartition('_')[2]}" for key, n in counts.items())
+    return (
+        f" {sum(counts.values()):,} had no label when their review was over ({reasons}): "
+        f"{drawn:,} followed up, {answered:,} of them answered"
+        f"{f'; {late:,} later labels of others are left out' * (late > 0)}."
+        f"{at_random * (not answered)}"
     )
-    if found.late:
-        noun = "label of others is" if found.late == 1 else "labels of others are"
-        text += f" {found.late:,} later {noun} left out."
-    return text if found.answered else text + at_random
 
 
 def _share(part: int, whole: int) -> str:

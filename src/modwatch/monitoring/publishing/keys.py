@@ -58,10 +58,18 @@ _WINDOW = {
 #: Estimates of the window about the labels, in the group `review`, without keys for intervals.
 _PEOPLE = ("annotator_false_negative_rate", "annotator_false_positive_rate", "overturned")
 
+#: Labels that were missing when the review of the day was over; how many of them were followed up
+#: and answered; labels of others that came later, which estimates leave out.
+FOLLOW_UPS = (
+    *("review/missing_dismissed", "review/missing_escalated", "review/missing_skipped"),
+    *("review/missing_waiting", "review/follow_ups", "review/follow_ups_answered"),
+    "review/late_labels",
+)
+
 _COUNTS = (
     *("day/alerts", "day/comments", "day/flagged_share", "day/quarantined"),
     *("review/completion", "review/labelled", "review/routed"),
-    *("review/missing", "review/followed_up", "review/follow_ups_answered"),
+    *FOLLOW_UPS,
 )
 
 #: Metric, feature and reference of the rows of `lake.schemas.DRIFT` that are keys.
@@ -214,12 +222,6 @@ def _counts(day: Day) -> dict[str, float]:
         "review/labelled": day.labelled,
         "review/completion": day.completion,
     }
-    if day.follow_ups is not None:
-        counts |= {
-            "review/missing": day.follow_ups.missing,
-            "review/followed_up": day.follow_ups.drawn,
-            "review/follow_ups_answered": day.follow_ups.answered,
-        }
     return {key: value for key, value in counts.items() if value is not None}
 
 

@@ -23,7 +23,6 @@ from modwatch.monitoring.publishing.content import DayContent, read_content, rea
 from modwatch.monitoring.publishing.days import (
     NOT_VALIDATED,
     Day,
-    FollowUps,
     KeyFigure,
     read_days,
     recorded_digests,
@@ -131,7 +130,6 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
         flagged=pc.sum(scores.column("flagged")).as_py() or 0,
         routed=lake.count("routed", day),
         labelled=lake.count("labels", day),
-        follow_ups=_follow_ups(lake, day),
         model_version=scores.column("model_version")[0].as_py() if len(scores) else "",
         deterministic=len(scores) > 0 and not varies,
         **design.slice(0, 1).to_pylist()[0],
@@ -140,22 +138,21 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
         alerts=content.alerts,
         digest=content.digest,
     )
-    return replace(counted, figures=key_figures(content.tables, counted))
+    figures = key_figures(content.tables, counted) | _follow_ups(lake, day)
+    return replace(counted, figures=figures)
 
 
-def _follow_ups(lake: Lake, day: datetime.date) -> FollowUps | None:
-    """Return how many labels of a day were missing, and how many follow-ups have one now."""
+def _follow_ups(lake: Lake, day: datetime.date) -> dict[str, KeyFigure]:
+    """Return the figures `keys.FOLLOW_UPS`; none before the review of the day is over."""
     missing = drawn_follow_ups(lake, day).to_pandas()
     if missing.empty:
-        return None
+        return {}
     labels = lake.table("labels", day, columns=["comment_id"]).column("comment_id")
     labelled, drawn = missing["comment_id"].isin(labels.to_pandas()), missing["drawn"]
-    return FollowUps(
-        **missing["reason"].value_counts().to_dict(),
-        drawn=int(drawn.sum()),
-        answered=int((drawn & labelled).sum()),
-        late=int((labelled & ~drawn).sum()),
-    )
+    counts = missing["reason"].value_counts().add_prefix("missing_").to_dict()
+    answered, late = (drawn & labelled).sum(), (labelled & ~drawn).sum()
+    counts |= {"follow_ups": drawn.sum(), "follow_ups_answered": answered, "late_labels": late}
+    return {f"review/{name}": KeyFigure(value=float(count)) for name, count in counts.items()}
 
 
 def unmeasured_day(lake: Lake, content: DayContent) -> Day | None:

@@ -1,4 +1,4 @@
-"""Intake: makes the open items of a day those that were routed; withdrawal of open items."""
+"""Intake: makes the open items of a day those that were routed; withdraws or advances items."""
 
 import datetime as dt
 import logging
@@ -129,6 +129,25 @@ def withdraw_expired(engine: Engine, before: dt.date) -> int:
     item = review_item.c
     with engine.begin() as connection:
         return withdraw(connection, item.dt < before, item.kind.in_(_EXPIRING_KINDS))
+
+
+def serve_first(engine: Engine, day: dt.date, comment_ids: Collection[str]) -> int:
+    """Serve these open items of `day` before all others of their lane; return how many they are.
+
+    Escalated ones come first among those that leads resolve, after severe ones.
+    """
+    item = review_item.c
+    chosen = (
+        select(item.id)
+        .where(item.dt == day, item.kind == "review", item.comment_id.in_(list(comment_ids)))
+        .where(item.status.in_(["waiting", "escalated"]))
+        .with_for_update(skip_locked=True)  # a locked item is being leased or decided
+    )
+    first = item.queued_at - text("interval '10 years'")
+    with engine.begin() as connection:
+        return connection.execute(
+            update(review_item).where(item.id.in_(chosen)).values(serve_by=first)
+        ).rowcount
 
 
 def _copy(

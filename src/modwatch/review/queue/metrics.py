@@ -12,6 +12,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    exists,
     func,
     select,
     text,
@@ -20,6 +21,7 @@ from sqlalchemy import (
 )
 
 from modwatch.review.database import at_once
+from modwatch.review.log.labels import in_force
 from modwatch.review.tables import decision, review_item
 from modwatch.statistics.drift.day_comparison import Queue
 
@@ -115,6 +117,29 @@ def day_queue(engine: Engine, day: dt.date) -> Queue:
         .where(review_item.c.dt == day, review_item.c.kind == "review")
     )
     return Queue(**at_once(engine, statement)[0])
+
+
+def unlabelled(engine: Engine, day: dt.date) -> dict[str, str] | None:
+    """Return why each routed comment of `day` has no label, by its id; None: the review goes on.
+
+    The review of a day is over when the last of its items is due. The reason is `escalated` (a lead
+    has not resolved it), `dismissed`, `skipped`, or `waiting` for the first decision.
+    """
+    item = review_item.c
+    of_day = and_(item.dt == day, item.kind == "review", item.status != "withdrawn")
+    skipped = exists().where(decision.c.item_id == item.id, in_force("skip"))
+    reason = case(
+        (item.status == "escalated", "escalated"),
+        (item.status == "closed", "dismissed"),
+        (skipped, "skipped"),
+        else_="waiting",
+    )
+    over = select(func.max(item.due_at) <= func.now()).where(of_day)
+    rows = select(item.comment_id, reason.label("reason")).where(of_day, item.status != "decided")
+    with engine.connect() as connection:
+        if not connection.scalar(over):
+            return None
+        return {row.comment_id: row.reason for row in connection.execute(rows)}
 
 
 def days_since_routed(engine: Engine, first: dt.date, last: dt.date) -> dict[dt.date, int]:

@@ -30,9 +30,8 @@ class LabelledDay:
     """A day's whole population of N comments, of which a designed sample has labels.
 
     The design is stratified: n_h of N_h comments of stratum h were routed; stratum 0 is the top,
-    all of it routed. Labels may be missing, at random within a stratum, or for any reason where a
-    random part of what was missing is followed up. Raises MetricInputError if the arrays contradict
-    each other or the design.
+    all of it routed. Labels may be missing, at random within a stratum unless they are followed up.
+    Raises MetricInputError if the arrays contradict each other or the design.
     """
 
     #: (N,) in [0, 1]: the probability of every comment.
@@ -52,12 +51,10 @@ class LabelledDay:
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
-    #: (N,) of the routed comments that had no label when follow-ups were drawn, the part, from 0,
-    #: in which these were drawn at random: the labelled ones are follow-ups, and represent all of
-    #: their part. −1: the comment had a label. None: no follow-ups were drawn.
+    #: (N,) of routed comments without a label when follow-ups were drawn at random: their part in
+    #: that, from 0, which the labelled ones represent; −1 for all others. None: nothing was drawn.
     missing: NDArray[np.integer] | None = None
-    #: Labels of missing comments that were not drawn, which came later and are not in `labelled`:
-    #: who labels late chooses, so they represent nothing.
+    #: Number of labels that others of these got later; `labelled` leaves them out.
     late: int = 0
 
     def __post_init__(self) -> None:
@@ -75,10 +72,9 @@ class LabelledDay:
                 "route the day again after scoring"
             )
         self._check_strata()
-        if self.missing is not None:
-            arguments.same_length(prob=self.prob, missing=self.missing)
-            if (self.stratum[self.missing >= 0] < 0).any():
-                raise MetricInputError("a comment with a missing label was not routed")
+        arguments.same_length(prob=self.prob, missing=self.draw)
+        if (self.stratum[self.draw >= 0] < 0).any():
+            raise MetricInputError("a comment with a missing label was not routed")
         if self.confirmations is not None:
             arguments.same_length(row=self.confirmations.row, label=self.confirmations.label)
             arguments.labels(self.confirmations.label, name="label of a confirmation")

@@ -1,13 +1,11 @@
 """How many comments each labelled row represents by the design of its day.
 
-The n_h routed of N_h comments of a stratum represent N_h/n_h each. Where labels are missing and a
-random part of the missing is followed up, the stratum divides in two (Hansen & Hurwitz 1946;
-Cochran 1977, section 13.6): rows that were labelled by themselves represent the share of it that
-was, and follow-ups all the rest. Without follow-ups, labels are missing at random in the stratum.
+The n_h routed of N_h comments of a stratum represent N_h/n_h each. Where a random part of missing
+labels is followed up, the stratum divides in two (Hansen & Hurwitz 1946; Cochran 1977, section
+13.6): follow-ups represent what was missing, and other rows what was not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,53 +14,38 @@ from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.live.labelled_day import LabelledDay
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowWeights:
-    """What the m labelled rows of some days represent."""
+def row_weights(
+    days: Sequence[LabelledDay], rows: Sequence[Ints]
+) -> tuple[Floats, NDArray[np.bool_], dict[str, str]]:
+    """Return how many comments each row (m,) represents, and whether it is a follow-up (m,).
 
-    #: (m,) number of comments that each row represents, itself included.
-    weight: Floats
-    #: (m,) whether the label of the row is a follow-up.
-    followed: NDArray[np.bool_]
-    #: The first stratum of the `top`, and of the `rest`, without labels; empty: all have some.
-    lacking: dict[str, str]
-
-
-def row_weights(days: Sequence[LabelledDay], rows: Sequence[Ints]) -> RowWeights:
-    """Return what the rows represent; `rows` are positions of labelled comments of each day.
-
-    The answered follow-ups of a part represent all that was missing in it on all days together.
-    Where none was answered, the other rows represent all.
+    And, of `top` and `rest`, the first stratum without labels, empty if all have some. `rows` are
+    positions of labelled comments of each day. The answered follow-ups of a part represent all that
+    was missing in it on all days together. Where none was answered, the other rows represent all.
 
     >>> one, size = np.ones(4, np.int64), np.array([4])
     >>> day = LabelledDay(
     ...     prob=one / 2, stratum=0 * one, label=one, population=size, sample=size,
     ...     labelled=np.array([1, 1, 0, 1]) > 0, missing=np.array([-1, -1, 0, 0]))
-    >>> row_weights([day], [day.rows()]).weight.tolist()
+    >>> row_weights([day], [day.rows()])[0].tolist()
     [1.0, 1.0, 2.0]
     """
     parts = _represented(days)
     cells, lacking = _cells(days, parts)
     size = max((int(part.max(initial=-1)) for part in parts), default=-1) + 1
-    weights, of_rows, mass = list[Floats](), list[Ints](), np.zeros(size)
+    weights, of_rows, mass = [np.empty(0)], [np.empty(0, np.int64)], np.zeros(size)
     for day, row, cell, part in zip(days, rows, cells, parts, strict=True):
-        stratum, mine = day.stratum[row], part[row]
-        followed = mine >= 0
-        count = np.bincount(stratum[~followed], minlength=cell.size)
-        weight = (cell / np.maximum(count, 1))[stratum]
+        stratum, mine, lost = day.stratum[row], part[row], part >= 0
+        count = np.bincount(stratum[mine < 0], minlength=cell.size)
         routed = day.population / np.maximum(day.sample, 1)
-        missed, lost = day.stratum[part >= 0], part[part >= 0]
-        asked = np.bincount(lost, minlength=size)
-        factor = asked / np.maximum(np.bincount(mine[followed], minlength=size), 1)
-        weight[followed] = routed[stratum[followed]] * factor[mine[followed]]
-        mass += np.bincount(lost, weights=routed[missed], minlength=size)
-        weights.append(weight)
+        weights.append(np.where(mine < 0, (cell / np.maximum(count, 1))[stratum], routed[stratum]))
+        mass += np.bincount(part[lost], weights=routed[day.stratum[lost]], minlength=size)
         of_rows.append(mine)
-    weight = np.concatenate([np.empty(0), *weights])
-    number = np.concatenate([np.empty(0, np.int64), *of_rows])
-    given = np.bincount(number[number >= 0], weights=weight[number >= 0], minlength=size)
-    weight[number >= 0] *= (mass / np.maximum(given, 1))[number[number >= 0]]
-    return RowWeights(weight=weight, followed=number >= 0, lacking=lacking)
+    weight, number = np.concatenate(weights), np.concatenate(of_rows)
+    followed = number >= 0
+    given = np.bincount(number[followed], weights=weight[followed], minlength=size)
+    weight[followed] *= (mass / np.maximum(given, 1))[number[followed]]
+    return weight, followed, lacking
 
 
 def _represented(days: Sequence[LabelledDay]) -> list[Ints]:

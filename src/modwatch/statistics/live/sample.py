@@ -71,21 +71,15 @@ class Sample:
         if any(_decided_apart(day) for day in days):
             decided = [day.decisions(0.5)[row] for day, row in zip(days, rows, strict=True)]
             self._decided = _join(decided).astype(np.int64)
-        represented = row_weights(days, rows)
-        self._missing = represented.lacking
-        #: (m,) whether the label of the row is a follow-up; None where there are none.
-        self._followed: Ints | None = None
-        if represented.followed.any():
-            self._followed = represented.followed.astype(np.int64)
+        weight, followed, self._missing = row_weights(days, rows)
+        #: (m,) whether the row is a follow-up; None where there are none.
+        self._followed = followed.astype(np.int64) if followed.any() else None
         #: (m,) post-stratum of each row, and the number of comments it represents: N_h/m_h,
         #: calibrated to the known scores.
-        self.post_stratum, self.weight = self._calibrated(represented.weight)
+        self.post_stratum, self.weight = self._calibrated(weight)
 
     def _calibrated(self, weight: Floats) -> tuple[Ints, Floats]:
-        """Return the post-stratum (m,) of each row, and its weight calibrated to the stratum.
-
-        A row represents itself, and unlabelled comments, whose number by score is known.
-        """
+        """Return post-stratum and weight (m,): the row, and unlabelled ones, known by score."""
         cells, behind = np.zeros(weight.size, np.int64), np.maximum(weight - 1, 0.0)
         for name, _, inside in self._sides(self.everything()):
             edges = _edges(self.prob[inside & (behind > 0)])
