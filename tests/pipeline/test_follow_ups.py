@@ -1,6 +1,7 @@
 """Follow-ups of a day, from the missing labels to the estimates, with real parts."""
 
 import datetime
+import itertools
 import shutil
 from collections.abc import Callable
 
@@ -52,19 +53,20 @@ def end_review(home: Installation) -> None:
 
 
 def review_some(home: Installation, skipped: Callable[[int], bool]) -> None:
-    """Let one person label all comments, but skip those that `skipped` says, by their number."""
+    """Let one person label all comments but those to skip, by their number in top or slice."""
     with open_resources(home.settings) as resources:
         truth = dict(known_labels(resources.lake))
         person = create_moderator(resources.database, "sue", "moderator")
-        number = 0
+        routed = resources.lake.table("routed", MONDAY, columns=["comment_id", "reason"])
+        reasons = dict(zip(*(column.to_pylist() for column in routed.columns), strict=True))
+        numbers = {reason: itertools.count() for reason in reasons.values()}
         while held := lease(resources.database, person.id):
             ids = {"moderator_id": person.id, "item_id": held.item.id}
             ids |= {"lease_token": held.token, "idempotency_key": held.token}
-            if skipped(number):
+            if skipped(next(numbers[reasons[held.item.comment_id]])):
                 skip(resources.database, **ids)
             else:
                 decide(resources.database, label=truth[held.item.comment_id], **ids)
-            number += 1
 
 
 def answer(home: Installation) -> None:
