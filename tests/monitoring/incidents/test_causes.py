@@ -59,7 +59,7 @@ class Receiver:
 
 
 def estimates(
-    levels: Sequence[float | None], metric: str = "accuracy", margin: float = 0.04
+    levels: Sequence[float | None], metric: str = "accuracy", margin: float = 0.03
 ) -> list[MetricValue]:
     return [
         MetricValue(

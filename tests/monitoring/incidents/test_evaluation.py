@@ -286,8 +286,8 @@ def test_an_impossible_rule_stops_before_anything_is_reported(
 def measure(resources: Resources, number: int, accuracy: float) -> None:
     """Keep the accuracy of a day."""
     row = {
-        "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.05,
-        "high": min(accuracy + 0.04, 1.0), "n": 200, "status": "ok",
+        "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.03,
+        "high": min(accuracy + 0.03, 1.0), "n": 200, "status": "ok",
     }  # fmt: skip
     blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
     needed = {field.name: blank.get(field.type) for field in MEASUREMENTS if not field.nullable}

@@ -22,8 +22,8 @@ def daily(levels: Sequence[float | None], metric: str = "accuracy") -> list[Metr
             day=day(number),
             metric=metric,
             value=level,
-            low=level and level - 0.04,
-            high=level and min(level + 0.04, 1.0),
+            low=level and level - 0.03,
+            high=level and min(level + 0.03, 1.0),
             n=200,
             status="insufficient" if level is None else "ok",
         )

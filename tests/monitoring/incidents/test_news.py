@@ -15,7 +15,7 @@ def test_a_second_fall_in_a_critical_incident_is_notified_once() -> None:
     receiver = Receiver()
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
     receiver.evenings(range(len(levels)), estimates(levels, margin=0.03))
-    assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 32)]
+    assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 33)]
     worse = receiver.heard[1].alert
     assert worse.title == (
         "[critical] Worse: The model's accuracy fell from 0.800 to 0.650, since 2 April 2026"

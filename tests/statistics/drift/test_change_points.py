@@ -1,22 +1,26 @@
 """Changes of level: closed forms, faults and recoveries, bad input, rate of false alarms."""
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import astuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.signal import lfilter
 from scipy.stats import beta
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.drift.change_points import (
+    ALARM,
     MINIMUM_BEFORE,
-    SPREAD,
-    THRESHOLD,
     ChangePoint,
-    Direction,
+    Fall,
     _Series,
     follow_falls,
 )
-from modwatch.statistics.intervals import NORMAL_QUANTILE
+from modwatch.statistics.drift.daily_levels import Direction
 
 
 def series(*parts: tuple[float, int], margin: float = 0.04):
@@ -28,21 +32,16 @@ def series(*parts: tuple[float, int], margin: float = 0.04):
 def change_point(value, low, high, *, n=None, direction: Direction = "fall") -> ChangePoint | None:
     """Return the most likely change in `direction`, detected or not."""
     days = _Series.from_days(value, low, high, n)
-    return days.change_point(0, days.seen.size - 1, direction)
+    return days.change_point((0,), days.seen.size - 1, direction) if days.seen[-1] else None
 
 
 def active(columns, **options) -> str:
     return "".join(".x"[fall is not None] for fall in follow_falls(*columns, **options))
 
 
-def test_the_evidence_is_the_difference_in_standard_errors() -> None:
-    columns = series((0.9, 10), (0.7, 4))
-    found = change_point(*columns)
+def test_a_fall_has_its_day_levels_and_size() -> None:
+    found = change_point(*series((0.9, 10), (0.7, 4)))
     assert found is not None
-    value, low, high = (2 * np.arcsin(np.sqrt(column)) for column in columns)
-    variance = ((high - low) / 2 / NORMAL_QUANTILE) ** 2 + SPREAD**2
-    expected = (value[0] - value[-1]) / np.sqrt(variance[0] / 10 + variance[-1] / 4)
-    assert found.evidence == pytest.approx(expected)
     assert (found.day, found.day_low, found.day_high) == (10, 10, 10)
     assert (found.before.value, found.after.value) == pytest.approx((0.9, 0.7))
     change, bottom, top = found.change
@@ -60,7 +59,9 @@ def test_a_rise_is_the_fall_of_the_complement() -> None:
     assert rise is not None
     assert rise.evidence == pytest.approx(fall.evidence)
     assert rise.day == fall.day
-    assert change_point(1 - value, 1 - high, 1 - low) is None
+    none = change_point(1 - value, 1 - high, 1 - low)
+    assert none is not None
+    assert none.evidence < 14  # a ratio of 1 a day
 
 
 def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None:
@@ -69,7 +70,7 @@ def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None
     assert isinstance(found, ChangePoint)
     assert isinstance(whole, ChangePoint)
     assert (found.day, found.day_low, found.day_high) == (13, 10, 13)
-    assert found.evidence == pytest.approx(whole.evidence)
+    assert ALARM < found.evidence < whole.evidence  # the days after it may be other weekdays
     assert len(follow_falls(*columns)) == 17
 
 
@@ -88,7 +89,7 @@ def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None
 )
 def test_without_a_change_none_is_detected(columns) -> None:
     found = change_point(*columns)
-    assert found is None or found.evidence < 1e-6
+    assert found is None or found.evidence < len(columns[0])
     assert "x" not in active(columns)
 
 
@@ -97,7 +98,7 @@ def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
         found = change_point(*columns)
         assert found is not None
         assert found.day == 10
-        assert THRESHOLD < found.evidence < np.inf
+        assert ALARM < found.evidence < np.inf
         assert found.before.value == pytest.approx(1)
 
 
@@ -143,11 +144,75 @@ def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
     assert halfway.change[0] == pytest.approx(-0.1)
 
 
+def assert_same(found: Sequence[Fall | None], expected: Sequence[Fall | None]) -> None:
+    """Falls are the same, apart from the last digits."""
+    for one, other in zip(found, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.first.day, one.level_since) == (other.first.day, other.level_since)
+            assert (one.first.day_low, one.first.day_high) == (
+                other.first.day_low,
+                other.first.day_high,
+            )
+            assert astuple(one.now) == pytest.approx(astuple(other.now))
+            assert one.first.evidence == pytest.approx(other.first.evidence, rel=1e-4)
+
+
+#: Shares and margins of days; None is a day without an estimate.
+DAYS = st.lists(st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=25)
+
+
+def columns_of(days: Sequence[tuple[float, float] | None]) -> np.ndarray:
+    """Return value, low and high, (3, n)."""
+    rows = [
+        (np.nan,) * 3 if day is None else (day[0], max(day[0] - day[1], 0), min(sum(day), 1))
+        for day in days
+    ]
+    return np.array(rows).T
+
+
+@given(days=DAYS, stop=st.integers(1, 25))
+def test_no_day_depends_on_later_ones(days, stop: int) -> None:
+    columns = columns_of(days)
+    assert_same(follow_falls(*columns[:, :stop]), follow_falls(*columns)[:stop])
+
+
+@given(days=DAYS, before=st.integers(1, 9))
+def test_days_without_an_estimate_at_the_start_only_shift_the_days(days, before: int) -> None:
+    columns = columns_of(days)
+    later = np.concatenate([np.full((3, before), np.nan), columns], axis=1)
+    assert active(later) == "." * before + active(columns)
+
+
+@given(share=st.floats(0, 1), margin=st.floats(0, 1), days=st.integers(1, 60))
+def test_a_constant_series_never_falls(share: float, margin: float, days: int) -> None:
+    assert "x" not in active(columns_of([(share, margin)] * days))
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=25))
+def test_days_of_which_nothing_is_known_never_fall(values) -> None:
+    assert "x" not in active((values, np.zeros(len(values)), np.ones(len(values))))
+
+
+def test_a_season_of_weekdays_is_no_fall() -> None:
+    """Nor does it hide one: the level is that of a week."""
+    rng = np.random.default_rng(6)
+    week = np.array([0.0, 0, 0, 0, 0, -0.1, -0.1])
+    path = 0.95 + np.tile(week, 8)
+    assert "x" not in active(draw(rng, path, 200))
+    fallen = follow_falls(*draw(rng, path - 0.1 * (np.arange(56) >= 40), 200))
+    assert fallen[39] is None
+    assert fallen[44] is not None
+    last = fallen[-1]
+    assert last is not None
+    assert last.now.low < 0.95 - 0.1 - 0.2 / 7 < last.now.high
+
+
 def test_what_is_stated_of_a_day_depends_on_it_and_earlier_days_alone() -> None:
     columns = series((0.95, 12), (0.7, 12), (0.95, 12))
     whole = follow_falls(*columns)
     for stop in range(1, 37):
-        assert follow_falls(*(column[:stop] for column in columns)) == whole[:stop]
+        assert_same(follow_falls(*(column[:stop] for column in columns)), whole[:stop])
 
 
 def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> None:
@@ -168,7 +233,7 @@ def test_a_report_changes_nothing_that_was_stated_of_earlier_days() -> None:
     plain = follow_falls(*columns)
     for reported, reported_on in itertools.product((7, 15, 20), (12, 22, 30)):
         held = follow_falls(*columns, reported=reported, reported_on=reported_on)
-        assert held[:reported_on] == plain[:reported_on]
+        assert_same(held[:reported_on], plain[:reported_on])
 
 
 def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
@@ -220,7 +285,6 @@ def test_a_day_with_few_labels_dates_less() -> None:
     assert alike is not None
     assert fewer is not None
     assert fewer.day_high - fewer.day_low >= alike.day_high - alike.day_low
-    assert fewer.evidence == alike.evidence
     for bad in ([0] * 25, [1] * 24):
         with pytest.raises(MetricInputError, match=r"^n should"):
             change_point(*columns, n=bad)
@@ -273,17 +337,36 @@ def test_a_fall_of_twenty_points_is_dated_on_the_day_after() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("before", [3, 4, 5, 6])
-def test_a_fall_of_twenty_points_in_the_first_week_is_seen_and_dated_at_once(before: int) -> None:
-    """Its levels hold the truth somewhat less often than later: the day may be one off."""
+def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before: int) -> None:
+    """Two low days may be a weekend: no season is known yet."""
     rng = np.random.default_rng(before)
     path = np.r_[np.full(before, 0.96), np.full(10, 0.76)]
     found = [follow_falls(*draw(rng, path)) for _ in range(100)]
-    days = np.array([run[before + 1].first.day if run[before + 1] else -1 for run in found])
+    days = np.array([run[before + 6].first.day if run[before + 6] else -1 for run in found])
     last = [run[-1].first for run in found if run[-1]]
     assert (np.abs(days - before) <= 1).mean() > 0.9
     assert np.mean([item.day_low <= before <= item.day_high for item in last]) > 0.9
     assert np.mean([item.before.low <= 0.96 <= item.before.high for item in last]) > 0.83
     assert abs(np.mean([item.after.value for item in last]) - 0.76) < 0.01
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("weekend", "spread", "correlation"),
+    [(0, 0, 0), (0.04, 0, 0), (0.08, 0, 0), (0, 0.01, 0.5), (0, 0.02, 0.5)],
+)
+def test_false_alarms_are_rare_with_seasons_and_wandering(
+    weekend: float, spread: float, correlation: float
+) -> None:
+    """Two levels, 60 quarters: at most one alarm in four quarters, up to chance."""
+    rng = np.random.default_rng(9)
+    alarms = 0
+    for _, level in itertools.product(range(30), (0.9, 0.965)):
+        shocks = rng.normal(0, spread * np.sqrt(1 - correlation**2), 120)
+        wander = lfilter([1], [1, -correlation], shocks)[30:]
+        path = level - weekend * (np.arange(90) % 7 >= 5) + wander
+        alarms += ("." + active(draw(rng, np.clip(path, 0.02, 0.995)))).count(".x")
+    assert alarms / 60 <= 0.25
 
 
 def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day() -> None:

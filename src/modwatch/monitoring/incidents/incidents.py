@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import Literal
 
 from modwatch.monitoring.incidents.rules import AlertRule, Condition, Severity, most_severe
-from modwatch.statistics.drift.change_points import Level
+from modwatch.statistics.drift.daily_levels import Level
 
 Kind = Literal["opened", "escalated", "recovered", "withdrawn"]
 
@@ -46,6 +46,8 @@ class LevelChange:
     day_high: datetime.date
     before: Level
     after: Level
+    #: Mean days, at least, to such evidence without a change.
+    evidence: float
     #: The last further change in the same direction, to the present level.
     further: "LevelChange | None" = None
 

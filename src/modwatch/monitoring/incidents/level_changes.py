@@ -131,5 +131,10 @@ def _change(found: ChangePoint, first: datetime.date) -> LevelChange:
         first + datetime.timedelta(place) for place in (found.day, found.day_low, found.day_high)
     ]
     return LevelChange(
-        day=days[0], day_low=days[1], day_high=days[2], before=found.before, after=found.after
+        day=days[0],
+        day_low=days[1],
+        day_high=days[2],
+        before=found.before,
+        after=found.after,
+        evidence=found.evidence,
     )

@@ -1,69 +1,44 @@
-r"""Changes of level in a series of daily estimates of a share, such as accuracy.
+"""Changes of level in a series of daily estimates of a share, such as accuracy.
 
-A day's estimate is uncertain by several points; the days before and after a change are many. Each
-day is taken to the scale φ = 2·arcsin √p, on which the standard error of a share does not depend on
-the share (Anscombe 1948), so that values of 1 and skewed intervals need no exception:
+A day's estimate is uncertain by several points; the days before and after a change are many.
+`modwatch.statistics.drift.daily_levels` has the model: a level that changes, the season of the
+weekdays, wandering from day to day, and the sampling error that a day's interval states.
 
-    s_i = (φ(high_i) − φ(low_i)) / (2 · 1.96)      w_i = 1 / (s_i² + SPREAD²)
+*Whether* the level changed: the evidence is R, the sum over the days of the likelihood ratio of a
+change on that day against none. A fall is detected at R ≥ `ALARM`; without a fall that takes at
+least `ALARM` days in the mean, though it is looked at every evening.
 
-*Whether* the level changed: for a change before day k, the levels are the weighted means m₀ and m₁
-of the days before and from k on, with weights W₀ and W₁ in total, and the evidence is the
-generalised likelihood ratio
+*When*: the terms of the same sum, over the sum, are the posterior of the change day. The day that
+is named has the least expected loss, where a day off costs half as much as any other error.
 
-    Z_k = (m₀ − m₁) / √(1/W₀ + 1/W₁)               Z = max_k Z_k
-
-(Siegmund 1985, *Sequential Analysis*, chapter 3; Lai 1995 for a series that grows by a day).
-
-*When*: with uniform priors of the day, of the level before and of the size of the fall, the last
-two integrated out, the posterior of the change day is
-
-    p(k) ∝ √(1/W₀ + 1/W₁) · Φ(Z_k) · exp(Z_k²/2)
-
-The day that is named has the least expected loss, where a day off costs half as much as any other
-error. Every day but the first can be it, also those too early for evidence. Here s_i² is replaced
-by median_{j ≤ i}(s_j² n_j) / n_i, with n_i labels: the interval of a day that is low by chance is
-wider than that of a day that is high by chance, so that weights from a day's own interval let low
-days pass for the beginning of the fall.
-
-*How far*: a level is the mean of the shares themselves, with the same weights, and its interval
-φ ± 1.96/√W. The mean on the scale φ, or with a day's own weights, is too high near 1: at 100 labels
-a day and a share of 0.965, its interval of 30 days holds the truth in 73 %, this one in 95 %.
-
-`THRESHOLD` is calibrated by simulation, `benchmarks/alerts.py`: two series that are tested every
-day give less than one false alarm a quarter.
+*How far*: the levels before and after it, weighted means of the shares, with intervals that allow
+for the season, the wandering and how much of them is not known.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.drift.daily_levels import Changes, DailyLevels, Direction, Level, angle
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE
 
-#: Evidence from which a change counts as detected; the false alarm rate follows from it.
-THRESHOLD = 4.0
+#: R from which a change counts as detected: mean days to a false alarm are at least as many. Six
+#: quarters.
+ALARM = 540.0
 
-#: The same for a further fall within a fall. The level before it may be that of a single day.
-FURTHER_THRESHOLD = 4.5
+#: R below which a fall that was detected is no longer supported by the later days.
+RELEASE = 7.0
 
-#: Evidence below which a fall that was detected is no longer supported by the later days.
-RELEASE = 2.0
+#: Days with an estimate since the reference began, from which on a fall is looked for.
+MINIMUM_DAYS = 4
 
-#: Standard deviation of the level from day to day beyond sampling error, on the scale φ: half a
-#: point at an accuracy of 0.97, one and a half at 0.5.
-SPREAD = 0.03
-
-#: Days with an estimate that must precede a change for its evidence to count in full.
+#: Days at a level after which it can be the reference of the next fall, and within which a fall
+#: that was reported is the same as one that is detected.
 MINIMUM_BEFORE = 7
-
-#: Days that must precede it at all: until there are `MINIMUM_BEFORE`, more evidence is needed, in
-#: the ratio of `FURTHER_THRESHOLD` to `THRESHOLD`.
-MINIMUM_EARLY = 3
 
 #: Days with an estimate at the level after a rise that must be seen before a fall is over.
 MINIMUM_AFTER = 5
@@ -71,18 +46,8 @@ MINIMUM_AFTER = 5
 #: Share of the cost of a wrong change day that remains when it is a day off.
 _A_DAY_OFF = 0.5
 
-Direction = Literal["fall", "rise"]
-
-_SIGNS = {"fall": 1.0, "rise": -1.0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """The mean of a share over several days, with its 95 % interval; all in [0, 1]."""
-
-    value: float
-    low: float
-    high: float
+#: Largest logarithm of R, so that R is finite.
+_MOST = 700.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,19 +59,17 @@ class ChangePoint:
     #: 95 % interval of the first day at the new level, both ends included.
     day_low: int
     day_high: int
-    #: Z, in standard errors, less where few days precede; from `THRESHOLD` on the change counts as
-    #: detected.
+    #: R, over 0: without a change it takes this many days in the mean to be reached, or more. From
+    #: `ALARM` on the change counts as detected.
     evidence: float
     before: Level
     after: Level
-    #: Standard error of after − before.
-    error: float
 
     @property
     def change(self) -> tuple[float, float, float]:
         """After − before, in [−1, 1], with its approximate 95 % interval."""
         value = self.after.value - self.before.value
-        margin = NORMAL_QUANTILE * self.error
+        margin = NORMAL_QUANTILE * float(np.hypot(self.before.error, self.after.error))
         return value, max(value - margin, -1.0), min(value + margin, 1.0)
 
 
@@ -120,8 +83,6 @@ class Fall:
     level_since: int
     #: The present level.
     now: Level
-    #: Standard error of now − first.before.
-    error: float
     #: The last further fall to the present level; None without one.
     further: ChangePoint | None = None
     #: Position from which the level before the further fall held.
@@ -130,7 +91,7 @@ class Fall:
     @property
     def change(self) -> tuple[float, float, float]:
         """Present level − level before the fall, in [−1, 1], with its approximate 95 % interval."""
-        return replace(self.first, after=self.now, error=self.error).change
+        return replace(self.first, after=self.now).change
 
 
 def follow_falls(
@@ -174,48 +135,16 @@ def follow_falls(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sums:
-    """Cumulative weights, and weighted estimates; (m + 1,) of m days."""
-
-    weight: Floats
-    #: On the scale φ.
-    total: Floats
-    #: As shares.
-    share: Floats
-
-    @classmethod
-    def from_shares(cls, share: Floats, variance: Floats) -> "_Sums":
-        weight = 1 / (variance + SPREAD**2)
-        weighted = (weight, weight * _angle(share), weight * share)
-        sums = (np.concatenate([[0.0], np.cumsum(values)]) for values in weighted)
-        return cls(**dict(zip(("weight", "total", "share"), sums, strict=True)))
-
-    def evidence(
-        self, first: np.intp, split: NDArray[np.intp], last: np.intp
-    ) -> tuple[Floats, Floats]:
-        """Return Z of a fall on each day of `split`, and 1/W₀ + 1/W₁."""
-        before, after = (
-            self.weight[split] - self.weight[first],
-            self.weight[last] - self.weight[split],
-        )
-        fallen = (self.total[split] - self.total[first]) / before
-        fallen -= (self.total[last] - self.total[split]) / after
-        variance = 1 / before + 1 / after
-        return fallen / np.sqrt(variance), variance
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Series:
-    """The days with an estimate, on the scale φ."""
+    """The days with an estimate; levels are the positions on which they begin, in order."""
 
-    #: (n,) days with an estimate up to a position, this one excluded; (n + 1,).
+    #: (n + 1,) days with an estimate before each position.
     seen: NDArray[np.intp]
     #: (m,) positions of these days.
     position: NDArray[np.intp]
-    #: From the days' own intervals, for evidence.
-    own: "_Sums"
-    #: From the usual interval of a day with as many labels, for levels and the day of a change.
-    usual: "_Sums"
+    days: DailyLevels
+    #: What was computed before, by levels.
+    known: dict[tuple[int, ...], dict[Direction, Changes]] = field(default_factory=dict)
 
     @classmethod
     def from_days(
@@ -230,50 +159,50 @@ class _Series:
         mid, bottom, top = (column[there] for column in columns)
         if not ((bottom <= mid) & (mid <= top)).all():
             raise MetricInputError("value should lie between low and high on every day")
-        error = (_angle(top) - _angle(bottom)) / (2 * NORMAL_QUANTILE)
+        error = (angle(top) - angle(bottom)) / (2 * NORMAL_QUANTILE)
+        position = np.flatnonzero(there)
         return cls(
             seen=np.concatenate([[0], np.cumsum(there)]).astype(np.intp),
-            position=np.flatnonzero(there),
-            own=_Sums.from_shares(mid, error**2),
-            usual=_Sums.from_shares(mid, _usual(error**2, _sizes(n, there))),
+            position=position,
+            days=DailyLevels.from_days(position, mid, _usual(error**2, _sizes(n, there))),
         )
+
+    def _changes(self, levels: tuple[int, ...], direction: Direction) -> Changes:
+        if levels not in self.known:
+            self.known[levels] = self.days.changes([int(self.seen[day]) for day in levels])
+        return self.known[levels][direction]
+
+    def evidence(self, levels: tuple[int, ...], stop: int, direction: Direction) -> float:
+        """Return R of a change after `levels`, from the positions before `stop`."""
+        total = self._changes(levels, direction).total[self.seen[stop] - 1]
+        return float(np.exp(min(total, _MOST)))
 
     def change_point(
-        self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_EARLY
+        self, levels: tuple[int, ...], stop: int, direction: Direction
     ) -> ChangePoint | None:
-        """Return the most likely change among the positions `start` ≤ … < `stop`, detected or not.
+        """Return the most likely change after `levels`, detected or not.
 
-        None with fewer than `minimum` + 1 estimates, or if every split has the other direction.
+        None with fewer than 2 estimates since the last level began.
         """
-        first, last = self.seen[start], self.seen[stop]
-        evidence = _SIGNS[direction] * self._evidence(start, stop, minimum)
-        if not evidence.max(initial=0) > 0:
+        split = np.arange(self.seen[levels[-1]] + 1, self.seen[stop])
+        if not split.size:
             return None
-        split = np.arange(first + 1, last)
-        dated, variance = self.usual.evidence(first, split, last)
-        posterior = _posterior(_SIGNS[direction] * dated, variance)
-        day = split[_least_loss(posterior)]
-        named, (day_low, day_high) = int(self.position[day]), self._days(split, posterior)
-        levels = self._level(first, day), self._level(day, last)
+        logs = self._changes(levels, direction).logs[split[-1], : split.size]
+        likely = np.exp(logs - logs.max())
+        posterior = likely / likely.sum()
+        day = int(self.position[split[_least_loss(posterior)]])
+        day_low, day_high = self._ends(split, posterior)
+        *_, before, after = self.levels((*levels, day), stop)
         return ChangePoint(
-            day=named,
-            day_low=min(day_low, named),
-            day_high=max(day_high, named),
-            evidence=float(evidence.max()),
-            before=levels[0][0],
-            after=levels[1][0],
-            error=float(np.hypot(levels[0][1], levels[1][1])),
+            day=day,
+            day_low=min(day_low, day),
+            day_high=max(day_high, day),
+            evidence=self.evidence(levels, stop, direction),
+            before=before,
+            after=after,
         )
 
-    def _evidence(self, start: int, stop: int, minimum: int) -> Floats:
-        """Return the evidence of a fall on each day that `minimum` days precede, as it counts."""
-        first, last = self.seen[start], self.seen[stop]
-        evidence = self.own.evidence(first, np.arange(first + minimum, last), last)[0]
-        if minimum == MINIMUM_EARLY:
-            evidence[: MINIMUM_BEFORE - MINIMUM_EARLY] *= THRESHOLD / FURTHER_THRESHOLD
-        return evidence
-
-    def _days(self, split: NDArray[np.intp], posterior: Floats) -> tuple[int, int]:
+    def _ends(self, split: NDArray[np.intp], posterior: Floats) -> tuple[int, int]:
         """Return the central credible interval of the change day; gaps before it count."""
         below = np.cumsum(posterior)
         tail = (1 - LEVEL) / 2
@@ -281,100 +210,103 @@ class _Series:
         earliest = self.position[split[low] - 1] + 1
         return int(earliest), int(self.position[split[min(high, split.size - 1)]])
 
-    def _level(self, first: int, last: int) -> tuple[Level, float]:
-        """Return the mean share of these days, and its standard error."""
-        weight = self.usual.weight[last] - self.usual.weight[first]
-        mean = (self.usual.share[last] - self.usual.share[first]) / weight
-        ends = _angle(np.clip(mean, 0, 1)) + NORMAL_QUANTILE / np.sqrt(weight) * np.array(
-            [0.0, -1.0, 1.0]
-        )
-        value, low, high = (float(end) for end in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
-        return Level(value=value, low=low, high=high), (high - low) / (2 * NORMAL_QUANTILE)
+    def levels(self, levels: tuple[int, ...], stop: int) -> list[Level]:
+        """Return the levels that begin on these positions."""
+        return self.days.levels([int(self.seen[day]) for day in levels], int(self.seen[stop]))
 
     def falls(self, reported: int | None, reported_on: int) -> Iterator[Fall | None]:
         """Yield the fall in force at the end of each position."""
-        start, fall = 0, None
+        levels: tuple[int, ...] = (0,)
+        fall: Fall | None = None
         for stop in range(1, self.seen.size):
-            if fall is None:
-                start, fall = self._begun(start, stop, reported if stop > reported_on else None)
-            else:
-                start, fall = self._continued(start, stop, fall)
+            if fall is None and self.seen[stop] - self.seen[levels[-1]] >= MINIMUM_DAYS:
+                levels, fall = self._begun(levels, stop, reported if stop > reported_on else None)
+            elif fall is not None:
+                levels, fall = self._continued(levels, stop, fall)
             yield fall
 
-    def _begun(self, start: int, stop: int, reported: int | None) -> tuple[int, Fall | None]:
-        """Return where the reference starts, and a fall from it if one is detected."""
-        evidence = self._evidence(start, stop, MINIMUM_EARLY)
-        if np.abs(evidence).max(initial=0) < (THRESHOLD if reported is None else RELEASE):
-            return start, None  # most days: nothing to look at
-        rise = self._detected(start, stop, "rise")
+    def _begun(
+        self, levels: tuple[int, ...], stop: int, reported: int | None
+    ) -> tuple[tuple[int, ...], Fall | None]:
+        """Return the levels, the last of them the reference, and a fall from it if detected."""
+        rise = self._detected(levels, stop, "rise")
         if rise is not None and self.seen[stop] - self.seen[rise.day] >= MINIMUM_BEFORE:
-            return rise.day, None  # a reference of fewer days would show no fall
-        fallen = self.change_point(start, stop, "fall")
+            return (*levels, rise.day), None  # a reference of fewer days would show no fall
+        if self.evidence(levels, stop, "fall") < (ALARM if reported is None else RELEASE):
+            return levels, None  # most days: nothing to look at
+        fallen = self.change_point(levels, stop, "fall")
         if fallen is None:
-            return start, None
+            return levels, None
         known = reported is not None and abs(fallen.day - reported) <= MINIMUM_BEFORE
-        if fallen.evidence < (RELEASE if known else THRESHOLD):
-            return start, None
-        return start, self._fall(fallen, fallen.day, stop)
+        if fallen.evidence < (RELEASE if known else ALARM):
+            return levels, None
+        return levels, self._fall(levels, fallen, fallen.day, stop)
 
-    def _continued(self, start: int, stop: int, fall: Fall) -> tuple[int, Fall | None]:
-        """Return where the reference starts, and what has become of a fall."""
-        since, fallen_from = self._refined(stop, fall)
-        rise = self._detected(since, stop, "rise", 1)
+    def _continued(
+        self, levels: tuple[int, ...], stop: int, fall: Fall
+    ) -> tuple[tuple[int, ...], Fall | None]:
+        """Return the levels, the last of them the reference, and what has become of a fall."""
+        since, fallen_from = self._refined(levels, stop, fall)
+        present = _with(levels, fall.first.day, since)
+        rise = self._detected(present, stop, "rise")
         if rise is not None and self.seen[stop] - self.seen[rise.day] < MINIMUM_AFTER:
             rise = None  # a lucky day or two
-        if rise is not None and rise.after.high >= fall.first.before.value:
-            return rise.day, None
+        if rise is not None:
+            levels_now = self.levels(_with(present, rise.day), stop)
+            if rise.after.high >= levels_now[len(levels) - 1].value:
+                return _with(present, rise.day), None
         if rise is not None:
             since, fallen_from = rise.day, None
-        elif further := self._detected(since, stop, "fall", 1, FURTHER_THRESHOLD):
+        elif further := self._detected(present, stop, "fall"):
             since, fallen_from = further.day, since
         # A fall is still detected without the days after the level moved again.
-        if since > fall.first.day and self._detected(start, since, "fall") is not None:
-            return start, self._fall(fall.first, since, stop, fallen_from)
-        first = self.change_point(start, stop, "fall")
+        if since > fall.first.day and self.evidence(levels, since, "fall") >= ALARM:
+            return levels, self._fall(levels, fall.first, since, stop, fallen_from)
+        first = self.change_point(levels, stop, "fall")
         if first is None or first.evidence < RELEASE:
-            return start, None
-        return start, self._fall(first, first.day, stop)
+            return levels, None
+        return levels, self._fall(levels, first, first.day, stop)
 
-    def _refined(self, stop: int, fall: Fall) -> tuple[int, int | None]:
+    def _refined(self, levels: tuple[int, ...], stop: int, fall: Fall) -> tuple[int, int | None]:
         """Return from where the present level holds, and the level before a further fall to it."""
         if fall.further_from is None:
             return fall.level_since, None
-        further = self.change_point(fall.further_from, stop, "fall", 1)
+        further = self.change_point(_with(levels, fall.first.day, fall.further_from), stop, "fall")
         if further is None or further.evidence < RELEASE:
             return fall.further_from, None
         return further.day, fall.further_from
 
     def _detected(
-        self,
-        start: int,
-        stop: int,
-        direction: Direction,
-        minimum: int = MINIMUM_EARLY,
-        threshold: float = THRESHOLD,
+        self, levels: tuple[int, ...], stop: int, direction: Direction
     ) -> ChangePoint | None:
-        evidence = self._evidence(start, stop, minimum)
-        if (_SIGNS[direction] * evidence).max(initial=0) < threshold:
+        if self.evidence(levels, stop, direction) < ALARM:
             return None
-        return self.change_point(start, stop, direction, minimum)
+        return self.change_point(levels, stop, direction)
 
     def _fall(
-        self, first: ChangePoint, since: int, stop: int, fallen_from: int | None = None
+        self,
+        levels: tuple[int, ...],
+        first: ChangePoint,
+        since: int,
+        stop: int,
+        fallen_from: int | None = None,
     ) -> Fall:
-        now, error = self._level(self.seen[since], self.seen[stop])
-        before = (first.before.high - first.before.low) / (2 * NORMAL_QUANTILE)
         further = None
         if fallen_from is not None:
-            further = self.change_point(fallen_from, stop, "fall", 1)
+            further = self.change_point(_with(levels, first.day, fallen_from), stop, "fall")
+        levels_now = self.levels(_with(levels, first.day, since), stop)
         return Fall(
-            first=first,
+            first=replace(first, before=levels_now[len(levels) - 1]),
             level_since=since,
-            now=now,
-            error=float(np.hypot(before, error)),
+            now=levels_now[-1],
             further=further,
             further_from=fallen_from if further else None,
         )
+
+
+def _with(levels: tuple[int, ...], *days: int) -> tuple[int, ...]:
+    """Return levels with further ones that begin on `days`."""
+    return tuple(sorted({*levels, *days}))
 
 
 _NAMES = ("value", "low", "high")
@@ -408,22 +340,11 @@ def _sizes(n: ArrayLike | None, there: NDArray[np.bool_]) -> Floats:
 def _usual(variance: Floats, sizes: Floats) -> Floats:
     """Return the usual variance of a day with as many labels, from the days up to each."""
     of_one = variance * sizes
-    known = [np.median(of_one[: max(day, MINIMUM_BEFORE) + 1]) for day in range(variance.size)]
+    known = [np.median(of_one[: day + 1]) for day in range(variance.size)]
     return np.asarray(known, dtype=np.float64) / sizes
-
-
-def _posterior(evidence: Floats, variance: Floats) -> Floats:
-    """Return the probability of each day to be the first after the change."""
-    density = np.log(variance) / 2 + log_ndtr(evidence) + evidence**2 / 2
-    likely = np.exp(density - density.max())
-    return np.asarray(likely / likely.sum())
 
 
 def _least_loss(posterior: Floats) -> int:
     """Return the day with the least expected loss, if being a day off costs `_A_DAY_OFF` less."""
     near = np.convolve(np.pad(posterior, 1), [1 - _A_DAY_OFF, 1, 1 - _A_DAY_OFF], "valid")
     return int(np.argmax(near))
-
-
-def _angle(share: Floats) -> Floats:
-    return np.asarray(2 * np.arcsin(np.sqrt(share)), dtype=np.float64)

@@ -8,7 +8,7 @@ from modwatch.monitoring.incidents.messages.findings import (
     describe_value,
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
-from modwatch.statistics.drift.change_points import Level
+from modwatch.statistics.drift.daily_levels import Level
 
 DAY = datetime.date(2026, 1, 5)
 RULES = {rule.name: rule for rule in load_rules()}
@@ -16,7 +16,7 @@ RULES = {rule.name: rule for rule in load_rules()}
 
 def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
     before, after = (Level(value=at, low=at - 0.01, high=at + 0.01) for at in (0.965, 0.715))
-    fall = LevelChange(day=DAY, day_low=DAY, day_high=DAY, before=before, after=after)
+    fall = LevelChange(day=DAY, day_low=DAY, day_high=DAY, before=before, after=after, evidence=900)
     for rule in RULES.values():
         change = fall if rule.watches_changes else None
         value = MetricValue(day=DAY, metric=rule.metric, value=0.7123456, n=2000, change=change)

@@ -14,7 +14,7 @@ from modwatch.monitoring.incidents.messages.incidents import (
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
 from modwatch.monitoring.incidents.store import IncidentRecord
-from modwatch.statistics.drift.change_points import Level
+from modwatch.statistics.drift.daily_levels import Level
 
 DAY = datetime.date(2026, 1, 5)
 RULES = {rule.name: rule for rule in load_rules()}
@@ -81,6 +81,7 @@ CHANGE = LevelChange(
     day_high=datetime.date(2026, 3, 13),
     before=Level(value=0.965, low=0.955, high=0.974),
     after=Level(value=0.715, low=0.66, high=0.77),
+    evidence=1200.0,
 )
 
 
@@ -96,7 +97,7 @@ def test_a_fall_is_reported_with_levels_size_and_day() -> None:
     assert alert.text.splitlines() == [
         "Accuracy fell from 0.965 (0.955 to 0.974) to 0.715 (0.660 to 0.770), a change of −25.0 "
         "points (95 % interval −30.0 to −19.5), since 12 March 2026 (11 March 2026 to 13 March "
-        "2026).",
+        "2026); by chance at most once in 13 quarters.",
         "Opened on 13 March 2026; it began on 12 March 2026.",
         "Also: Accuracy with review fell from 0.965 to 0.715.",
         f"Look at: {rule.look_at}",
@@ -105,6 +106,7 @@ def test_a_fall_is_reported_with_levels_size_and_day() -> None:
         "day": "2026-03-12",
         "day_low": "2026-03-11",
         "day_high": "2026-03-13",
+        "evidence": 1200.0,
         "before": {"value": 0.965, "low": 0.955, "high": 0.974},
         "after": {"value": 0.715, "low": 0.66, "high": 0.77},
     }

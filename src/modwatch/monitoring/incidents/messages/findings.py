@@ -194,8 +194,18 @@ def _describe_change(value: MetricValue, change: LevelChange) -> str:
     return (
         f"{name} fell from {before.value:.3f} ({before.low:.3f} to {before.high:.3f}) to "
         f"{after.value:.3f} ({after.low:.3f} to {after.high:.3f}), a change of {_signed(size)} "
-        f"points{ends}, since {written(change.day)}{days}"
+        f"points{ends}, since {written(change.day)}{days}{_by_chance(change.evidence)}"
     )
+
+
+def _by_chance(days: float) -> str:
+    """Return how rare evidence is without a change, in quarters; nothing where it is not.
+
+    >>> _by_chance(540.0), _by_chance(1e9), _by_chance(80.0)
+    ('; by chance at most once in 6 quarters', '; by chance at most once in 1,000 quarters', '')
+    """
+    quarters = min(int(days / 90), 1000)
+    return f"; by chance at most once in {quarters:,} quarters" if quarters > 1 else ""
 
 
 def _signed(number: float) -> str:
