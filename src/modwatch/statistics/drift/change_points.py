@@ -338,9 +338,12 @@ def _sizes(n: ArrayLike | None, there: NDArray[np.bool_]) -> Floats:
 
 
 def _usual(variance: Floats, sizes: Floats) -> Floats:
-    """Return the usual variance of a day with as many labels, from the days up to each."""
+    """Return the usual variance of a day with as many labels, from the days up to each.
+
+    The first `MINIMUM_DAYS` share theirs: nothing is stated before all are there.
+    """
     of_one = variance * sizes
-    known = [np.median(of_one[: day + 1]) for day in range(variance.size)]
+    known = [np.median(of_one[: max(day + 1, MINIMUM_DAYS)]) for day in range(variance.size)]
     return np.asarray(known, dtype=np.float64) / sizes
 
 
