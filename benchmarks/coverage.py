@@ -43,8 +43,8 @@ from modwatch.routing.design import strata_of
 from modwatch.routing.follow_ups import draw_follow_ups, follow_up_parts
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
+from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations
-from modwatch.statistics.live.shared_errors import label_error_table
 
 DAYS = 14
 THRESHOLD = 0.5

@@ -40,8 +40,8 @@ from modwatch.routing.confirmation_design import confirmation_probabilities, dra
 from modwatch.routing.design import Routing
 from modwatch.settings import load_settings
 from modwatch.statistics import LabelledDay, fully_labelled, measure_days
+from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations
-from modwatch.statistics.live.shared_errors import label_error_table
 
 DATA = ("synthetic", "wikipedia_talk", "civil_comments")
 METRICS = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")

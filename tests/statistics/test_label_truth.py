@@ -11,7 +11,13 @@ from reviewed_days import community, labelled_by_people, reviewed_day
 from scipy.special import expit, logit
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.label_truth import GivenLabels, KnownAnswers, TrueLabels, true_labels
+from modwatch.statistics.label_truth import (
+    DRAWS,
+    ErrorEvidence,
+    GivenLabels,
+    TrueLabels,
+    true_labels,
+)
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
@@ -82,12 +88,17 @@ def window(prevalence, seed=1):
     return [reviewed_day(rng, *community(rng, 5000, prevalence)) for _ in range(4)]
 
 
+def alone(labels):
+    """Return the true labels if no error is shared."""
+    return true_labels(labels, ErrorEvidence.sharing(0, 0))
+
+
 def beside_the_plain(days, other):
     """Return the estimates of `days` and of `other`, row by row; the same ones are insufficient.
 
     Every metric, at the deployed review fraction and at others.
     """
-    options = {"review_fractions": [0.05, 0.1, 0.2]}
+    options = {"review_fractions": [0.05, 0.1, 0.2], "known": ErrorEvidence.sharing(0, 0)}
     plain, found = measure_days(days, **options), measure_days(other, **options)
     found = found[found["metric"].isin(set(plain["metric"]))].reset_index(drop=True)
     names = ["metric", "strategy", "alpha", "status", "reason", "n"]
@@ -131,7 +142,7 @@ def test_three_equal_labels_of_everything_are_the_truth():
     truth = (rng.random(3000) < prob).astype(np.int64)
     ones = np.ones(3000, np.int64)
     labels = GivenLabels(prob=prob, group=0 * ones, given=3 * ones, toxic=3 * truth)
-    assert true_labels(labels).mean == pytest.approx(truth, abs=1e-3)
+    assert alone(labels).mean == pytest.approx(truth, abs=1e-3)
 
 
 @pytest.mark.simulation
@@ -139,7 +150,7 @@ def test_the_posterior_holds_the_truth_as_often_as_it_says():
     errors = []
     for seed in range(60):
         labels, truth = team(seed)
-        found = true_labels(labels, seed=seed)
+        found = true_labels(labels, ErrorEvidence.sharing(0, 0), seed=seed)
         for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):
             effect = part.astype(float)
             drawn = found.deviations(effect, np.ones(effect.size), np.random.default_rng(seed))
@@ -153,11 +164,11 @@ def test_the_posterior_holds_the_truth_as_often_as_it_says():
 def test_few_confirmations_leave_the_rates_far_apart():
     labels, _ = team(1, confirmed=0.0)
     assert labels.given.max() == 1
-    found = true_labels(labels)
+    found = alone(labels)
     low, high = np.quantile(found.false_negative[:, 0], [0.05, 0.95])
     assert low < 0.15
     assert high > 0.4
-    confirmed = true_labels(team(1)[0])
+    confirmed = alone(team(1)[0])
     effect, weight = np.ones(4000), np.ones(4000)
     wide, narrow = (
         value.deviations(effect, weight, np.random.default_rng(0)).std()
@@ -168,7 +179,7 @@ def test_few_confirmations_leave_the_rates_far_apart():
 
 def test_known_answers_tell_the_rates_where_confirmations_do_not():
     labels, truth = team(1, confirmed=0.0)
-    known = KnownAnswers(toxic=500, toxic_wrong=100, other=2000, other_wrong=40)
+    known = ErrorEvidence(toxic=500, toxic_wrong=100, other=2000, other_wrong=40)
     found = true_labels(labels, known)
     assert found.false_negative.mean() == pytest.approx(0.2, abs=0.07)
     assert found.mean.sum() == pytest.approx(truth.sum(), rel=0.2)
@@ -264,25 +275,63 @@ def test_constant_and_extreme_scores_are_estimated():
 
 
 def test_shared_errors_move_the_prevalence_by_the_formula_of_rogan_and_gladen():
-    found = true_labels(team(7)[0])
-    assert found.with_shared_errors(false_positive=0, false_negative=0).mean == pytest.approx(
-        found.mean, abs=1e-9
-    )
-    shared = found.with_shared_errors(false_positive=0.5, false_negative=0.5)
+    found = alone(team(7)[0])
+    none, most = np.zeros(DRAWS), np.full(DRAWS, 0.6)
+    assert found.with_shared_errors(none, none).mean == pytest.approx(found.mean, abs=1e-9)
+    shared = found.with_shared_errors(most, most)
     up, down = (
-        np.minimum(rate.mean(axis=1), 0.5)[:, None]
-        for rate in (found.false_positive, found.false_negative)
+        ((getattr(shared, name) - getattr(found, name)) / (1 - getattr(found, name)))[:, :1]
+        for name in ("false_positive", "false_negative")
     )
+    assert (up > 0).all()
+    assert (down > 0).all()
     assert shared.prior == pytest.approx(np.clip((found.prior - up) / (1 - up - down), 0, 1))
-    fewer = found.with_shared_errors(false_positive=0.5, false_negative=0)
-    more = found.with_shared_errors(false_positive=0, false_negative=0.5)
+    fewer, more = found.with_shared_errors(most, none), found.with_shared_errors(none, most)
     assert fewer.mean.sum() < found.mean.sum() < more.mean.sum()
+
+
+@pytest.mark.parametrize(("rate", "again"), [(0.02, 0.2), (0.02, 0.5), (0.2, 0.3)])
+def test_errors_on_hard_comments_are_shared_as_far_as_further_labels_show_them(rate, again):
+    """Of labels with beta-distributed difficulty, a third one where two differ."""
+    rng, size = np.random.default_rng(0), 1_000_000
+    total = (1 - rate) / (again - rate) - 1  # α + β
+    chance = rng.beta(rate * total, (1 - rate) * total, size)
+    first, second, third = (rng.random((3, size)) < chance).astype(int)
+    assert second[first == 1].mean() == pytest.approx(again, abs=0.01)
+    beyond = (first * second).mean() - rate**2
+    beyond += (first * (1 - second) * third).mean() - rate * (rate - (first * second).mean())
+    rest = np.full((1, 1), rate - beyond)
+    labels = replace(alone(team(7)[0]), false_positive=rest, false_negative=rest)
+    changed = labels.with_shared_errors(np.array([again]), np.array([0.0]))
+    assert changed.false_positive[0, 0] == pytest.approx(rate, rel=0.03)
+
+
+def test_half_of_the_draws_share_errors_of_either_kind_up_to_the_stated_part():
+    labels = team(7)[0]
+    plain, found = alone(labels), true_labels(labels, ErrorEvidence(toxic_shared=0.5))
+    for name in ("false_positive", "false_negative"):
+        more = getattr(found, name) > getattr(plain, name) + 1e-12
+        assert more.all(axis=1).mean() == 0.5
+
+
+def test_answers_to_gold_items_raise_what_is_stated_and_never_lower_it():
+    labels = team(7)[0]
+    stated = true_labels(labels).mean.sum()
+    few = ErrorEvidence(other_compared=10, other_repeated=10)
+    assert true_labels(labels, few).mean.sum() == pytest.approx(stated)
+    assert few.most_shared("other") == ErrorEvidence().other_shared
+    many = ErrorEvidence(other_compared=400, other_repeated=240)
+    assert many.most_shared("other") == pytest.approx(0.6)
+    assert true_labels(labels, many).mean.sum() < stated
+    less = ErrorEvidence(other_compared=400, other_repeated=0)
+    assert less.most_shared("other") == ErrorEvidence().other_shared
+    assert many.independent.most_shared("other") == 0
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
 def test_impossible_shares_of_shared_errors_are_refused(share):
     with pytest.raises(MetricInputError, match="shared"):
-        true_labels(team(7, size=50)[0]).with_shared_errors(false_positive=share, false_negative=0)
+        ErrorEvidence.sharing(share, share)
 
 
 @pytest.mark.parametrize("change", [{"given": 0}, {"toxic": -1}, {"toxic": 2}])
@@ -295,7 +344,7 @@ def test_impossible_labels_are_refused(change):
 @pytest.mark.parametrize("change", [{"toxic_wrong": 2}, {"other_wrong": -1}])
 def test_impossible_answers_are_refused(change):
     with pytest.raises(MetricInputError, match="wrong"):
-        KnownAnswers(**{"toxic": 1, "other": 1, **change})
+        ErrorEvidence(**{"toxic": 1, "other": 1, **change})
 
 
 def test_confirmations_of_unlabelled_comments_are_refused():

@@ -178,7 +178,8 @@ def _label_errors(result: Mapping[str, Any]) -> list[str]:
     few = "" if errors["enough"] else ", too few to tell the error rates: intervals are wide"
     return [
         f"{errors['confirmed']:,} labels are confirmed, {errors['overturned']:,} of them "
-        f"overturned{few}. Values and intervals allow for errors of the annotators."
+        f"overturned{few}. Values and intervals allow for errors of the annotators, of which a "
+        f"second person repeats {repeated(errors)}."
     ]
 
 
@@ -189,6 +190,16 @@ def _row(estimate: Mapping[str, Any]) -> str:
         return f"| {name} | {bound} | {estimate['reason']} | {estimate['labels']:,} |"
     ends = f"{estimate['low']:.4f} to {estimate['high']:.4f}"
     return f"| {name} | {estimate['value']:.4f} | {ends} | {estimate['labels']:,} |"
+
+
+def repeated(errors: Mapping[str, Any]) -> str:
+    """Return up to which shares of errors a second person may repeat, from the `label_errors`.
+
+    >>> repeated({"shared": {"false_positive": 0.2, "false_negative": 0.3}})
+    'up to 20 % (false positives) and 30 % (false negatives)'
+    """
+    up, down = (_percent(errors["shared"][name]) for name in ("false_positive", "false_negative"))
+    return f"up to {up} (false positives) and {down} (false negatives)"
 
 
 def bound_text(estimate: Mapping[str, Any]) -> str:

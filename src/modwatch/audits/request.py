@@ -20,6 +20,7 @@ from modwatch.statistics.audit.plan import (
 )
 from modwatch.statistics.audit.sample_design import Design, DesignOptions
 from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.label_truth import SHARED
 
 _NOT_RULE = ("method", "seed")
 
@@ -47,6 +48,10 @@ class AuditRequest:
     #: Expected second and third labels over first ones, in [0, 1]; 0: no label is confirmed, and
     #: intervals do not allow for errors of the annotators.
     confirmed_share: float = 0.2
+    #: Largest probability, in [0, 1), that a second person makes an error of a first one, which the
+    #: intervals of an audit with confirmations allow for.
+    shared_false_positive: float = SHARED[0]
+    shared_false_negative: float = SHARED[1]
     deadline_days: int = 14
     #: Whether planner, approver and signer must be different people.
     four_eyes: bool = True
@@ -75,6 +80,9 @@ class AuditRequest:
             raise AuditError(
                 f"the share of confirmations must be in [0, 1], got {self.confirmed_share}"
             )
+        for share in (self.shared_false_positive, self.shared_false_negative):
+            if not 0 <= share < 1:
+                raise AuditError(f"a share of shared errors must be in [0, 1), got {share}")
 
     @property
     def days(self) -> list[datetime.date]:
@@ -102,6 +110,8 @@ class AuditRequest:
             second_stage_labels=self.second_stage_labels,
             first_stage_share=1 - self.second_stage_labels / self.labels,
             confirmations=planned_rules(*_by_side(strata), self.confirmed_share),
+            shared_false_positive=self.shared_false_positive,
+            shared_false_negative=self.shared_false_negative,
             deadline_days=self.deadline_days,
             options=asdict(self.options),
             four_eyes=self.four_eyes,

@@ -64,6 +64,8 @@ def audit() -> None:
     level=(number_between(0, 1), "Confidence level; default: 0.95."),
     second_stage_share=(float, "Share of the labels; default: 0."),
     confirmed_share=(float, "Expected confirmations per label; default: 0.2. 0: labels are true."),
+    shared_false_positive=(float, "Largest P(a second error | a first one); default: 0.2."),
+    shared_false_negative=(float, "The same for false negatives; default: 0.3."),
     deadline_days=(int, "Days to wait for labels; default: 14."),
     public_value=(str, 'Future random value for the seed: "drand quicknet round 20000000".'),
     service=(str, "Name of the service that the report describes."),

@@ -209,6 +209,8 @@ class Resources:
             toxic_share=self.settings.toxic_share,
             confirmation_share=self.settings.confirmation_share,
             follow_up_share=self.settings.follow_up_share,
+            shared_false_positive=self.settings.shared_false_positive,
+            shared_false_negative=self.settings.shared_false_negative,
         )
 
     @property

@@ -16,10 +16,12 @@ from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.ranking import slots
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
+from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
 
 #: Fields that choose among the routed comments, and not which are routed.
 _ON_TOP = ("confirmation_share", "follow_up_share")
+_SHARED = ("shared_false_positive", "shared_false_negative")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,10 @@ class RoutingPolicy:
     #: Follow-ups over the routed comments without a label when the review of a day is over, in
     #: [0, 1].
     follow_up_share: float = 0.2
+    #: Largest probability, in [0, 1), that a second person makes an error of a first one, which the
+    #: intervals of all figures allow for.
+    shared_false_positive: float = SHARED[0]
+    shared_false_negative: float = SHARED[1]
 
     def __post_init__(self) -> None:
         _reject(
@@ -60,19 +66,23 @@ class RoutingPolicy:
         for name in _ON_TOP:
             share = getattr(self, name)
             _reject(not 0 <= share <= 1, name, share, "[0, 1]")
+        for name in _SHARED:
+            share = getattr(self, name)
+            _reject(not 0 <= share < 1, name, share, "[0, 1)")
 
     @property
     def digest(self) -> str:
         """Hash of the policy, part of the random keys.
 
-        Changes with every value except the shares of confirmations and of follow-ups, which can be
-        changed without drawing another slice.
+        Changes with every value except the shares of confirmations, of follow-ups and of shared
+        errors, which can be changed without drawing another slice.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)
         >>> policy.digest == RoutingPolicy(review_fraction=0.1).digest
         True
         """
-        values = {name: value for name, value in asdict(self).items() if name not in _ON_TOP}
+        apart = (*_ON_TOP, *_SHARED)
+        values = {name: value for name, value in asdict(self).items() if name not in apart}
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

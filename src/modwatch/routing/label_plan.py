@@ -22,7 +22,7 @@ from modwatch.common.errors import DesignError
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.label_truth import RATE_BOUNDS, KnownAnswers, TrueLabels
+from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence, TrueLabels
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.sample import Sample
@@ -61,7 +61,7 @@ def plan_labels(
     budget: float | None = None,
     error_rates: Sequence[float] | None = None,
     threshold: float = 0.5,
-    known: KnownAnswers | None = None,
+    known: ErrorEvidence | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the split of labels between slice and confirmations for each metric and width.
@@ -133,7 +133,7 @@ class _Window:
         policy: RoutingPolicy,
         *,
         threshold: float,
-        known: KnownAnswers | None,
+        known: ErrorEvidence | None,
         seed: int,
     ) -> None:
         self.days, self.policy, self.threshold, self.seed = days, policy, threshold, seed

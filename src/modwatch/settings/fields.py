@@ -195,6 +195,16 @@ class Settings(BaseSettings):
         description="Follow-ups, as a share of the comments without a label when the review of a "
         "day is over, in [0, 1]; 0 turns them off",
     )
+    shared_false_positive: float = Field(
+        0.2,
+        ge=0,
+        lt=1,
+        description="Largest probability that a second person also labels a comment toxic that is "
+        "not, if a first one did; all intervals allow for it, and gold items can show more",
+    )
+    shared_false_negative: float = Field(
+        0.3, ge=0, lt=1, description="The same for labels of toxic comments that say otherwise"
+    )
     gold_share: float = Field(
         0.02,
         ge=0,

@@ -76,20 +76,21 @@ from modwatch.statistics.drift.distance import (
     wasserstein,
 )
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.label_truth import GivenLabels, KnownAnswers, TrueLabels, true_labels
+from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
     conformal_coverage,
     conformal_prediction,
 )
+from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
-from modwatch.statistics.live.shared_errors import label_error_table
 from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
-    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorRate",
-    "Estimate", "GivenLabels", "KnownAnswers", "LabelledDay", "TrueLabels", "accuracy",
+    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction",
+    "ErrorEvidence", "ErrorRate",
+    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
     "annotator_error_rate", "auprc", "auroc", "brier_score", "calibration_auprc",
     "calibration_auroc", "cohen_kappa", "collaboration_curve", "conformal_coverage",
     "conformal_prediction", "expected_calibration_error", "expected_performance", "fully_labelled",

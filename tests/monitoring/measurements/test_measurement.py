@@ -8,11 +8,12 @@ from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_la
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.installation.resources import open_resources
-from modwatch.monitoring.measurements.measurement import gold_answers
+from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.pipeline.daily import plan_labels
 from modwatch.review.people import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.queue import decide, lease
+from modwatch.routing import RoutingPolicy
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -73,7 +74,7 @@ def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
         lake.replace(
             "check_answers", MONDAY, [pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)]
         )
-        found = gold_answers(lake, [MONDAY])
+        found = error_evidence(lake, [MONDAY], RoutingPolicy(review_fraction=0.1))
         assert (found.toxic + found.other == 60) == used
     assert "gold_contradicted" in [record.event for record in caplog.records]
 

@@ -140,6 +140,8 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "second_stage_labels": lambda plan: 61,
     "first_stage_share": lambda plan: 0.4,
     "confirmations": lambda plan: {"flagged": ConfirmationRule(negative=1.0, positive=0.5)},
+    "shared_false_positive": lambda plan: 0.5,
+    "shared_false_negative": lambda plan: 0.5,
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
     "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},

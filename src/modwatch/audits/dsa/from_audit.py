@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
+from modwatch.audits.descriptions import repeated
 from modwatch.audits.dsa.statement import (
     AutomatedMeans,
     Missing,
@@ -336,7 +337,8 @@ def _confirmations(errors: Mapping[str, Any]) -> str:
     text = (
         f"{errors['confirmed']} first labels were confirmed by a second person, and "
         f"{errors['overturned']} of them overturned by most people; the rates and their intervals "
-        "allow for errors of the people who labelled, except for those that all of them make alike."
+        "allow for errors of the people who labelled, of which a second person repeats "
+        f"{repeated(errors)}, as where a guideline is unclear."
     )
     if not errors["enough"]:
         return f"{text} The confirmations are too few to tell how frequent such errors are."

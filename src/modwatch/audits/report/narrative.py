@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import ceil
 
-from modwatch.audits.descriptions import describe_missing_days
+from modwatch.audits.descriptions import describe_missing_days, repeated
 from modwatch.audits.evidence import Event
 from modwatch.audits.report import formatting
 from modwatch.audits.report.metrics import Result, of_metric
@@ -93,8 +93,10 @@ def _of_errors(result: Result) -> list[str]:
             f"rates of up to {formatting.rate(RATE_BOUNDS[1])}, and are wide."
         )
         return [text]
-    return [f"{text} The estimates and their intervals allow for errors of the annotators: see "
-            "Labels and annotators."]  # fmt: skip
+    return [
+        f"{text} The estimates and their intervals allow for errors of the annotators, of which a "
+        f"second person repeats {repeated(errors)}: see Labels and annotators."
+    ]
 
 
 def _without_label(plan: AuditPlan, result: Result) -> list[str]:
@@ -236,14 +238,15 @@ def _of_annotators(result: Result) -> list[str]:
             "is labelled, no sampling error is left, and the figure is as good as the labels are."
         ]
     return [
-        "The interval covers the error of sampling and errors of the annotators, as far as one "
-        "annotator does not make them where others do not. Labels that contradict the decision "
-        "weigh most, and the plan had them confirmed first; which others were confirmed was "
+        "The interval covers the error of sampling and errors of the annotators. Errors that all "
+        "annotators make on the same comment, as where a guideline is unclear, show in no "
+        "disagreement; the plan states that of the errors of one person a second repeats "
+        f"{repeated(result['label_errors'])}. The interval holds from none to as many. If more "
+        "are shared, it does not.",
+        "Labels that contradict the decision weigh most, and the plan had them confirmed first; "
+        "which others were confirmed was "
         "decided by the random number of each comment. Where every comment is labelled, the "
         "interval is that of the annotators' errors alone.",
-        "The interval does not cover errors that all annotators make on the same comment, as where "
-        "a guideline is unclear: no one disagrees there. The table on shared errors shows their "
-        "effect.",
     ]
 
 

@@ -223,49 +223,34 @@ def of_error_rates(result: Result) -> Table | None:
     )
 
 
-def of_uncorrected(result: Result, interval: IntervalOptions) -> Table | None:
-    """Return the estimates if every final label were true; None where they are the estimates."""
+def of_other_errors(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the estimates by what is supposed about errors; None where labels count as true."""
     if "uncorrected" not in result:
         return None
+    level = formatting.level(interval)
     return Table(
-        caption="Estimates if every final label were true, without allowing for errors",
-        columns=("Metric", "Estimate", formatting.level(interval), "Positives"),
-        rows=tuple(
-            (
-                title(estimate["metric"]),
-                formatting.value_of(estimate, interval),
-                formatting.ends_of(estimate, interval),
-                formatting.whole(estimate["positives"]),
-            )
-            for estimate in in_order(result["uncorrected"])
+        caption="Estimates by what is supposed about errors of the annotators",
+        columns=(
+            *("Metric", "Shared errors as stated", level),
+            *("No shared errors", level, "No errors", level),
         ),
-        numbers=frozenset({1, 3}),
-    )
-
-
-def of_shared_errors(result: Result, interval: IntervalOptions) -> Table | None:
-    """Return the intervals if some errors were made by all annotators alike; None without any."""
-    if not result.get("shared_errors"):
-        return None
-    share = formatting.rate(result["shared_errors"][0]["share"])
-    return Table(
-        caption=f"Intervals if up to {share} of the errors were made by all annotators alike",
-        columns=("Metric", "Estimate", formatting.level(interval), "With shared errors"),
         rows=tuple(
             (
-                title(row["metric"]),
-                formatting.value_of(estimate, interval),
-                formatting.ends_of(estimate, interval),
-                formatting.ends(
-                    row["low"], row["high"], formatting.estimate_decimals(estimate, interval),
-                    interval.sides,
+                title(metric),
+                *(
+                    text
+                    for name in ("figures", "independent", "uncorrected")
+                    for estimate in [of_metric(result[name], metric)]
+                    for text in (
+                        formatting.value_of(estimate, interval),
+                        formatting.ends_of(estimate, interval),
+                    )
                 ),
             )
-            for row in result["shared_errors"]
-            for estimate in [of_metric(result["figures"], row["metric"])]
+            for metric in (estimate["metric"] for estimate in in_order(result["figures"]))
         ),
-        numbers=frozenset({1}),
-    )  # fmt: skip
+        numbers=frozenset({1, 3, 5}),
+    )
 
 
 def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:

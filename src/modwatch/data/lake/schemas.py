@@ -351,9 +351,8 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: The estimates of a window at the deployed setting, with those that take every first label as
-#: true, and the band that allows for errors which all moderators make alike
-#: (`statistics.live.shared_errors`). Numbers are null where insufficient.
+#: The estimates of a window at the deployed setting, and what they would be if no error were shared
+#: or every first label true (`statistics.live.label_errors`). Numbers are null where insufficient.
 LABEL_ERRORS = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
@@ -362,8 +361,8 @@ LABEL_ERRORS = pa.schema(
         ("alpha", pa.float64()),
         *_ESTIMATE,
         *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
-        *_columns(pa.float64(), "shared_low", "shared_high"),
-        # Largest shares of shared errors in the band.
+        *_columns(pa.float64(), "independent", "independent_low", "independent_high"),
+        # Largest P(a second person makes an error of a first one) that the intervals allow for.
         *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
         *_required(pa.int64(), "n"),
         *_required(pa.string(), "status", "reason"),  # ok | insufficient

@@ -14,7 +14,7 @@ from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import CHALLENGER
 from modwatch.monitoring.measurements import tables
-from modwatch.monitoring.measurements.measurement import gold_answers
+from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.monitoring.measurements.windows import Window
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.live.labelled_day import LabelledDay
@@ -90,7 +90,7 @@ def _compared(
             review_fraction=fraction,
             strategy=strategy,
             toxic_share=policy.toxic_share,
-            known=gold_answers(lake, list(pairs)),
+            known=error_evidence(lake, list(pairs), policy),
         ),
     )
     return table.assign(

@@ -18,7 +18,7 @@ from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import COMMENT_GROUPS
 from modwatch.monitoring.measurements import tables
-from modwatch.monitoring.measurements.measurement import gold_answers
+from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.monitoring.measurements.windows import Window, windows
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.divergence.mentions import Terms, identity_mentions
@@ -123,7 +123,7 @@ def _measured(
         labelled.append(grouped)
         found.append(_groups(lake, day, scores, terms))
     members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
-    table = measure_groups(labelled, members, known=gold_answers(lake, chosen))
+    table = measure_groups(labelled, members, known=error_evidence(lake, chosen, policy))
     return table, sum(day.size for day in found)
 
 

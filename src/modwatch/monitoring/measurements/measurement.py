@@ -21,10 +21,10 @@ from modwatch.routing.label_plan import plan_labels
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES
 from modwatch.statistics.intervals import mid_p
-from modwatch.statistics.label_truth import RATE_BOUNDS, KnownAnswers
+from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
+from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
-from modwatch.statistics.live.shared_errors import label_error_table
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,8 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled = _labelled(lake, [day])
-    known = gold_answers(lake, [day]) + tables.error_evidence(lake, day - datetime.timedelta(1))
+    before = tables.error_evidence(lake, day - datetime.timedelta(1))
+    known = error_evidence(lake, [day], policy) + before
     table = _estimates(labelled, policy, strategies=strategies, fraction=fraction, known=known)
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
@@ -62,24 +63,23 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         return
     labelled = _labelled(lake, window.days)
     strategy, fraction = tables.deployed(lake, window.last)
-    gold = gold_answers(lake, window.days)
+    known = error_evidence(lake, window.days, policy)
     table = _estimates(
         labelled,
         policy,
         strategies=STRATEGIES,
         fraction=fraction,
         groups=calibration_groups(lake, window.days, labelled),
-        known=gold,
+        known=known,
     )
     errors = label_error_table(
         labelled,
         review_fraction=fraction,
         strategy=strategy,
         toxic_share=policy.toxic_share,
-        known=gold,
-        gold=gold,
+        known=known,
     )
-    curve = reliability_estimates(labelled, known=gold)
+    curve = reliability_estimates(labelled, known=known)
     for name, frame, schema in (
         ("reliability", curve, RELIABILITY),
         ("label_errors", errors, LABEL_ERRORS),
@@ -89,13 +89,16 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     lake.replace("window_measurements", window.last, [rows])
 
 
-def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
-    """Return the answers to gold items, or none where the keys of these must be wrong.
+def error_evidence(
+    lake: Lake, days: Sequence[datetime.date], policy: RoutingPolicy
+) -> ErrorEvidence:
+    """Return the answers to gold items, and up to which share errors may be shared.
 
-    No moderator errs more often than `RATE_BOUNDS`; where the answers show a higher rate for
-    certain, the labels of the gold items are wrong.
+    Without answers where the keys of the gold items must be wrong: no moderator errs more often
+    than `RATE_BOUNDS`, but the answers show a higher rate for certain.
     """
-    answers = tables.gold_answers(lake, days)
+    stated = ErrorEvidence.sharing(policy.shared_false_positive, policy.shared_false_negative)
+    answers = tables.gold_answers(lake, days, stated)
     kinds = ((answers.other_wrong, answers.other), (answers.toxic_wrong, answers.toxic))
     for (wrong, given), bound in zip(kinds, RATE_BOUNDS, strict=True):
         if given and mid_p(wrong, given)[0] > bound:
@@ -103,7 +106,7 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
                 "Gold items are left out: people contradict too many of them.",
                 extra={"event": "gold_contradicted", "answers": given, "contradicted": wrong},
             )
-            return KnownAnswers()
+            return stated
     return answers
 
 
@@ -118,7 +121,7 @@ def window_plan(
     if not measured.days:
         return plan_labels([], policy, **wanted)
     labelled = _labelled(lake, measured.days)
-    known = gold_answers(lake, measured.days)
+    known = error_evidence(lake, measured.days, policy)
     return plan_labels(labelled, policy, known=known, **wanted)
 
 
@@ -132,7 +135,7 @@ def _estimates(
     *,
     strategies: Sequence[str],
     fraction: float,
-    known: KnownAnswers,
+    known: ErrorEvidence,
     groups: Sequence[Codes] | None = None,
 ) -> pd.DataFrame:
     """Return every metric of these days together, which one model scored.

@@ -6,6 +6,7 @@ Only columns that a function needs are loaded, so that a day of millions stays s
 import datetime
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.routing.design import strata_of
 from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
-from modwatch.statistics.label_truth import KnownAnswers
+from modwatch.statistics.intervals import NORMAL_QUANTILE
+from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
@@ -134,37 +136,52 @@ def _confirmations(
     return Confirmations(row=rows, label=given["label"].to_numpy(np.int8))
 
 
-def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
-    """Return how the gold items of `days` were answered, all people together."""
-    columns = ["kind", "label", "known"]
-    answers = lake.table("check_answers", days, columns=columns, kind="gold").to_pandas()
-    toxic, wrong = answers["known"] == 1, answers["known"] != answers["label"]
-    return KnownAnswers(
-        toxic=int(toxic.sum()),
-        toxic_wrong=int((toxic & wrong).sum()),
-        other=int((~toxic).sum()),
-        other_wrong=int((~toxic & wrong).sum()),
-    )
+def gold_answers(lake: Lake, days: Sequence[datetime.date], stated: ErrorEvidence) -> ErrorEvidence:
+    """Return what is `stated`, with how people together answered the gold items of `days`.
 
-
-def error_evidence(lake: Lake, day: datetime.date) -> KnownAnswers:
-    """Return what the window that ended with `day` shows about moderators' error rates.
-
-    Each rate counts as many known answers as give its interval.
+    Of an item that several people answered, each wrong answer is compared with the others. Items
+    that all fail count as few comparisons: effective number (Σw)²/Σw² for w wrong answers each.
     """
-    columns = ["metric", "value", "effective_n"]
-    table = lake.table("window_measurements", day, columns=columns).to_pandas()
-    rows = table.set_index("metric")
-    names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
-    if not all(name in rows.index for name in names):
-        return KnownAnswers()
-    (other, toxic) = (rows.loc[name] for name in names)
-    return KnownAnswers(
-        toxic=toxic["effective_n"],
-        toxic_wrong=toxic["value"] * toxic["effective_n"],
-        other=other["effective_n"],
-        other_wrong=other["value"] * other["effective_n"],
-    )
+    columns = ["kind", "comment_id", "label", "known"]
+    answers = lake.table("check_answers", days, columns=columns, kind="gold").to_pandas()
+    answers["wrong"] = answers["known"] != answers["label"]
+    items = answers.groupby(["known", "comment_id"])["wrong"].agg(["size", "sum"]).reset_index()
+    found = dict[str, float]()
+    for kind, known in (("toxic", 1), ("other", 0)):
+        mine = items[items["known"] == known]
+        compared = mine[mine["size"] > 1]
+        given, wrong = (compared[name].to_numpy(np.float64) for name in ("size", "sum"))
+        effective = wrong.sum() ** 2 / max((wrong**2).sum(), 1.0)
+        again = (wrong * (wrong - 1) / (given - 1)).sum() / max(wrong.sum(), 1.0)
+        found |= {
+            kind: float(mine["size"].sum()),
+            f"{kind}_wrong": float(mine["sum"].sum()),
+            f"{kind}_compared": float(effective),
+            f"{kind}_repeated": float(effective * again),
+        }
+    return replace(stated, **found)
+
+
+def error_evidence(lake: Lake, day: datetime.date) -> ErrorEvidence:
+    """Return what the window that ended with `day` shows about moderators' errors.
+
+    Each rate of errors that are not shared counts as many known answers as give its interval.
+    """
+    rows = lake.table("label_errors", day).to_pandas().set_index("metric")
+    found = dict[str, float]()
+    for kind, name in (("toxic", "false_negative"), ("other", "false_positive")):
+        if f"annotator_{name}_rate" not in rows.index:
+            return ErrorEvidence.sharing(0, 0)
+        row = rows.loc[f"annotator_{name}_rate"]
+        rate = row["independent"]
+        spread = (row["independent_high"] - row["independent_low"]) / (2 * NORMAL_QUANTILE)
+        answers = rate * (1 - rate) / spread**2
+        found |= {
+            kind: answers,
+            f"{kind}_wrong": rate * answers,
+            f"{kind}_shared": row[f"shared_{name}"],
+        }
+    return ErrorEvidence(**found)
 
 
 def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:

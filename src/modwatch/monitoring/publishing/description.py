@@ -62,7 +62,7 @@ def describe_day(
             pages,
             _volume(day, drift_status(tables.drift)),
             _quality(day, estimates),
-            _people(estimates),
+            _people(estimates, tables.label_errors),
             _queue(day) + _missing(estimates),
             describe_challenger(tables.challenger),
             describe_groups(tables.comment_groups),
@@ -190,8 +190,11 @@ def _quality(day: Day, estimates: DeployedEstimates) -> str:
     return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
 
 
-def _people(estimates: DeployedEstimates) -> str:
-    """Return how many labels were confirmed and overturned, and moderators' error rates."""
+def _people(estimates: DeployedEstimates, errors: pd.DataFrame | None) -> str:
+    """Return how many labels were confirmed and overturned, and moderators' error rates.
+
+    `errors` is the table of the window's label errors, which has what is supposed of them.
+    """
     rows = estimates.day if estimates.window is None else estimates.window
     names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
     if not all(name in rows for name in names):
@@ -203,7 +206,19 @@ def _people(estimates: DeployedEstimates) -> str:
     return (
         f"Allowing for moderators' errors: {confirmed:,} {noun} confirmed by further people, "
         f"{overturned:,} of them overturned; false-positive rate {false_positive}, "
-        f"false-negative rate {false_negative}."
+        f"false-negative rate {false_negative}.{_shared(errors)}"
+    )
+
+
+def _shared(errors: pd.DataFrame | None) -> str:
+    """Return up to which share people may repeat the errors of others."""
+    if errors is None or errors.empty:
+        return ""
+    most = errors[["shared_false_positive", "shared_false_negative"]].max()
+    up, down = (f"{share:.0%}" for share in most)
+    return (
+        f" Intervals hold if a second person repeats up to {up} (false positives) and {down} "
+        "(false negatives) of the errors of a first."
     )
 
 

@@ -127,6 +127,23 @@ FORM: dict[str, Param] = {
         minimum=0,
         maximum=1,
     ),
+    "shared_false_positive": _people(
+        "number",
+        "Shared false positives",
+        "Largest probability that a second person also labels a comment positive that is not, as "
+        "where a guideline is unclear. Confirmations do not show it; the intervals allow for it.",
+        default=0.2,
+        minimum=0,
+        maximum=0.9,
+    ),
+    "shared_false_negative": _people(
+        "number",
+        "Shared false negatives",
+        "The same for positives that a second person does not recognise either.",
+        default=0.3,
+        minimum=0,
+        maximum=0.9,
+    ),
     "deadline_days": _people(
         "integer",
         "Deadline in days",

@@ -113,7 +113,8 @@ def _with_errors(
             group=side,
             given=1 + confirmed + differ,
             toxic=labels[0] + confirmed * labels[1] + differ * labels[2],
-        )
+        ),
+        plan.stated_errors,
     )
     draws = np.stack(
         [*LabelErrors(keys=[*range(score.size)], truth=posterior).drawn.values()], axis=-1

@@ -32,6 +32,7 @@ from modwatch.statistics.audit.stratified import WeightedCounts
 from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
+    ErrorEvidence,
     GivenLabels,
     TrueLabels,
     true_labels,
@@ -101,19 +102,18 @@ class LabelErrors:
         group = SIDES.index(side)
         return self.truth.false_positive[:, group], self.truth.false_negative[:, group]
 
-    def shared(self, *, false_positive: float, false_negative: float) -> "LabelErrors":
-        """Return the same if all annotators share these shares of the errors."""
-        shares = {"false_positive": false_positive, "false_negative": false_negative}
-        return replace(self, truth=self.truth.with_shared_errors(**shares))
-
 
 def label_errors(
-    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+    plan: AuditPlan,
+    drawn: Sequence[DrawnComment],
+    labels: Sequence[AuditLabel],
+    stated: ErrorEvidence,
 ) -> LabelErrors | None:
     """Return what the labels imply about their errors; None if the plan has no confirmations.
 
-    Also None without labels. With fewer than `label_truth.MINIMUM_CONFIRMED` confirmed comments,
-    errors may be as frequent as `label_truth.RATE_BOUNDS`.
+    Also None without labels. `stated` is up to which share errors may be shared. With fewer than
+    `label_truth.MINIMUM_CONFIRMED` confirmed comments, errors may be as frequent as
+    `label_truth.RATE_BOUNDS`.
     """
     given = blind_labels(labels)
     rows = [comment for comment in drawn if key_of(comment) in given]
@@ -129,6 +129,7 @@ def label_errors(
             given=np.array([len(labels) for labels in by_row]),
             toxic=np.array([sum(labels) for labels in by_row]),
         ),
+        stated,
         seed=0,
     )
     of_pairs = [

@@ -59,6 +59,10 @@ def error_rates(
         "third_labels": sum(len(given) > 2 for given in confirmed),
         "missing": missing,
         "enough": len(confirmed) >= MINIMUM_CONFIRMED,
+        "shared": {
+            "false_positive": plan.shared_false_positive,
+            "false_negative": plan.shared_false_negative,
+        },
         "rates": rates,
     }
 

@@ -21,6 +21,7 @@ from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
 from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
 from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.label_truth import SHARED, ErrorEvidence
 
 #: Format of the document; others are rejected.
 FORMAT = 1
@@ -101,6 +102,10 @@ class AuditPlan:
     first_stage_share: float = 1.0
     #: By side: the first labels that other people confirm. Empty: labels count as true.
     confirmations: Mapping[str, ConfirmationRule] = field(default_factory=dict)
+    #: Largest probability, in [0, 1), that a second person makes an error of a first one, which the
+    #: intervals of an audit with confirmations allow for.
+    shared_false_positive: float = SHARED[0]
+    shared_false_negative: float = SHARED[1]
     #: Days until the labelling ends without the labels that are missing.
     deadline_days: int = 14
     #: Options of the design, from `design.DesignOptions`.
@@ -129,6 +134,11 @@ class AuditPlan:
     def missing_days(self) -> tuple[date, ...]:
         """Days of the period without scores, which the audit does not cover."""
         return tuple(day.day for day in self.population if not day.comments)
+
+    @property
+    def stated_errors(self) -> ErrorEvidence:
+        """What is stated about errors of the annotators."""
+        return ErrorEvidence.sharing(self.shared_false_positive, self.shared_false_negative)
 
     @property
     def first(self) -> date:
@@ -321,5 +331,8 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
         for calibration in plan.calibrations.values()
     ):
         yield "a recalibration has more positives than labels"
+    shared = (plan.shared_false_positive, plan.shared_false_negative)
+    if not all(0 <= share < 1 for share in shared):
+        yield "the shares of shared errors must be in [0, 1)"
     if plan.deadline_days < 1:
         yield "the deadline must be at least 1 day"

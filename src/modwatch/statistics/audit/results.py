@@ -28,7 +28,7 @@ from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stages import Label, side_counts
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.label_truth import SHARED
+from modwatch.statistics.label_truth import ErrorEvidence
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
@@ -38,8 +38,6 @@ FORMAT = 1
 
 #: Metrics of each value of a column.
 _DOMAIN_METRICS = ("prevalence_unflagged", "precision", "recall", "accuracy")
-#: Metrics with a band for shared errors.
-_SHARED_METRICS = ("recall", "precision", "prevalence_unflagged", "accuracy", "prevalence")
 
 #: Why labels of annotators who hardly do better than chance give no estimate.
 _USELESS = (
@@ -70,9 +68,9 @@ def computed(evidence: Evidence) -> Document:
     without a final label; see `labels.Unlabelled`. `stages` of `stages_planned` were labelled.
     `random_labels`: see `_random_labels`.
 
-    The `figures` of a plan with confirmations allow for errors of the annotators; `uncorrected` are
-    those that take the final labels for true. `label_errors` counts the confirmations and
-    estimates the error rates; `shared_errors` are the intervals if some errors were shared.
+    The `figures` of a plan with confirmations allow for errors of the annotators, for shared ones as
+    far as the plan states; `independent` are those if no error is shared, `uncorrected` those if
+    every final label is true. `label_errors` counts confirmations and estimates the error rates.
     """
     made = _Estimation.from_evidence(evidence)
     plan, plain = evidence.plan, made.plain(made.whole)
@@ -95,7 +93,7 @@ def computed(evidence: Evidence) -> Document:
     return document | {
         "uncorrected": [estimate.figure() for estimate in plain],
         "label_errors": error_rates(plan, made.drawn, evidence.labels, made.errors),
-        "shared_errors": _shared_errors(made, made.errors, estimates),
+        "independent": [figure.figure() for figure in made.independent()],
     }
 
 
@@ -126,7 +124,9 @@ class _Estimation:
             evidence=evidence,
             final=final_labels(drawn, evidence.labels),
             missing=unlabelled(evidence.samples, evidence.labels),
-            errors=label_errors(evidence.plan, drawn, evidence.labels),
+            errors=label_errors(
+                evidence.plan, drawn, evidence.labels, stated=evidence.plan.stated_errors
+            ),
         )
 
     @property
@@ -152,6 +152,12 @@ class _Estimation:
         if self.errors is None:
             return self.plain(part, metrics)
         return self.corrected(self.errors, part, metrics)
+
+    def independent(self) -> list[AuditEstimate]:
+        """Return the metrics of all comments if no error is shared."""
+        plan, alone = self.evidence.plan, ErrorEvidence.sharing(0, 0)
+        errors = label_errors(plan, self.drawn, self.evidence.labels, stated=alone)
+        return self.corrected(errors, self.whole, METRICS) if errors else []
 
     def corrected(
         self, errors: LabelErrors, part: _Part, metrics: Sequence[str]
@@ -303,30 +309,6 @@ def _by_domain(made: _Estimation) -> list[Document]:
             }
         )
     return rows
-
-
-def _shared_errors(
-    made: _Estimation, errors: LabelErrors, estimates: Sequence[AuditEstimate]
-) -> list[Document]:
-    """Return the metrics if all annotators shared up to `SHARED` of the errors.
-
-    The band holds the intervals for none and for as many, of false positives and false negatives.
-    """
-    given = {estimate.metric: estimate for estimate in estimates if estimate.value is not None}
-    metrics = [metric for metric in METRICS if metric in given and metric in _SHARED_METRICS]
-    corners = [
-        made.corrected(errors.shared(false_positive=up, false_negative=down), made.whole, metrics)
-        for up, down in ((SHARED, 0.0), (0.0, SHARED), (SHARED, SHARED))
-    ]
-    return [
-        {
-            "metric": found[0].metric,
-            "share": SHARED,
-            "low": min(0.0 if one.low is None else one.low for one in found),
-            "high": max(1.0 if one.high is None else one.high for one in found),
-        }
-        for found in zip([given[metric] for metric in metrics], *corners, strict=True)
-    ]
 
 
 def _random_labels(missed: AuditEstimate, comments: int) -> int | None:

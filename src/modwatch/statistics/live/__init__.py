@@ -4,5 +4,5 @@
 scores of all comments; `sample` weights the labelled comments of several days; `areas` estimates
 quotients and areas under curves; `estimator` applies them to every metric; `measure` returns the
 tables, `group_estimates` those of groups of comments, `paired` those of two models, and
-`shared_errors` the band for errors that all annotators share.
+`label_errors` what they suppose about the annotators' errors.
 """

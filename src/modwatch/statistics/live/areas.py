@@ -136,8 +136,9 @@ def _quotients(sides: Sequence[Side], generator: np.random.Generator) -> Floats:
 Area = tuple[float, tuple[float, float]]
 
 
-#: Returns a sample of the error of a statistic, given its derivative (m,) in the positives.
-Deviations = Callable[[Floats], Floats]
+#: Returns a sample of the error of a statistic, given its derivative (m,) in the positives, and the
+#: positives (m,) that it is a mean of.
+Deviations = Callable[[Floats, Floats], Floats]
 
 
 class Areas:
@@ -243,7 +244,8 @@ class Areas:
         if self._deviations:
             effect = self._sample.masses(kept) * worth.influence
             effect = effect + self._sample.masses(reviewed) * worth.sure_influence
-            of_labels = self._deviations(effect / positives)
+            whole = self._sample.masses(self._sample.everything())
+            of_labels = self._deviations(effect / positives, whole)
             if deviation is not None:
                 of_labels = convolved(of_labels, deviation, np.random.default_rng(self._seed))
             deviation = of_labels

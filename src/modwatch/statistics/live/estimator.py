@@ -299,7 +299,8 @@ class Estimator:
         if self._labels is not None and inside + others > 0:
             # d(A/(A+B)) = (B dA − A dB)/(A+B)²
             pull = others * self._sample.masses(domain) - inside * self._sample.masses(outside)
-            deviation = self._deviations(outcome, pull / (inside + others) ** 2)
+            whole = self._sample.masses(self._everything)
+            deviation = self._deviations(outcome, pull / (inside + others) ** 2, whole)
         generator = np.random.default_rng(self._seed)
         estimate = mean_credit(sides, generator, deviation=deviation)
         if estimate is None:
@@ -404,11 +405,19 @@ class Estimator:
         evident = None if toxic.evident is None else prob**2 + slope * toxic.evident
         return _Outcome(value=value, slope=slope, evident=evident)
 
-    def _deviations(self, outcome: _Outcome, effect: Floats) -> Floats:
-        """Return a sample of a statistic's error from uncertain labels."""
+    def _deviations(self, outcome: _Outcome, effect: Floats, over: Floats | None = None) -> Floats:
+        """Return a sample of a statistic's error from uncertain labels.
+
+        `over` (m,) are the masses whose outcome the statistic is a mean of.
+        """
         assert self._labels is not None  # noqa: S101
         generator = np.random.default_rng(self._seed)
-        return self._labels.deviations(effect * outcome.slope, self._sample.weight, generator)
+        mean_of = None
+        if over is not None:
+            mean_of = float(np.dot(over, outcome.value)), over * outcome.slope
+        return self._labels.deviations(
+            effect * outcome.slope, self._sample.weight, generator, over=mean_of
+        )
 
     @property
     def _exact(self) -> bool:

@@ -19,7 +19,7 @@ from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Ints
 from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
-from modwatch.statistics.label_truth import KnownAnswers, TrueLabels
+from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
 from modwatch.statistics.live.conformal import COVERAGE, ENOUGH, crossed_sets, has_enough_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
@@ -134,7 +134,7 @@ def measure_groups(
     members: Iterable[tuple[Group, Members]],
     *,
     threshold: float = 0.5,
-    known: KnownAnswers | None = None,
+    known: ErrorEvidence | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return `LABEL_METRICS` of each group over a window; a row each group and metric.
@@ -185,7 +185,7 @@ def _group_rows(
     member: Members,
     *,
     threshold: float,
-    known: KnownAnswers | None,
+    known: ErrorEvidence | None,
     seed: int,
 ) -> Iterator[dict[str, Any]]:
     for day, inside in zip(days, member, strict=True):
@@ -265,7 +265,7 @@ def _of_sets(
 
 
 def _all_rows(
-    days: Sequence[GroupedDay], *, known: KnownAnswers | None, seed: int
+    days: Sequence[GroupedDay], *, known: ErrorEvidence | None, seed: int
 ) -> list[dict[str, Any]]:
     """Return the rows of the prediction sets of all comments together."""
     everyone = [np.ones(day.stratum.shape, np.bool_) for day in days]

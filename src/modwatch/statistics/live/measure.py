@@ -24,7 +24,7 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import CONFORMAL
 from modwatch.statistics.intervals import interval, mid_p
-from modwatch.statistics.label_truth import KnownAnswers, TrueLabels
+from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
 from modwatch.statistics.live.conformal import set_review_scores
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
@@ -48,7 +48,7 @@ def measure_days(
     threshold: float = 0.5,
     toxic_share: float = 0.5,
     groups: Sequence[Ints] | None = None,
-    known: KnownAnswers | None = None,
+    known: ErrorEvidence | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return every metric of a window of days: one row per metric, strategy and review fraction.
@@ -95,7 +95,8 @@ def measure_days(
         scores=_conformal(days, sample, labels, groups),
         seed=seed,
     )
-    return estimates_table([*estimates, *_people(sample, labels)])
+    people = [] if labels is None else annotator_estimates(sample, labels)
+    return estimates_table([*estimates, *people])
 
 
 def sample_estimates(
@@ -144,10 +145,8 @@ def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))
 
 
-def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimate]:
-    """Yield the error rates of the annotators."""
-    if labels is None:
-        return
+def annotator_estimates(sample: Sample, labels: TrueLabels) -> Iterator[MetricEstimate]:
+    """Yield the error rates of the annotators, and the share of confirmed labels overturned."""
     confirmed, overturned = sample.confirmations()
     about: dict[str, Any] = {"strategy": None, "alpha": None, "completion": 1.0}
     for metric, drawn in labels.rates():
@@ -177,7 +176,7 @@ def reliability_estimates(
     days: Sequence[LabelledDay],
     *,
     n_bins: int = 10,
-    known: KnownAnswers | None = None,
+    known: ErrorEvidence | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the reliability diagram of a window: one row per equal bin of prob, closed above.

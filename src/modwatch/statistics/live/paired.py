@@ -19,7 +19,7 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
 from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import interval
-from modwatch.statistics.label_truth import KnownAnswers
+from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.estimator import WIDEST_AREA, Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
@@ -95,7 +95,7 @@ class Setting:
     strategy: str = "uncertainty"
     #: Of the strategy hybrid, in [0, 1].
     toxic_share: float = 0.5
-    known: KnownAnswers | None = None
+    known: ErrorEvidence | None = None
     #: Of the draws behind the intervals.
     seed: int = 0
 

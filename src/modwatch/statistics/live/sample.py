@@ -14,8 +14,8 @@ from modwatch.statistics.intervals import PartialTotal
 from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
+    ErrorEvidence,
     GivenLabels,
-    KnownAnswers,
     TrueLabels,
     true_labels,
 )
@@ -91,7 +91,7 @@ class Sample:
         return cells, 1 + behind
 
     def true_labels(
-        self, known: KnownAnswers | None = None, *, seed: int, part: Ints | None = None
+        self, known: ErrorEvidence | None = None, *, seed: int, part: Ints | None = None
     ) -> TrueLabels | None:
         """Return the posterior of the true labels; None if the labels are the true ones.
 
