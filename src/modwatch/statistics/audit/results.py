@@ -68,9 +68,10 @@ def computed(evidence: Evidence) -> Document:
     without a final label; see `labels.Unlabelled`. `stages` of `stages_planned` were labelled.
     `random_labels`: see `_random_labels`.
 
-    The `figures` of a plan with confirmations allow for errors of the annotators, for shared ones as
-    far as the plan states; `independent` are those if no error is shared, `uncorrected` those if
-    every final label is true. `label_errors` counts confirmations and estimates the error rates.
+    The `figures` of a plan with confirmations allow for errors of the annotators, of which some may
+    be shared, as the plan states; `independent` are those if no error is shared, `uncorrected`
+    those if every final label is true. `label_errors` counts the confirmations and estimates the
+    error rates.
     """
     made = _Estimation.from_evidence(evidence)
     plan, plain = evidence.plan, made.plain(made.whole)
