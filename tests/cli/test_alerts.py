@@ -114,7 +114,7 @@ def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
             resources.lake.replace("measurements", day, [batch])
             daily.raise_alerts(resources, day)
     assert run(capsys, "list")[1] == (
-        "quality: [critical] The model's accuracy fell from 0.960 to 0.800, since 2026-03-21; "
+        "quality: [critical] The model's accuracy fell from 0.960 to 0.772, since 2026-03-21; "
         f"at first: {TITLE}\n"
     )
 
