@@ -116,7 +116,7 @@ def repetition(seed, size, cell, additional=True, inferred="with"):
         PartialTotal._bounds = without_additional_event
     rng = np.random.default_rng(seed)
     truth = [day(rng, size, cell) for _ in range(DAYS)]
-    team = Team(rng, cell[2], 0.0, 1.0)
+    team = Team(rng, cell[2], "independent", 1.0)
     days = []
     for prob, label, _ in truth:
         labelled = team.review(prob, label)

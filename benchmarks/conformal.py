@@ -110,7 +110,7 @@ def window(seed, size, cell):
     """Return rows of coverage by kind of sets and label, with the published interval."""
     rng, (prevalence, errors) = np.random.default_rng(seed), cell
     truth = [comments(rng, size, prevalence, 1.0) for _ in range(DAYS)]
-    team = Team(rng, errors, 0.0, 1.0)
+    team = Team(rng, errors, "independent", 1.0)
     days = [team.review(*day) for day in truth]
     sample = Sample(days)
     labels = sample.true_labels(seed=seed)

@@ -11,12 +11,15 @@ labels received. The true values are the window's own. Beside ours, on the same 
     first        every first label taken as true: what people answered, as if they never erred
     infallible   the same estimates if no label were wrong: what the design alone can do
 
-Half of the errors are made by everybody alike in the cells named shared; there the coverage of the
-sensitivity band is reported too. Cells with a misleading score follow, at 5 % and 2/20 %: the score
+Errors are independent unless the cell says otherwise: on hard comments, where a second person
+repeats an error as on Civil Comments (`hard`) or half of the time (`harder`, as is then stated); of
+one person of five who always says that a comment is not toxic (`lazy`); or copied by every second
+further label (`copied`, stated likewise). There the coverage of the intervals for independent
+errors is printed, too. Cells with a misleading score follow, at 5 % and 2/20 %: the score
 does not depend on the label, is inverted, or says too much or too little (a step to 60 %; a peak in
 the middle).
 
-Floors hold for the mean over the cells, those of the band for each cell, and none where labels are
+Floors hold for the mean over the cells, with shared errors for each, and none where labels are
 missing by label and nothing is followed up; exit status 1 if one is missed. Beside them, per
 metric, how many single cells are outside by more than two standard errors of their windows: `below`
 and `above` in coverage, `biased` in bias.
@@ -43,8 +46,11 @@ from modwatch.routing.design import strata_of
 from modwatch.routing.follow_ups import draw_follow_ups, follow_up_parts
 from modwatch.statistics import LabelledDay, measure_days
 from modwatch.statistics.collaboration.collaborative import METRICS
-from modwatch.statistics.live.label_errors import label_error_table
+from modwatch.statistics.label_truth import SHARED, ErrorEvidence
 from modwatch.statistics.live.labelled_day import Confirmations
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+from simulated_errors import labels_of
 
 DAYS = 14
 THRESHOLD = 0.5
@@ -54,17 +60,21 @@ ASKED = {"review_fractions": [POLICY.review_fraction], "strategies": [POLICY.str
 #: Expected confirmations over reviewed comments.
 SHARE = POLICY.confirmation_share
 
-CELL = ["prevalence", "errors", "shared", "score", "completion"]
+CELL = ["prevalence", "errors", "kind", "score", "completion"]
 ERRORS = ((0.0, 0.0), (0.005, 0.05), (0.02, 0.1), (0.02, 0.2))
-CELLS = list(product((0.01, 0.05, 0.2), ERRORS, (0.0,), (1.0, 2.5), (0.8, 1.0)))
-CELLS += list(product((0.01, 0.05, 0.2), ERRORS[2:], (0.5,), (1.0,), (1.0,)))
+ALONE = ("independent",)
+CELLS = list(product((0.01, 0.05, 0.2), ERRORS, ALONE, (1.0, 2.5), (0.8, 1.0)))
+KINDS = ("hard", "harder", "lazy", "copied")
+CELLS += list(product((0.01, 0.05, 0.2), (ERRORS[1], ERRORS[3]), KINDS, (1.0,), (1.0,)))
+#: What is stated about shared errors where it is not the default.
+STATED = {"harder": (0.5, 0.5), "copied": (0.5, 0.5)}
 MISLEADING = ("constant", "inverted", "step", "peak")
-CELLS += list(product((0.05,), ERRORS[3:], (0.0,), MISLEADING, (1.0,)))
+CELLS += list(product((0.05,), ERRORS[3:], ALONE, MISLEADING, (1.0,)))
 #: What stands after the share of follow-ups in the name of such a completion.
 FOLLOWED = " followed up"
 #: Completion of toxic comments, of others, and the share of follow-ups among what is missing.
 BY_LABEL = ((0.7, 0.95, 0.0), (0.7, 0.95, 0.2))
-CELLS += list(product((0.01, 0.05, 0.2), (ERRORS[0], ERRORS[2]), (0.0,), (1.0,), BY_LABEL))
+CELLS += list(product((0.01, 0.05, 0.2), (ERRORS[0], ERRORS[2]), ALONE, (1.0,), BY_LABEL))
 
 #: Lowest and highest coverage of a metric over all cells; largest bias in standard errors.
 FLOORS = {
@@ -78,8 +88,10 @@ PRICED = (*FLOORS, "precision_flagged")
 #: Lowest coverage where the score misleads, or how far it may be below that of infallible people.
 MISLED, MISLED_BELOW = 0.9, 0.05
 #: Most confirmations over routed comments; widest interval relative to infallible people's without
-#: errors, and with 2/20 %; windows with a figure at 5 % and above; coverage of the band.
-MOST_LABELS, WIDTH_WITHOUT, WIDTH_WITH, FIGURES, BAND = 0.15, 1.15, 1.6, 0.95, 0.9
+#: errors, and with 2/20 %; windows with a figure at 5 % and above; coverage with shared errors.
+MOST_LABELS, WIDTH_WITHOUT, WIDTH_WITH, FIGURES, WITH_SHARED = 0.15, 1.15, 1.6, 0.95, 0.93
+#: Columns of the cells in which errors are shared.
+APART = ["independent", "wider_than_independent"]
 
 
 def comments(rng, size, prevalence, score):
@@ -99,19 +111,11 @@ def comments(rng, size, prevalence, score):
     return expit(score * (shift + latent)), label
 
 
-def votes(rng, label, errors, shared):
-    """Return three people's labels (n, 3) of each comment; a part of their errors is shared."""
-    rate = np.where(label == 1, errors[1], errors[0])
-    alike = rng.random(label.size) < shared * rate
-    alone = rng.random((label.size, 3)) < ((1 - shared) * rate / (1 - shared * rate))[:, None]
-    return np.where(alike[:, None] | alone, 1 - label[:, None], label[:, None])
-
-
 class Team:
     """People who label what is routed day by day, and confirm what they are asked to."""
 
-    def __init__(self, rng, errors, shared, completion):
-        self.rng, self.errors, self.shared = rng, errors, shared
+    def __init__(self, rng, errors, kind, completion):
+        self.rng, self.errors, self.kind = rng, errors, kind
         #: Of toxic comments, of others, and the share of follow-ups among what is missing.
         self.completion = completion if isinstance(completion, tuple) else (completion,) * 2 + (0,)
         self.routed = self.confirmed = self.followed = 0
@@ -125,7 +129,7 @@ class Team:
         keys = self.rng.integers(0, 2**64, prob.size, dtype=np.uint64)
         routing = design_routing(prob, keys, POLICY, threshold=THRESHOLD)
         row, stratum = routing.row, routing.stratum
-        result = votes(self.rng, label[row], self.errors, self.shared)
+        result = labels_of(self.rng, label[row], self.errors, self.kind)
         probability = confirmation_probabilities(
             prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
@@ -205,25 +209,25 @@ def exact(days):
 def repetition(seed, size, cell):
     """Return one row per metric: true value, our estimate, and the two alternatives."""
     rng = np.random.default_rng(seed)
-    prevalence, errors, shared, score, completion = cell
+    prevalence, errors, kind, score, completion = cell
     truth = [comments(rng, size, prevalence, score) for _ in range(DAYS)]
-    team = Team(rng, errors, shared, completion)
+    team = Team(rng, errors, kind, completion)
     days = [team.review(*day) for day in truth]
-    table = measure_days(days, seed=seed, **ASKED).set_index("metric")
+    known = ErrorEvidence.sharing(*STATED.get(kind, SHARED))
+    table = measure_days(days, seed=seed, known=known, **ASKED).set_index("metric")
     table["truth"] = pd.Series(exact(truth), dtype=float)
     plain = [replace(day, confirmations=None) for day in days]
     right = [replace(day, label=label) for day, (_, label) in zip(plain, truth, strict=True)]
     for name, others in (("first", plain), ("infallible", right)):
         found = measure_days(others, seed=seed, **ASKED).set_index("metric")
         table = table.join(found[["value", "low", "high"]].add_prefix(f"{name}_"))
-    if shared:
-        options = {"review_fraction": POLICY.review_fraction, "strategy": POLICY.strategy}
-        band = label_error_table(days, seed=seed, **options).set_index("metric")
-        table = table.join(band[["shared_low", "shared_high"]])
+    if kind != ALONE[0]:
+        found = measure_days(days, seed=seed, known=known.independent, **ASKED).set_index("metric")
+        table = table.join(found[["low", "high"]].add_prefix("independent_"))
     rates = f"{100 * errors[0]:g}/{100 * errors[1]:g}"
     if isinstance(completion, tuple):
         completion = "{:g}/{:g}, {:g}{}".format(*completion, FOLLOWED)
-    cell = (prevalence, rates, shared, str(score), str(completion))
+    cell = (prevalence, rates, kind, str(score), str(completion))
     added = (team.confirmed + team.followed) / team.routed
     return table.assign(labels=added, **dict(zip(CELL, cell, strict=True)))
 
@@ -243,7 +247,8 @@ def summary(frame, by):
         coverage=("held", "mean"),
         first=("first_held", "mean"),
         infallible=("infallible_held", "mean"),
-        band=("band_held", "mean"),
+        independent=("independent_held", "mean"),
+        wider_than_independent=("dearer", "median"),
         bias_se=("error", lambda error: error.mean() / error.std()),
         width=("width", "median"),
         reference=("infallible_width", "median"),
@@ -257,7 +262,7 @@ def report(frame):
     """Print the summary by metric and by cell; return the floors missed."""
     frame = frame[frame["truth"].notna()].reset_index()
     ends = [*(f"{p}{e}" for p in ("", "first_", "infallible_") for e in ("low", "high"))]
-    ends += ["shared_low", "shared_high", "value", "truth"]
+    ends += ["independent_low", "independent_high", "value", "truth"]
     frame = frame.reindex(columns=[*frame.columns, *(end for end in ends if end not in frame)])
     frame = frame.astype(dict.fromkeys(ends, float))
     frame["ok"], frame["held"] = frame["status"] == "ok", held(frame)
@@ -265,29 +270,31 @@ def report(frame):
         held(frame, "first_"),
         held(frame, "infallible_"),
     )
-    frame["band_held"], frame["error"] = held(frame, "shared_"), frame["value"] - frame["truth"]
+    frame["independent_held"] = held(frame, "independent_")
+    frame["error"] = frame["value"] - frame["truth"]
     frame["width"] = frame["high"] - frame["low"]
+    frame["dearer"] = frame["width"] / (frame["independent_high"] - frame["independent_low"])
     frame["infallible_width"] = frame["infallible_high"] - frame["infallible_low"]
     misled = frame[frame["score"].isin(MISLEADING)]
     unfollowed = frame[frame["completion"].str.endswith(f", 0{FOLLOWED}")]
     frame = frame.drop(misled.index.union(unfollowed.index))
-    alone, alike = frame[frame["shared"] == 0], frame[frame["shared"] > 0]
+    alone, alike = frame[frame["kind"] == ALONE[0]], frame[frame["kind"] != ALONE[0]]
     cells = summary(alone, ["metric", *CELL])
     if len(alone):
-        print(summary(alone, ["metric", "errors"]).drop(columns="band").round(3).to_string())
-        print(cells.loc[list(PRICED)].drop(columns="band").round(3).to_string())
+        print(summary(alone, ["metric", "errors"]).drop(columns=APART).round(3).to_string())
+        print(cells.loc[list(PRICED)].drop(columns=APART).round(3).to_string())
         print(outside(cells).to_string())
-    shared = summary(alike, ["metric", "prevalence", "errors"]) if len(alike) else None
+    shared = summary(alike, ["metric", "kind", "prevalence", "errors"]) if len(alike) else None
     if shared is not None:
-        print(shared.loc[[name for name in FLOORS if name in shared.index]].round(3).to_string())
+        print(shared.loc[list(PRICED)].round(3).to_string())
     floors = [*missed(alone, cells)] if len(alone) else []
     if shared is not None:
-        floors += band_missed(shared)
+        floors += shared_missed(shared)
     if len(unfollowed):
-        lost = summary(unfollowed, ["metric", *CELL]).drop(columns="band")
+        lost = summary(unfollowed, ["metric", *CELL]).drop(columns=APART)
         print(lost.loc[list(PRICED)].round(3).to_string())
     if len(misled):
-        whole = summary(misled, ["metric", "score"]).drop(columns="band")
+        whole = summary(misled, ["metric", "score"]).drop(columns=APART)
         print(whole.loc[list(FLOORS)].round(3).to_string())
         floors += misled_missed(whole)
     return floors
@@ -342,12 +349,12 @@ def noise(share, windows):
     return 2 * np.sqrt(share * (1 - share) / windows)
 
 
-def band_missed(shared):
-    """Yield the cells where the band holds the true value less often than promised."""
-    for name in shared.index.unique("metric").intersection(list(FLOORS), sort=False):
-        for (prevalence, errors), cell in shared.loc[name].iterrows():
-            if cell["band"] < BAND - noise(BAND, max(cell["windows"], 1)):
-                yield f"{name}: band {cell['band']:.3f} at {prevalence:.0%}, {errors}"
+def shared_missed(shared):
+    """Yield the cells where the interval holds the true value less often than promised."""
+    for name in FLOORS:
+        for at, cell in shared.loc[name].iterrows():
+            if cell["coverage"] < WITH_SHARED - noise(WITH_SHARED, max(cell["windows"], 1)):
+                yield f"{name}: coverage {cell['coverage']:.3f} at {at}"
 
 
 def misled_missed(table):

@@ -10,7 +10,7 @@ real rating each person gives. Not simulated: skipped and escalated items, gold 
 that data validation quarantines for other reasons than a missing text or a repeated id.
 
 `figures` is the number of seeds with an estimate, `coverage` how many of their intervals hold the
-truth, `band` the same of the band for errors that everybody makes, and `first` the coverage if
+truth, `independent` the same if no error were shared, and `first` the coverage if
 every first label is taken as true. Scores are cached in FOLDER, by default in the folder for
 temporary files; remove it after a change of the model. Exit status 1 if the intervals of a data set
 hold the truth in less than 90 % of the cases.
@@ -33,7 +33,7 @@ from modwatch.common.errors import SourceError
 from modwatch.demo.datasets import DemoData, demo_data
 from modwatch.demo.moderators import DEMO_MODERATORS
 from modwatch.demo.setup import DEMO_SETTINGS
-from modwatch.installation.resources import open_source
+from modwatch.installation.resources import source_of
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.routing import RoutingPolicy, design_routing, random_keys
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
@@ -178,7 +178,7 @@ def stream(data: DemoData) -> pd.DataFrame:
     """Return the valid comments of all days, as the demo's source delivers them."""
     os.environ.update(data.settings)
     try:
-        source = open_source(load_settings())
+        source = source_of(load_settings().source)
     finally:
         for name in data.settings:
             del os.environ[name]
@@ -225,14 +225,14 @@ def measured(
     ]
     ours, first, truth = tables
     table = ours.join(first.add_prefix("first_")).join(truth["value"].rename("truth"))
-    band = label_error_table(
+    alone = label_error_table(
         reviewed,
         review_fraction=POLICY.review_fraction,
         strategy=POLICY.strategy,
         threshold=threshold,
         seed=seed,
     ).set_index("metric")
-    table = table.join(band[["shared_low", "shared_high"]])
+    table = table.join(alone[["independent_low", "independent_high"]])
     for name, rate in zip(RATES, team.wrong / team.given, strict=True):
         table.loc[name, "truth"] = rate
     table = table.loc[[*METRICS, *RATES]].astype(float)
@@ -244,7 +244,7 @@ def measured(
 def report(runs: pd.DataFrame) -> list[str]:
     """Print the table; return the floors missed."""
     frame = runs.reset_index()
-    for prefix in ("", "first_", "shared_"):
+    for prefix in ("", "first_", "independent_"):
         low, high = frame[f"{prefix}low"], frame[f"{prefix}high"]
         held = (low <= frame["truth"] + 1e-9) & (frame["truth"] <= high + 1e-9)
         frame[f"{prefix}held"] = held.astype(float).where(low.notna())
@@ -255,7 +255,7 @@ def report(runs: pd.DataFrame) -> list[str]:
         .agg(
             figures=("value", "count"),
             coverage=("held", "mean"),
-            band=("shared_held", "mean"),
+            independent=("independent_held", "mean"),
             first=("first_held", "mean"),
             truth=("truth", "mean"),
             estimate=("value", "mean"),

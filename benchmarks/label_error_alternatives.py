@@ -46,7 +46,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from coverage import CELLS, DAYS, FRACTION, POLICY, THRESHOLD, Team, comments, held
+from coverage import DAYS, FRACTION, POLICY, THRESHOLD, Team, comments, held
 from scipy import stats
 from scipy.stats import rankdata
 
@@ -59,10 +59,9 @@ from modwatch.statistics.live.sample import Sample
 
 COMMENTS, IMPUTATIONS, STEPS = 5000, 20, 500
 ERRORS = ((0.0, 0.0), (0.02, 0.1), (0.02, 0.2))
-#: Share of the errors that a person repeats.
-REPEATED = 0.5
-COMPARED = list(product((0.01, 0.05, 0.2), ERRORS, (0.0,), (1.0,), (1.0,)))
-RETESTED = list(product((0.05,), ERRORS[1:], (REPEATED,), (1.0,), (1.0,)))
+COMPARED = list(product((0.01, 0.05, 0.2), ERRORS, ("independent",), (1.0,), (1.0,)))
+#: A person repeats half of the errors.
+RETESTED = list(product((0.05,), ERRORS[1:], ("alike",), (1.0,), (1.0,)))
 BY = ["errors", "metric", "method"]
 #: Methods whose standard error and width are the units of a cell.
 REFERENCES = ("ours", "retests")
@@ -91,10 +90,10 @@ class Window:
 
     def __init__(self, seed, cell):
         rng = np.random.default_rng(seed)
-        prevalence, errors, repeated, score, completion = cell
+        prevalence, errors, kind, score, completion = cell
         self.seed = seed
         self.comments = [comments(rng, COMMENTS, prevalence, score) for _ in range(DAYS)]
-        team, self.days, asked = Team(rng, errors, repeated, completion), [], []
+        team, self.days, asked = Team(rng, errors, kind, completion), [], []
         for day in self.comments:
             self.days.append(team.review(*day))
             asked.append(team.asked[self.days[-1].rows()])
@@ -377,7 +376,8 @@ def measured(seed, cell):
     return [
         at | {"seed": seed, "method": method, "metric": name, "truth": truth[name]}
         | dict(zip(("value", "low", "high"), ends, strict=True))
-        for method, found in (retested if cell[2] else methods)(window) for name, *ends in found
+        for method, found in (retested if cell[2] == "alike" else methods)(window)
+        for name, *ends in found
     ]  # fmt: skip
 
 
@@ -435,7 +435,7 @@ def main():
     cells = [*COMPARED, *RETESTED]
     with ProcessPoolExecutor(asked.processes) as pool:
         for number, cell in enumerate(cells, start=1):
-            seeds = [10_000 * CELLS.index(cell) + item for item in range(asked.repetitions)]
+            seeds = [10_000 * number + item for item in range(asked.repetitions)]
             found = pool.map(measured, seeds, [cell] * len(seeds))
             rows.append(pd.DataFrame([row for of_window in found for row in of_window]))
             tables.append(summary(rows[-1]))

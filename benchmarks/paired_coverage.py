@@ -44,7 +44,7 @@ def repetition(seed, size, cell):
     rng = np.random.default_rng(seed)
     prevalence, errors, kind = cell
     truth = [comments(rng, size, prevalence, kind) for _ in range(DAYS)]
-    team = Team(rng, errors, 0.0, 1.0)
+    team = Team(rng, errors, "independent", 1.0)
     days = ModelDays(days=[team.review(old, y) for y, old, _ in truth], threshold=THRESHOLD)
     other = days.scored_by([new for *_, new in truth], threshold=THRESHOLD)
     setting = Setting(review_fraction=POLICY.review_fraction, strategy=POLICY.strategy, seed=seed)
