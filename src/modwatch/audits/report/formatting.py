@@ -78,12 +78,20 @@ def percent(share: float | None, places: int = 1) -> str:
     return NONE if share is None else f"{hundredths(share, places)}{_PER_CENT}"
 
 
+#: Smaller rates are not told apart.
+_LEAST_RATE = 1e-5
+
+
 def rate(share: float) -> str:
     """Return a rate as a percentage with three significant digits.
 
     >>> rate(0.005).replace(chr(160), " "), rate(0.0234567).replace(chr(160), " ")
     ('0.5 %', '2.35 %')
+    >>> rate(3e-7).replace(chr(160), " ")
+    'under 0.001 %'
     """
+    if 0 < share < _LEAST_RATE:
+        return f"under {100 * _LEAST_RATE:g}{_PER_CENT}"
     return f"{100 * share:.3g}{_PER_CENT}"
 
 
