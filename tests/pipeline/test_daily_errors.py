@@ -121,6 +121,12 @@ def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_giv
         assert abs(row["value"] - row["uncorrected"]) > 0.01
 
 
+def test_independent_confirmations_raise_no_alarm(resources: Resources) -> None:
+    table = resources.lake.table("dependence", MONDAY).to_pandas().set_index("exposure")
+    assert table.loc[["pairs of people", "people"], "tested"].tolist() == [1, 1]
+    assert not table["dependent"].any()
+
+
 def test_the_reliability_diagram_is_corrected(resources: Resources, day: LabelledDay) -> None:
     columns = ["positive_rate", "low", "high"]
     curve = resources.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()

@@ -125,6 +125,13 @@ def test_what_is_flagged_beyond_three_times_the_reference(
     assert (found.status == "insufficient") == (share is None)
 
 
+def test_dependent_confirmations_are_watched_by_kind(resources: Resources) -> None:
+    put(resources, "dependence", {"exposure": "people", "tested": 5, "n": 300, "dependent": 1})
+    [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
+    assert (found.metric, found.subject) == ("dependent_confirmations", "people")
+    assert (found.value, found.n) == (1.0, 300)
+
+
 def test_a_number_that_is_none_is_none(resources: Resources) -> None:
     put(resources, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)

@@ -112,6 +112,26 @@ def test_it_says_in_seven_lines_what_there_is(full_tables, facts):
     assert len(lines) == 7
 
 
+def test_dependent_confirmations_are_named_with_the_errors(full_tables, facts):
+    found = pd.DataFrame(
+        {
+            "exposure": ["pairs of people", "people", "quick confirmations"],
+            "dependent": [2, 0, 1],
+            "p_value": [0.00041, 0.2, 0.003],
+        }
+    )
+    tables = full_tables(DAY)
+    [line] = error_lines(describe_day(tables, facts)) or [""]
+    text = describe_day(dataclasses.replace(tables, dependence=found), facts)
+    added = (
+        " **Confirmations are not independent** (pairs of people: 2, quick confirmations: 1; "
+        "p = 0.0004): they agree with first labels more often than error rates explain; "
+        "intervals may be too narrow."
+    )
+    assert line.rstrip() + added in text
+    assert "not independent" not in describe_day(tables, facts)
+
+
 def error_lines(text):
     return [line for line in text.splitlines() if line.startswith("Allowing for moderators'")]
 

@@ -369,6 +369,17 @@ LABEL_ERRORS = pa.schema(
     ]
 )
 
+#: Whether confirmations of a window agree more often with first labels than independent ones would:
+#: `statistics.dependence.dependence_table`. Counts only: no row is about a person.
+DEPENDENCE = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),  # last day of the window
+        *_required(pa.string(), "exposure"),  # the kind of set
+        *_required(pa.int64(), "tested", "n", "dependent"),
+        ("p_value", pa.float64()),
+    ]
+)
+
 #: The challenger and the champion over a window: `statistics.live.paired.compare_days`.
 CHALLENGER = pa.schema(
     [
@@ -467,6 +478,7 @@ TABLES: dict[str, pa.Schema] = {
     "model_references": PROFILES,
     "reliability": RELIABILITY,
     "label_errors": LABEL_ERRORS,
+    "dependence": DEPENDENCE,
     "challenger": CHALLENGER,
     "comment_groups": COMMENT_GROUPS,
     "annotator_groups": ANNOTATOR_GROUPS,

@@ -46,6 +46,7 @@ def metric_values(
         accuracy, oc_accuracy, ece, …      `measurements`, as deployed on that day
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
+        dependent_confirmations            `dependence`: sets that agree too often, by exposure
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         flagged_share_excess               from `drift`: `flagged_share_excess`
         checks_rejected                    the day's validation results: 1 or 0
@@ -57,6 +58,7 @@ def metric_values(
     return [
         *_estimates(lake, first, last),
         *_groups(lake, first, last),
+        *_dependence(lake, first, last),
         *_drift(lake, first, last),
         *_validation(checks, first, last),
         *_log(lake, first, last),
@@ -161,6 +163,13 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
             high=high,
             n=row["comments"],
         )
+
+
+def _dependence(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    columns = ["dt", "exposure", "dependent", "n"]
+    for row in _rows(lake, "dependence", first, last, columns):
+        names = {"metric": "dependent_confirmations", "feature": row["exposure"]}
+        yield MetricValue(day=row["dt"], value=float(row["dependent"]), n=row["n"], **names)
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

@@ -25,6 +25,9 @@ from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
+#: Labels of a day that the test of dependent confirmations takes.
+MOST_PAIRS = 10_000
+
 
 def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
     """Return the days that each model version scored and that were routed, in order."""
@@ -119,6 +122,24 @@ def _first_labels(lake: Lake, day: datetime.date) -> pa.Table:
         for name in ("label", "moderator")
     }
     return pa.table({"comment_id": labels.column("comment_id"), **first})
+
+
+def label_pairs(lake: Lake, day: datetime.date, scores: DayScores) -> pd.DataFrame:
+    """Return the first labels of `day` with their confirmations, as `dependence_table` takes them.
+
+    At most `MOST_PAIRS`, evenly spread. The time of a first label that was corrected is unknown.
+    """
+    columns = ["comment_id", "label", "moderator", "decided_at"]
+    current = lake.table("labels", day, columns=columns).to_pandas()
+    first = _first_labels(lake, day).to_pandas().merge(current, how="left")
+    second = lake.table("confirmations", day, columns=columns, round=2).to_pandas()
+    pairs: pd.DataFrame = first.merge(
+        second, how="left", on="comment_id", suffixes=("_first", "_second")
+    )
+    at = _positions(pa.Table.from_pandas(pairs[["comment_id"]]), scores)
+    own = pairs["moderator_first"] == pairs["moderator_second"]
+    kept = pairs.assign(prob=scores.prob[at])[(at >= 0) & ~own]
+    return kept.iloc[:: len(kept) // MOST_PAIRS + 1]
 
 
 def _confirmations(

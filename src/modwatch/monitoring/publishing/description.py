@@ -62,7 +62,7 @@ def describe_day(
             pages,
             _volume(day, drift_status(tables.drift)),
             _quality(day, estimates),
-            _people(estimates, tables.label_errors),
+            _people(estimates, tables.label_errors) + _dependence(tables.dependence),
             _queue(day) + _missing(estimates),
             describe_challenger(tables.challenger),
             describe_groups(tables.comment_groups),
@@ -219,6 +219,18 @@ def _shared(errors: pd.DataFrame | None) -> str:
     return (
         f" Intervals hold if a second person repeats up to {up} (false positives) and {down} "
         "(false negatives) of the errors of a first."
+    )
+
+
+def _dependence(table: pd.DataFrame | None) -> str:
+    """Return which confirmations of the window are not independent; if all are, an empty text."""
+    found = None if table is None else table[table["dependent"] > 0]
+    if found is None or found.empty:
+        return ""
+    kinds = ", ".join(f"{row['exposure']}: {row['dependent']}" for _, row in found.iterrows())
+    return (
+        f" **Confirmations are not independent** ({kinds}; p = {found['p_value'].min():.1g}): they "
+        "agree with first labels more often than error rates explain; intervals may be too narrow."
     )
 
 
