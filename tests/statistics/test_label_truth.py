@@ -244,7 +244,7 @@ def test_the_rates_change_places_when_the_classes_do(seed, errors, shift):
     """Up to the priors, which differ: by less than a standard deviation of the posterior."""
     labels, _ = team(seed, errors=errors, shift=shift)
     mirrored = replace(labels, prob=1 - labels.prob, toxic=labels.given - labels.toxic)
-    found, other = true_labels(labels), true_labels(mirrored)
+    found, other = alone(labels), alone(mirrored)
     for mine, theirs in (
         (found.false_positive, other.false_negative),
         (found.false_negative, other.false_positive),
