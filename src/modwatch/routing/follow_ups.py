@@ -77,6 +77,8 @@ def routed_digest(lake: Lake, day: datetime.date) -> str:
 def drawn_follow_ups(lake: Lake, day: datetime.date) -> pa.Table:
     """Return the rows of FOLLOW_UPS that were drawn among what is routed now, as a table."""
     rows = lake.table("follow_ups", day)
+    if not len(rows):  # most days: what is routed need not be read
+        return rows
     return rows.filter(pc.equal(rows.column("routed_digest"), routed_digest(lake, day)))
 
 

@@ -88,9 +88,8 @@ from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
-    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction",
-    "ErrorEvidence", "ErrorRate",
-    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
+    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorEvidence",
+    "ErrorRate", "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
     "annotator_error_rate", "auprc", "auroc", "brier_score", "calibration_auprc",
     "calibration_auroc", "cohen_kappa", "collaboration_curve", "conformal_coverage",
     "conformal_prediction", "expected_calibration_error", "expected_performance", "fully_labelled",

@@ -244,9 +244,8 @@ def _of_annotators(result: Result) -> list[str]:
         f"{repeated(result['label_errors'])}. The interval holds from none to as many. If more "
         "are shared, it does not.",
         "Labels that contradict the decision weigh most, and the plan had them confirmed first; "
-        "which others were confirmed was "
-        "decided by the random number of each comment. Where every comment is labelled, the "
-        "interval is that of the annotators' errors alone.",
+        "which others were confirmed was decided by the random number of each comment. Where every "
+        "comment is labelled, the interval is that of the annotators' errors alone.",
     ]
 
 

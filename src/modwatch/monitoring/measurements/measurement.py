@@ -48,7 +48,7 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled = _labelled(lake, [day])
-    before = tables.error_evidence(lake, day - datetime.timedelta(1))
+    before = tables.window_evidence(lake, day - datetime.timedelta(1))
     known = error_evidence(lake, [day], policy) + before
     table = _estimates(labelled, policy, strategies=strategies, fraction=fraction, known=known)
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])

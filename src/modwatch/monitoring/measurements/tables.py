@@ -183,7 +183,7 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date], stated: ErrorEvidenc
     return replace(stated, **found)
 
 
-def error_evidence(lake: Lake, day: datetime.date) -> ErrorEvidence:
+def window_evidence(lake: Lake, day: datetime.date) -> ErrorEvidence:
     """Return what the window that ended with `day` shows about moderators' errors.
 
     Each rate of errors that are not shared counts as many known answers as give its interval.

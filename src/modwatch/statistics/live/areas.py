@@ -182,7 +182,7 @@ class Areas:
         `deviation` is a sample of the error of the mean that the credits themselves cause.
         """
         everything = self._sample.everything()
-        mass = self._positive * self._sample.masses(everything)
+        mass = self._positive * self._sample.represented
         positives = float(mass.sum())
         if positives <= 0:
             return None
@@ -244,8 +244,7 @@ class Areas:
         if self._deviations:
             effect = self._sample.masses(kept) * worth.influence
             effect = effect + self._sample.masses(reviewed) * worth.sure_influence
-            whole = self._sample.masses(self._sample.everything())
-            of_labels = self._deviations(effect / positives, whole)
+            of_labels = self._deviations(effect / positives, self._sample.represented)
             if deviation is not None:
                 of_labels = convolved(of_labels, deviation, np.random.default_rng(self._seed))
             deviation = of_labels

@@ -177,7 +177,7 @@ class Estimator:
 
     def _effective_of(self, having: _Outcome) -> float:
         """Return the effective number (Kish) of labels with an outcome, at least 1."""
-        mass = having.value * self._sample.masses(self._everything)
+        mass = having.value * self._sample.represented
         return max(float(mass.sum() ** 2 / (mass**2).sum()), 1.0) if mass.any() else 1.0
 
     def _too_few_for_sets(self) -> str:
@@ -197,13 +197,13 @@ class Estimator:
         if reason:
             return self._insufficient(metric, reason, everything)
         prob, theirs = self._sample.prob, other._sample.prob
-        toxic = other._sample.masses(others) * other._toxic.value
+        toxic = other._sample.represented * other._toxic.value
         ranks = other._sample.ranks_of(prob)
         negatives = others.mass - float(toxic.sum())
         harmless = ranks.below + ranks.tied / 2 - _mass_below(theirs, toxic, prob)
         credit = np.clip(harmless / negatives, 0.0, 1.0)
         # One more toxic comment in place of a row is one harmless one less.
-        share = self._toxic.value * self._sample.masses(everything)
+        share = self._toxic.value * self._sample.represented
         share = share / share.sum()
         effect = (float(np.dot(share, credit)) - 1 + _mass_below(prob, share, theirs)) / negatives
         area = self._by_prob.mean(credit, deviation=other.deviation(effect))
@@ -242,7 +242,7 @@ class Estimator:
             draws = sign * most * (total.confidence() - total.value)
             drawn = convolved(drawn, draws, generator)
         if self._labels is not None:
-            effect = effect * self._sample.masses(everything)
+            effect = effect * self._sample.represented
             drawn = convolved(drawn, self._deviations(self._toxic, effect), generator)
         return drawn
 
@@ -299,8 +299,8 @@ class Estimator:
         if self._labels is not None and inside + others > 0:
             # d(A/(A+B)) = (B dA − A dB)/(A+B)²
             pull = others * self._sample.masses(domain) - inside * self._sample.masses(outside)
-            whole = self._sample.masses(self._everything)
-            deviation = self._deviations(outcome, pull / (inside + others) ** 2, whole)
+            pull = pull / (inside + others) ** 2
+            deviation = self._deviations(outcome, pull, self._sample.represented)
         generator = np.random.default_rng(self._seed)
         estimate = mean_credit(sides, generator, deviation=deviation)
         if estimate is None:

@@ -165,6 +165,11 @@ class Sample:
         """Return the comments that were routed as the top, all of them."""
         return Domain(part=self.top.astype(np.float64), top=self._top, rest=0.0)
 
+    @cached_property
+    def represented(self) -> Floats:
+        """(m,) how many of all comments each row represents, including itself."""
+        return self.masses(self.everything())
+
     def without(self, domain: Domain) -> Domain:
         """Return the rest of the population."""
         whole = self.everything()
