@@ -42,6 +42,7 @@ from modwatch.settings import load_settings
 from modwatch.statistics import LabelledDay, fully_labelled, measure_days
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations
+from modwatch.statistics.live.measure import Measured
 
 DATA = ("synthetic", "wikipedia_talk", "civil_comments")
 METRICS = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
@@ -226,11 +227,10 @@ def measured(
     ours, first, truth = tables
     table = ours.join(first.add_prefix("first_")).join(truth["value"].rename("truth"))
     alone = label_error_table(
-        reviewed,
+        Measured.from_days(reviewed, seed=seed),
         review_fraction=POLICY.review_fraction,
         strategy=POLICY.strategy,
         threshold=threshold,
-        seed=seed,
     ).set_index("metric")
     table = table.join(alone[["independent_low", "independent_high"]])
     for name, rate in zip(RATES, team.wrong / team.given, strict=True):

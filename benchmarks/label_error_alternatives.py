@@ -334,6 +334,7 @@ def maximum_likelihood(window):
     return TrueLabels(
         cell=cell.ravel(),
         group=group,
+        labelled=np.ones(group.size, bool),
         prior=np.tile(prevalence[part], (DRAWS, 1)),
         prob=np.tile(prob, (DRAWS, 1)),
         false_positive=np.full((DRAWS, 2), up),

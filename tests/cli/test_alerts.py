@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from own_labels import own
 
 from installation import Installation
 from modwatch.cli.alerts import check_silence
@@ -40,7 +41,7 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
             value = 0.96 if number < 20 else 0.7
             ends = {"low": value - 0.05, "high": min(value + 0.04, 1.0)}
             day = FIRST + datetime.timedelta(days=number)
-            row = {**needed, "dt": day, "metric": "accuracy", "value": value, **ends, "n": 200}
+            row = own({**needed, "dt": day, "metric": "accuracy", "value": value, **ends, "n": 200})
             rows = pa.RecordBatch.from_pylist([{**row, "status": "ok"}], schema=MEASUREMENTS)
             resources.lake.replace("measurements", day, [rows])
         daily.raise_alerts(resources, LAST)
@@ -109,7 +110,7 @@ def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
         for number in range(1, 9):
             day = LAST + datetime.timedelta(days=number)
             ends = {"value": 0.8, "low": 0.75, "high": 0.84}
-            moved = [{**row, "dt": day, **ends} for row in rows]
+            moved = [own({**row, "dt": day, **ends}) for row in rows]
             batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
             resources.lake.replace("measurements", day, [batch])
             daily.raise_alerts(resources, day)

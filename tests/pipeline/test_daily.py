@@ -374,7 +374,7 @@ def _labels(table: pd.DataFrame) -> int:
 
 def _width(table: pd.DataFrame) -> float:
     row = table.set_index("metric").loc["accuracy"]
-    return float(row["high"] - row["low"])
+    return float(row["sampled_high"] - row["sampled_low"])
 
 
 def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install) -> None:

@@ -5,7 +5,8 @@ labelled again in simulation: as if the slice had c times as many rows, each rep
 but at least one comment; its true labels drawn given the observed labels; first labels wrong
 at given error rates; a given share of them confirmed. The widths of the intervals at other sizes of
 the slice are interpolated by a power law (two-phase sampling: Neyman 1938; Cochran 1977, chapter
-12).
+12). They are those of the design alone, times what the scores and earlier labels leave of them in
+the window itself: both fall with the root of the labels.
 """
 
 import math
@@ -22,9 +23,10 @@ from modwatch.common.errors import DesignError
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence, TrueLabels
+from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence, GivenLabels, TrueLabels
+from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
-from modwatch.statistics.live.measure import sample_estimates
+from modwatch.statistics.live.measure import Measured, sample_estimates
 from modwatch.statistics.live.sample import Sample
 from modwatch.statistics.sample_size import positive_width
 
@@ -62,6 +64,7 @@ def plan_labels(
     error_rates: Sequence[float] | None = None,
     threshold: float = 0.5,
     known: ErrorEvidence | None = None,
+    history: GivenLabels | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the split of labels between slice and confirmations for each metric and width.
@@ -85,7 +88,7 @@ def plan_labels(
         budget: labels of the slice and confirmations together, in the whole window.
         error_rates: false-positive and false-negative rate of one label; by default as estimated
             from the window.
-        threshold, known, seed: as in `measure_days`.
+        threshold, known, history, seed: as in `measure_days`.
 
     Raises:
         MetricInputError: a width out of range.
@@ -95,7 +98,8 @@ def plan_labels(
     if budget is not None and not budget > 0:
         raise DesignError(f"the budget must be more than 0 labels, got {budget:g}")
     rates = None if error_rates is None else _checked(error_rates)
-    window = _Window(days, policy, threshold=threshold, known=known, seed=seed)
+    measured = Measured.from_days(days, known, history=history, seed=seed)
+    window = _Window(measured, policy, threshold=threshold)
     now = window.now()
     trials = window.trials(rates)
     rows = [
@@ -127,19 +131,22 @@ def plan_labels(
 class _Window:
     """The labelled days, to be labelled again in simulation."""
 
-    def __init__(
-        self,
-        days: Sequence[LabelledDay],
-        policy: RoutingPolicy,
-        *,
-        threshold: float,
-        known: ErrorEvidence | None,
-        seed: int,
-    ) -> None:
-        self.days, self.policy, self.threshold, self.seed = days, policy, threshold, seed
-        self.routed = sum(int(day.sample.sum()) for day in days)
-        self._sample = Sample(days)
-        self._labels = self._sample.true_labels(known, seed=seed)
+    def __init__(self, measured: Measured, policy: RoutingPolicy, *, threshold: float) -> None:
+        self.days, self.policy, self.threshold = measured.days, policy, threshold
+        self.routed = sum(int(day.sample.sum()) for day in self.days)
+        self._sample, self._labels, self.seed = measured.sample, measured.labels, measured.seed
+        self._options: dict[str, Any] = {
+            "review_fractions": [policy.review_fraction],
+            "strategies": [policy.strategy],
+            "threshold": threshold,
+            "toxic_share": policy.toxic_share,
+        }
+        #: Width of each interval over that by the design alone.
+        self._narrower = {
+            one.metric: _width(one) / (_width(other) or 1.0)
+            for one, other in measured.estimates(**self._options)
+            if one.value is not None and other.value is not None
+        }
 
     def now(self) -> _Trial:
         """Return the labels of the window itself."""
@@ -219,22 +226,19 @@ class _Window:
 
     def _measured(self, sample: Sample, labels: TrueLabels | None) -> _Trial:
         """Return labels, confirmations and widths of a sample."""
-        policy = self.policy
-        options: dict[str, Any] = {
-            "review_fractions": [policy.review_fraction],
-            "strategies": [policy.strategy],
-            "threshold": self.threshold,
-            "toxic_share": policy.toxic_share,
-            "seed": self.seed,
-        }
         widths = {
-            estimate.metric: estimate.high - estimate.low
-            for estimate in sample_estimates(sample, labels, **options)
-            if estimate.high is not None and estimate.low is not None
+            estimate.metric: _width(estimate) * self._narrower.get(estimate.metric, 1.0)
+            for estimate in sample_estimates(sample, labels, seed=self.seed, **self._options)
+            if estimate.value is not None
         }
         return _Trial(
             labels=int((~sample.top).sum()), confirmations=sample.further_labels, widths=widths
         )
+
+
+def _width(estimate: MetricEstimate) -> float:
+    _, low, high = estimate.known
+    return high - low
 
 
 def _checked(rates: Sequence[float]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from killing import run
+from own_labels import own
 from receivers import Webhook, closed_port, mail_server, webhook
 from sqlalchemy import func, select
 
@@ -291,7 +292,7 @@ def measure(resources: Resources, number: int, accuracy: float) -> None:
     }  # fmt: skip
     blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
     needed = {field.name: blank.get(field.type) for field in MEASUREMENTS if not field.nullable}
-    rows = pa.RecordBatch.from_pylist([{**needed, **row}], schema=MEASUREMENTS)
+    rows = pa.RecordBatch.from_pylist([own({**needed, **row})], schema=MEASUREMENTS)
     resources.lake.replace("measurements", day(number), [rows])
 
 

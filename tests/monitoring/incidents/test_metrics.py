@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from own_labels import own
 
 from modwatch.data.lake.schemas import TABLES
 from modwatch.data.validation.result import RuleResult, ValidationResult
@@ -33,14 +34,15 @@ def put(
     blank = {pa.string(): "", pa.int64(): 0, pa.int32(): 0, pa.float64(): 0.0, pa.date32(): day}
     schema = TABLES[table]
     needed = {field.name: blank[field.type] for field in schema if not field.nullable}
-    full = [{**needed, **row} for row in rows]
+    full = [{**needed, **{k: v for k, v in row.items() if k in schema.names}} for row in rows]
     resources.lake.replace(table, day, [pa.RecordBatch.from_pylist(full, schema=schema)])
 
 
 def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str, Any]:
     ends = {"low": value and value - 0.1, "high": value and value + 0.05}
     status = "insufficient" if value is None else "ok"
-    return {"metric": metric, "value": value, **ends, "n": 40, "status": status, **fields}
+    row = own({"metric": metric, "value": value, **ends})
+    return {**row, "n": 40, "status": status, **fields}
 
 
 def test_nothing_gives_nothing(resources: Resources) -> None:
@@ -133,7 +135,11 @@ def test_dependent_confirmations_are_watched_by_kind(resources: Resources) -> No
 
 
 def test_a_number_that_is_none_is_none(resources: Resources) -> None:
-    put(resources, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
+    put(
+        resources,
+        "measurements",
+        {**estimate("accuracy"), "sampled": math.nan, "sampled_low": -math.inf},
+    )
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.value, found.low) == (None, None)
 

@@ -75,7 +75,7 @@ def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
             "check_answers", MONDAY, [pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)]
         )
         found = error_evidence(lake, [MONDAY], RoutingPolicy(review_fraction=0.1))
-        assert (found.toxic + found.other == 60) == used
+        assert (sum(kind.answers for kind in found.kinds) == 60) == used
     assert "gold_contradicted" in [record.event for record in caplog.records]
 
 

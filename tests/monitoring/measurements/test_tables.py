@@ -22,6 +22,7 @@ from modwatch.data.lake.schemas import (
 from modwatch.monitoring.measurements import tables
 from modwatch.routing import routed as routing_rows
 from modwatch.routing.design import RoutingPolicy, design_routing
+from modwatch.statistics.label_truth import GivenLabels
 from modwatch.statistics.live.measure import measure_days
 
 DAY = datetime.date(2026, 1, 5)
@@ -392,10 +393,38 @@ def test_what_is_insufficient_is_null_in_the_table() -> None:
             "metric": ["accuracy"], "strategy": [None], "alpha": [pd.NA], "value": [pd.NA],
             "low": [pd.NA], "high": [pd.NA], "n": [0], "effective_n": [0.0],
             "status": ["insufficient"], "reason": ["no label"],
+            "sampled": [pd.NA], "sampled_low": [pd.NA], "sampled_high": [pd.NA],
         }
     ).astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))  # fmt: skip
     (row,) = tables.measurement_rows(DAY, measured, "digest").to_pylist()
     assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5
+
+
+def test_labels_come_back_as_history_of_the_same_model_without_comments(lake: Lake) -> None:
+    days = [DAY + datetime.timedelta(days=k) for k in (0, 1, 2, 60)]
+    for day, version in zip(days, ("6", "7", "7", "7"), strict=True):
+        rows = batch(ROUTING_DESIGN, dt=[day] * 2, model_version=version, strategy="uncertainty",
+                     review_fraction=0.1, stratum=[0, 1], population=9, sample=1)  # fmt: skip
+        lake.replace("routing_design", day, [rows])
+    labels = GivenLabels(
+        prob=np.array([0.3, 0.3001, 1.0, 0.0]),
+        group=np.array([0, 0, 1, 1]),
+        given=np.array([1, 1, 3, 2]),
+        toxic=np.array([1, 1, 2, 0]),
+    )
+    for day in days[:2]:
+        lake.replace("label_counts", day, [tables.label_counts(day, labels)])
+    counts = lake.table("label_counts", days[0]).to_pandas()
+    assert sorted(counts["comments"]) == [1, 1, 2], "scores that are alike are counted together"
+    assert not {"comment_id", "text"} & set(counts.columns)
+    assert tables.earlier_labels(lake, days[1]) is None
+    found = tables.earlier_labels(lake, days[2])
+    assert found is not None
+    assert sorted(zip(found.group, found.given, found.toxic, strict=True)) == sorted(
+        zip(labels.group, labels.given, labels.toxic, strict=True)
+    )
+    assert np.sort(found.prob) == pytest.approx(np.sort(labels.prob), abs=0.01)
+    assert tables.earlier_labels(lake, days[3]) is None, "too long ago"
 
 
 def test_the_days_that_each_version_scored(lake: Lake) -> None:

@@ -131,7 +131,9 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
     )
     table.loc[absent, ["value", "low", "high"]] = np.nan
     table.loc[absent, ["status", "reason"]] = ["insufficient", "no labelled positive"]
-    return table
+    return table.assign(
+        sampled=table["value"], sampled_low=table["low"], sampled_high=table["high"]
+    )
 
 
 def _row(

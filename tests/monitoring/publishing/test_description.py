@@ -184,3 +184,12 @@ def test_the_tag_stays_short():
     assert len(alert_tag(many)) < 4000
     shown = alert_tag(many).split("; ")
     assert shown[-1] == f"{999 - len(shown[:-1])} more"
+
+
+def test_where_the_design_excludes_the_scores_both_intervals_stand_there(full_tables, facts):
+    tables = full_tables(DAY)
+    here = tables.window["metric"] == "accuracy"
+    tables.window.loc[here, ["low", "high"]] = [0.7, 0.99]
+    line = next(line for line in describe_day(tables, facts).split("\n") if "Model alone" in line)
+    assert "Accuracy 0.960 (0.700 to 0.990; by the design alone 0.930 to 0.980)" in line
+    assert line.count("by the design alone") == 1

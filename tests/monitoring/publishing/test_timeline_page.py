@@ -19,7 +19,7 @@ from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.timeline_page import thresholds, timeline_page
 
 FIRST = date(2026, 1, 5)
-KEY = "single_day/accuracy"
+KEY = "own_labels/accuracy"
 
 
 def days_of(levels, **of_the_last):

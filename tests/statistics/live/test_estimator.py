@@ -26,6 +26,7 @@ def labels() -> TrueLabels:
     return TrueLabels(
         cell=np.repeat([0, 1], COMMENTS // 2),
         group=np.zeros(COMMENTS, np.int64),
+        labelled=np.ones(COMMENTS, bool),
         prior=chance,
         prob=chance,
         false_positive=np.full((DRAWS, 1), 0.05),

@@ -8,7 +8,7 @@ import pytest
 from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.label_errors import COLUMNS, label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations, fully_labelled
-from modwatch.statistics.live.measure import measure_days
+from modwatch.statistics.live.measure import Measured, measure_days
 
 DEPLOYED = {"review_fraction": 0.1, "strategy": "uncertainty"}
 
@@ -28,7 +28,9 @@ def day():
 
 
 def test_the_table_has_the_estimates_by_what_is_supposed_about_errors(day):
-    table = label_error_table([day], **DEPLOYED, known=ErrorEvidence.sharing(0.5, 0.5))
+    table = label_error_table(
+        Measured.from_days([day], ErrorEvidence.sharing(0.5, 0.5)), **DEPLOYED
+    )
     assert tuple(table.columns) == COLUMNS
     asked = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
     found = {
@@ -45,13 +47,13 @@ def test_the_table_has_the_estimates_by_what_is_supposed_about_errors(day):
 
 
 def test_intervals_that_allow_for_shared_errors_are_wider(day):
-    table = label_error_table([day], **DEPLOYED).set_index("metric")
+    table = label_error_table(Measured.from_days([day]), **DEPLOYED).set_index("metric")
     for metric in ("accuracy", "recall_flagged", "precision_flagged"):
         row = table.loc[metric]
         assert row["high"] - row["low"] > row["independent_high"] - row["independent_low"]
 
 
 def test_labels_that_are_the_truth_have_no_table():
-    table = label_error_table([fully_labelled([1, 0], [0.9, 0.6])], **DEPLOYED)
+    table = label_error_table(Measured.from_days([fully_labelled([1, 0], [0.9, 0.6])]), **DEPLOYED)
     assert table.empty
     assert tuple(table.columns) == COLUMNS

@@ -209,7 +209,8 @@ CHECK_ANSWERS = pa.schema(
     ]
 )
 
-#: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it.
+#: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it, and
+#: `sampled` with its interval the estimate by the design alone (`statistics.live.census`).
 MEASUREMENTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -217,10 +218,22 @@ MEASUREMENTS = pa.schema(
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
         *_ESTIMATE,
+        *_columns(pa.float64(), "sampled", "sampled_low", "sampled_high"),
         *_required(pa.int64(), "n"),
         *_required(pa.float64(), "effective_n"),
         *_required(pa.string(), "status"),  # ok | insufficient
         *_required(pa.string(), "reason", "labels_digest"),
+    ]
+)
+
+#: The labels of a day without its comments: how many of a score have so many labels, of which so
+#: many are toxic, by the kinds of `statistics.live.sample.Sample.given`. They tell later days
+#: P(toxic | score).
+LABEL_COUNTS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.float64(), "prob"),  # with a logit that is rounded
+        *_required(pa.int64(), "kind", "given", "toxic", "comments"),
     ]
 )
 
@@ -471,6 +484,7 @@ TABLES: dict[str, pa.Schema] = {
     "check_answers": CHECK_ANSWERS,
     "annotations": ANNOTATIONS,
     "measurements": MEASUREMENTS,
+    "label_counts": LABEL_COUNTS,
     # Over the trailing window; `dt` is its last day.
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,

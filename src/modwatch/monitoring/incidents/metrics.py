@@ -33,6 +33,8 @@ ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _VOLUME = "volume_ratio"
 _NUMBERS = ("value", "low", "high")
+#: Of a day, what its own labels give: the days of a series must not share labels.
+_OWN = ("sampled", "sampled_low", "sampled_high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 _DEPLOYED = ("strategy", "alpha", "effective_n")
 
@@ -132,8 +134,10 @@ def _significant(row: Mapping[str, Any], groups: int) -> float:
 def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
     deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
-    for table, prefix in (("measurements", ""), ("window_measurements", "window_")):
-        for row in _rows(lake, table, first, last, [*_SHARED, *_DEPLOYED]):
+    tables = (("measurements", "", _OWN), ("window_measurements", "window_", _NUMBERS))
+    for table, prefix, numbers in tables:
+        for row in _rows(lake, table, first, last, [*_SHARED, *_OWN, *_DEPLOYED]):
+            row |= dict(zip(_NUMBERS, (row[name] for name in numbers), strict=True))
             strategy, fraction = deployed.get(row["dt"], (None, math.nan))
             as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
             if row["alpha"] is None or as_deployed:
@@ -240,7 +244,8 @@ def _rows(
 
 def _metric_value(row: Mapping[str, Any], **names: Any) -> MetricValue:
     numbers = {name: _finite(row[name]) for name in _NUMBERS}
-    shared = {"day": row["dt"], "metric": row["metric"], "n": row["n"], "status": row["status"]}
+    status = "insufficient" if numbers["value"] is None else row["status"]
+    shared = {"day": row["dt"], "metric": row["metric"], "n": row["n"], "status": status}
     return MetricValue(**{**shared, **numbers, **names})
 
 

@@ -25,7 +25,8 @@ from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
-from modwatch.statistics.live.measure import measure_days, reliability_estimates
+from modwatch.statistics.live.measure import Measured, reliability_estimates
+from modwatch.statistics.live.sample import Sample
 
 logger = logging.getLogger(__name__)
 
@@ -40,17 +41,14 @@ _MOST_VALUES = 1_000
 
 
 def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
-    """Measure one day by itself.
-
-    A day has few confirmations: what the window before showed about error rates counts too.
-    """
+    """Measure one day by itself, with what earlier labels show, and keep its labels for later."""
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled = _labelled(lake, [day])
-    before = tables.window_evidence(lake, day - datetime.timedelta(1))
-    known = error_evidence(lake, [day], policy) + before
-    table = _estimates(labelled, policy, strategies=strategies, fraction=fraction, known=known)
+    lake.replace("label_counts", day, [tables.label_counts(day, Sample(labelled).given)])
+    measured = _measured(lake, labelled, [day], policy)
+    table = _table(measured, policy, strategies=strategies, fraction=fraction)
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
@@ -64,23 +62,13 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         return
     labelled = _labelled(lake, window.days)
     strategy, fraction = tables.deployed(lake, window.last)
-    known = error_evidence(lake, window.days, policy)
-    table = _estimates(
-        labelled,
-        policy,
-        strategies=STRATEGIES,
-        fraction=fraction,
-        groups=calibration_groups(lake, window.days, labelled),
-        known=known,
-    )
+    measured = _measured(lake, labelled, window.days, policy)
+    groups = calibration_groups(lake, window.days, labelled)
+    table = _table(measured, policy, strategies=STRATEGIES, fraction=fraction, groups=groups)
     errors = label_error_table(
-        labelled,
-        review_fraction=fraction,
-        strategy=strategy,
-        toxic_share=policy.toxic_share,
-        known=known,
+        measured, review_fraction=fraction, strategy=strategy, toxic_share=policy.toxic_share
     )
-    curve = reliability_estimates(labelled, known=known)
+    curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
     dependence = dependence_table(pd.concat(pairs, ignore_index=True))
     for name, frame, schema in (
@@ -103,8 +91,8 @@ def error_evidence(
     """
     stated = ErrorEvidence.sharing(policy.shared_false_positive, policy.shared_false_negative)
     answers = tables.gold_answers(lake, days, stated)
-    kinds = ((answers.other_wrong, answers.other), (answers.toxic_wrong, answers.toxic))
-    for (wrong, given), bound in zip(kinds, RATE_BOUNDS, strict=True):
+    for kind, bound in zip(answers.kinds, RATE_BOUNDS, strict=True):
+        given, wrong = kind.answers, kind.wrong
         if given and mid_p(wrong, given)[0] > bound:
             logger.warning(
                 "Gold items are left out: people contradict too many of them.",
@@ -126,33 +114,43 @@ def window_plan(
         return plan_labels([], policy, **wanted)
     labelled = _labelled(lake, measured.days)
     known = error_evidence(lake, measured.days, policy)
-    return plan_labels(labelled, policy, known=known, **wanted)
+    history = tables.earlier_labels(lake, measured.days[0])
+    return plan_labels(labelled, policy, known=known, history=history, **wanted)
 
 
 def _labelled(lake: Lake, days: Sequence[datetime.date]) -> list[LabelledDay]:
     return [tables.labelled_day(lake, day, day_scores(lake, day)) for day in days]
 
 
-def _estimates(
+def _measured(
+    lake: Lake,
     labelled: Sequence[LabelledDay],
+    days: Sequence[datetime.date],
+    policy: RoutingPolicy,
+) -> Measured:
+    """Return days, which one model scored, with what their labels and earlier ones show."""
+    known = error_evidence(lake, days, policy)
+    return Measured.from_days(labelled, known, history=tables.earlier_labels(lake, days[0]))
+
+
+def _table(
+    measured: Measured,
     policy: RoutingPolicy,
     *,
     strategies: Sequence[str],
     fraction: float,
-    known: ErrorEvidence,
     groups: Sequence[Codes] | None = None,
 ) -> pd.DataFrame:
-    """Return every metric of these days together, which one model scored.
+    """Return every metric of some days.
 
     `fraction` is the review fraction that they were routed with; the policy's may be another now.
     """
-    return measure_days(
-        labelled,
+    return measured.table(
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=strategies,
+        threshold=0.5,
         toxic_share=policy.toxic_share,
         groups=groups,
-        known=known,
     )
 
 

@@ -13,20 +13,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy import special
 
 from modwatch.common.errors import RoutingOutdatedError
 from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import LABEL_COUNTS, MEASUREMENTS
 from modwatch.routing.design import strata_of
 from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
-from modwatch.statistics.intervals import NORMAL_QUANTILE
-from modwatch.statistics.label_truth import ErrorEvidence
+from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErrors
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
 #: Labels of a day that the test of dependent confirmations takes.
 MOST_PAIRS = 10_000
+#: Days before a window whose labels tell P(toxic | score).
+HISTORY = 46
+
+#: Logits of scores are rounded to this, and scores nearer to 0 or 1 count as this near.
+_ROUNDED, _NEAREST = 0.05, 1e-12
 
 
 def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
@@ -167,48 +172,54 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date], stated: ErrorEvidenc
     answers = lake.table("check_answers", days, columns=columns, kind="gold").to_pandas()
     answers["wrong"] = answers["known"] != answers["label"]
     items = answers.groupby(["known", "comment_id"])["wrong"].agg(["size", "sum"]).reset_index()
-    found = dict[str, float]()
-    for kind, known in (("toxic", 1), ("other", 0)):
+    found = list[KnownErrors]()
+    for known, kind in enumerate(stated.kinds):
         mine = items[items["known"] == known]
         compared = mine[mine["size"] > 1]
         given, wrong = (compared[name].to_numpy(np.float64) for name in ("size", "sum"))
-        effective = wrong.sum() ** 2 / max((wrong**2).sum(), 1.0)
-        again = (wrong * (wrong - 1) / (given - 1)).sum() / max(wrong.sum(), 1.0)
-        found |= {
-            kind: float(mine["size"].sum()),
-            f"{kind}_wrong": float(mine["sum"].sum()),
-            f"{kind}_compared": float(effective),
-            f"{kind}_repeated": float(effective * again),
-        }
-    return replace(stated, **found)
+        effective = float(wrong.sum() ** 2 / max((wrong**2).sum(), 1.0))
+        again = float((wrong * (wrong - 1) / (given - 1)).sum() / max(wrong.sum(), 1.0))
+        of_all = {"answers": float(mine["size"].sum()), "wrong": float(mine["sum"].sum())}
+        found.append(replace(kind, **of_all, compared=effective, repeated=effective * again))
+    return ErrorEvidence(*found)
 
 
-def window_evidence(lake: Lake, day: datetime.date) -> ErrorEvidence:
-    """Return what the window that ended with `day` shows about moderators' errors.
+def label_counts(day: datetime.date, labels: GivenLabels) -> pa.RecordBatch:
+    """Return the labels of a day as rows of LABEL_COUNTS."""
+    prob = np.clip(labels.prob, _NEAREST, 1 - _NEAREST)
+    logit = np.round(special.logit(prob) / _ROUNDED) * _ROUNDED
+    frame = pd.DataFrame({"kind": labels.group, "given": labels.given, "toxic": labels.toxic})
+    frame = frame.assign(prob=special.expit(logit))
+    counts = frame.value_counts(sort=False).rename("comments").reset_index()
+    return as_batch(counts.assign(dt=day), LABEL_COUNTS)
 
-    Each rate of errors that are not shared counts as many known answers as give its interval.
-    """
-    rows = lake.table("label_errors", day).to_pandas().set_index("metric")
-    found = dict[str, float]()
-    for kind, name in (("toxic", "false_negative"), ("other", "false_positive")):
-        if f"annotator_{name}_rate" not in rows.index:
-            return ErrorEvidence.sharing(0, 0)
-        row = rows.loc[f"annotator_{name}_rate"]
-        rate = row["independent"]
-        spread = (row["independent_high"] - row["independent_low"]) / (2 * NORMAL_QUANTILE)
-        answers = rate * (1 - rate) / spread**2
-        found |= {
-            kind: answers,
-            f"{kind}_wrong": rate * answers,
-            f"{kind}_shared": row[f"shared_{name}"],
-        }
-    return ErrorEvidence(**found)
+
+def earlier_labels(lake: Lake, day: datetime.date) -> GivenLabels | None:
+    """Return the labels of `HISTORY` days before a day that its model scored; None without any."""
+    version = deployed_version(lake, day)
+    first, last = day - datetime.timedelta(HISTORY), day - datetime.timedelta(1)
+    days = [one for one in served_days(lake).get(version, []) if first <= one <= last]
+    rows = lake.table("label_counts", days).to_pandas() if days else pd.DataFrame()
+    if rows.empty:
+        return None
+    rows = rows.loc[rows.index.repeat(rows["comments"])]
+    return GivenLabels(
+        prob=rows["prob"].to_numpy(np.float64),
+        group=rows["kind"].to_numpy(np.int64),
+        given=rows["given"].to_numpy(np.int64),
+        toxic=rows["toxic"].to_numpy(np.int64),
+    )
 
 
 def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
     """Return the strategy and the review fraction that `day` was routed with."""
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
     return str(design.column(0)[0]), float(design.column(1)[0])
+
+
+def deployed_version(lake: Lake, day: datetime.date) -> str:
+    """Return the model version that `day` was routed with."""
+    return str(lake.table("routing_design", day, columns=["model_version"]).column(0)[0])
 
 
 def labels_digest(lake: Lake, day: datetime.date) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from modwatch.common.text import markdown_text, metric_title
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+from modwatch.monitoring.measurements.tables import HISTORY
 from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import NORMAL, Day
@@ -163,8 +164,8 @@ def _changed(day: date, estimates: DeployedEstimates) -> str:
     """List the changes against the day before and its window, which rest on other labels."""
     among = 2 * len(COMPARED)
     compared = {
-        str(day - _ONE_DAY): changes(estimates.day, estimates.day_before, among=among),
-        "the window before": changes(estimates.day, estimates.window_before, among=among),
+        str(day - _ONE_DAY): changes(estimates.own, estimates.day_before, among=among),
+        "the window before": changes(estimates.own, estimates.window_before, among=among),
     }
     changed = {name: moved for name, (count, moved) in compared.items() if count}
     if not changed:
@@ -206,7 +207,9 @@ def _people(estimates: DeployedEstimates, errors: pd.DataFrame | None) -> str:
     return (
         f"Allowing for moderators' errors: {confirmed:,} {noun} confirmed by further people, "
         f"{overturned:,} of them overturned; false-positive rate {false_positive}, "
-        f"false-negative rate {false_negative}.{_shared(errors)}"
+        f"false-negative rate {false_negative}.{_shared(errors)} Estimates average P(toxic | "
+        f"score) over all comments, from these labels and those of {HISTORY} days before; "
+        "where the random slice excludes the average, they are the slice's."
     )
 
 
@@ -278,7 +281,10 @@ def _estimate(row: Row) -> str:
     text = f"{metric_title(row['metric'])} {row['value']:.3f}"
     if math.isnan(row["low"]) or math.isnan(row["high"]):
         return text
-    return f"{text} ({row['low']:.3f} to {row['high']:.3f})"
+    found, sampled = ((row[f"{name}low"], row[f"{name}high"]) for name in ("", "sampled_"))
+    apart = row["value"] == row["sampled"] and found != sampled
+    alone = "; by the design alone {:.3f} to {:.3f}".format(*sampled) if apart else ""
+    return f"{text} ({row['low']:.3f} to {row['high']:.3f}{alone})"
 
 
 def _missing(estimates: DeployedEstimates) -> str:

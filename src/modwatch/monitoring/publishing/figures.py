@@ -31,7 +31,13 @@ from modwatch.monitoring.publishing.comparisons import (
 )
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, known
+from modwatch.monitoring.publishing.keys import (
+    DAY_GROUP,
+    INTERVAL_GROUP,
+    OWN_GROUP,
+    interval_keys,
+    known,
+)
 
 _REFERENCES = {
     "trailing": ("trailing days", charts.GREY, "-"),
@@ -390,7 +396,7 @@ def _panels(keys: set[str]) -> list[_Panel]:
         group, _, metric = key.partition("/")
         if group == INTERVAL_GROUP or key in used:
             continue
-        day = of_the_day.get(metric) if group != DAY_GROUP else None
+        day = of_the_day.get(metric) if group not in (DAY_GROUP, OWN_GROUP) else None
         used.add(day or key)
         drawn.append((key, day))
     return drawn

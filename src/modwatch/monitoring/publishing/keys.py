@@ -5,14 +5,14 @@
     drift/                 the day compared with the days before and with the fixed reference
     model/                 CBPE of the day, which needs no labels
     model_window/          the model alone over the trailing window
+    own_labels/            those of the day that its own labels give, whatever days before showed
     review/                the queue of the day, and people's error rates over the window
-    single_day/            estimates from the day's own labels, with wider intervals
+    single_day/            estimates of the day
 
 `KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first. The
-95 % intervals have no keys: MLflow would chart their ends as metrics of their own. Of a day's own
-estimates, only those have keys for which a day's labels suffice. Everything else (other strategies,
-other review fractions) is in tables and figures: with thousands of keys, MLflow's pages stop
-responding.
+95 % intervals have no keys: MLflow would chart their ends as metrics of their own. Everything else
+(other strategies, other review fractions) is in tables and figures: with thousands of keys,
+MLflow's pages stop responding.
 """
 
 import math
@@ -33,7 +33,12 @@ MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
 
-DAY_GROUP = "single_day"
+_SAMPLED = ("sampled", "sampled_low", "sampled_high")
+
+DAY_GROUP, OWN_GROUP = "single_day", "own_labels"
+
+#: Estimates of the day by its own labels alone, in which a fall is looked for.
+FOLLOWED = ("accuracy", "oc_accuracy")
 
 #: Estimates of the day.
 _DAY = ("accuracy", "oc_accuracy", "review_efficiency")
@@ -99,6 +104,8 @@ class DeployedEstimates:
     day: Mapping[str, Row]
     #: None when there is no window.
     window: Mapping[str, Row] | None
+    #: By their own labels alone: of the day, and what it is compared with.
+    own: Mapping[str, Row]
     day_before: Mapping[str, Row]
     window_before: Mapping[str, Row]
     #: The estimates of the day without a number, and how many there are at other settings.
@@ -119,6 +126,7 @@ def interval_keys(key: str) -> tuple[str, str]:
 _ESTIMATES = (
     *(f"{group}/{metric}" for metric, group in _WINDOW.items()),
     *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
+    *(f"{OWN_GROUP}/{metric}" for metric in FOLLOWED),
 )
 
 #: Every key that a day's run or the timeline may have.
@@ -144,9 +152,15 @@ def checked(measurements: pd.DataFrame) -> pd.DataFrame:
         raise MetricInputError(
             f"The measurements lack the columns {missing}; pass the table as read from the lake."
         )
-    floats = ["alpha", "value", "low", "high", "effective_n"]
+    floats = ["alpha", "value", "low", "high", *_SAMPLED, "effective_n"]
     numbers = measurements[floats].apply(pd.to_numeric).astype("float64")
     return measurements.assign(**{name: numbers[name] for name in floats})
+
+
+def own_labels(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return the estimates as the design alone gives them, independent of those of other days."""
+    names = zip(("value", "low", "high"), _SAMPLED, strict=True)
+    return measurements.assign(**{name: measurements[own] for name, own in names})
 
 
 def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
@@ -184,8 +198,9 @@ def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
     return DeployedEstimates(
         day=by_metric(tables.measurements),
         window=by_metric(tables.window) if len(tables.window) else None,
-        day_before=by_metric(tables.day_before),
-        window_before=by_metric(tables.window_before),
+        own=by_metric(own_labels(tables.measurements)),
+        day_before=by_metric(own_labels(tables.day_before)),
+        window_before=by_metric(own_labels(tables.window_before)),
         missing=missing.to_dict("records"),
         missing_elsewhere=len(unknown) - len(missing),
     )
@@ -198,15 +213,16 @@ def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
     rows = {
         **{f"{group}/{metric}": window.get(metric) for metric, group in _WINDOW.items()},
         **{f"review/{metric}": window.get(metric) for metric in _PEOPLE},
+        **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
         **_drift(tables.drift),
     }
-    of_the_day = {f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY}
+    own = {f"{OWN_GROUP}/{metric}": estimates.own.get(metric) for metric in FOLLOWED}
     return (
         {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()}
         | {key: _figure(key, row) for key, row in rows.items() if row is not None}
         | {
             key: replace(_figure(key, row), labels=max(float(row["effective_n"]), 1.0))
-            for key, row in of_the_day.items()
+            for key, row in own.items()
             if row is not None
         }
     )

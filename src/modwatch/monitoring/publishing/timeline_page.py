@@ -22,7 +22,9 @@ from modwatch.monitoring.publishing.keys import (
     ALONE,
     COUNTED,
     DAY_GROUP,
+    FOLLOWED,
     KEYS,
+    OWN_GROUP,
     TOGETHER,
     threshold_rows,
 )
@@ -34,10 +36,11 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
 _RIGHT = _WIDTH - 18
 
 #: Groups from top to bottom, the most important first.
-_ORDER = (DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
+_ORDER = (OWN_GROUP, DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
 
 _GROUPS = {
-    DAY_GROUP: "of the day",
+    OWN_GROUP: "of the day, by its own labels alone",
+    DAY_GROUP: "of the day, with earlier labels",
     TOGETHER: "with review, window",
     ALONE: "model alone, window",
     "model": "model alone, day",
@@ -47,7 +50,7 @@ _GROUPS = {
 }
 
 #: Shares of the day in which a fall is looked for.
-_FOLLOWED = tuple(f"{DAY_GROUP}/{name}" for name in ("accuracy", "oc_accuracy"))
+_FOLLOWED = tuple(f"{OWN_GROUP}/{name}" for name in FOLLOWED)
 
 _MOST_LABELS = 8
 

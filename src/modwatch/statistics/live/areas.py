@@ -263,7 +263,7 @@ class Areas:
             ),
             positive=self._positive * (reach > 0),
             credit=credit,
-            seen=self._positive * domain.part * (reach > 0),
+            seen=self._positive * self._sample.observed(domain) * (reach > 0),
         )
 
 

@@ -290,7 +290,7 @@ class Estimator:
                 total=self._sample.total(outcome.value, side, evident=outcome.evident),
                 positive=outcome.value,
                 credit=np.full(outcome.value.size, credit),
-                seen=outcome.value * side.part,
+                seen=outcome.value * self._sample.observed(side),
             )
             for side, credit in ((domain, 1.0), (outside, 0.0))
         ]

@@ -364,9 +364,7 @@ def _confirmations(days: Sequence[GroupedDay], member: Members) -> Confirmations
 
 
 def _rows_of(labels: TrueLabels | None, chosen: NDArray[np.bool_]) -> TrueLabels | None:
-    if labels is None:
-        return None
-    return replace(labels, cell=labels.cell[chosen], group=labels.group[chosen])
+    return None if labels is None else labels.of_rows(chosen)
 
 
 def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:

@@ -4,17 +4,13 @@ The reported estimates allow for errors that all annotators share (`label_truth`
 what they would be if all errors were independent, and if there were none.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 
 import pandas as pd
 
-from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
 from modwatch.statistics.live.estimator import MetricEstimate
-from modwatch.statistics.live.labelled_day import LabelledDay
-from modwatch.statistics.live.measure import annotator_estimates, sample_estimates
-from modwatch.statistics.live.sample import Sample
+from modwatch.statistics.live.measure import Measured
 
 _ENDS = ("", "_low", "_high")
 
@@ -29,14 +25,12 @@ COLUMNS = ("metric", "strategy", *_FLOATS, "n", "status", "reason")
 
 
 def label_error_table(
-    days: Sequence[LabelledDay],
+    measured: Measured,
     *,
     review_fraction: float,
     strategy: str,
     threshold: float = 0.5,
     toxic_share: float = 0.5,
-    known: ErrorEvidence | None = None,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the estimates at one setting, and what they suppose about annotator errors.
 
@@ -46,40 +40,31 @@ def label_error_table(
     Numbers are missing where insufficient.
 
     Args:
-        days, threshold, toxic_share, known, seed: as in `measure_days`.
+        measured: the days.
         review_fraction, strategy: the deployed ones.
+        threshold, toxic_share: as in `measure_days`.
 
     Raises:
         MetricInputError: an argument out of range.
     """
-    known = known or ErrorEvidence()
-    sample = Sample(days)
-    labels = sample.true_labels(known, seed=seed)
-    if labels is None:
+    if measured.labels is None:
         return pd.DataFrame(columns=COLUMNS).astype(dict.fromkeys(_FLOATS, "Float64"))
 
-    def estimates(labels: TrueLabels | None) -> list[MetricEstimate]:
-        found = sample_estimates(
-            sample,
-            labels,
+    def estimates(measured: Measured) -> list[MetricEstimate]:
+        found = measured.estimates(
             review_fractions=[review_fraction],
             strategies=[strategy],
             threshold=threshold,
             toxic_share=toxic_share,
-            seed=seed,
         )
-        rates = [] if labels is None else annotator_estimates(sample, labels)
-        return [*(one for one in found if one.metric != "completion"), *rates]
+        return [*(one for one, _ in found if one.metric != "completion"), *measured.rates()]
 
-    alone = sample.true_labels(known.independent, seed=seed)
+    of_all = (measured, measured.independent, measured.uncorrected)
     shares = {
-        "shared_false_positive": known.most_shared("other"),
-        "shared_false_negative": known.most_shared("toxic"),
+        "shared_false_positive": measured.known.false_positive.ends[1],
+        "shared_false_negative": measured.known.false_negative.ends[1],
     }
-    rows = [
-        _row(*found) | shares
-        for found in zip_longest(estimates(labels), estimates(alone), estimates(None))
-    ]
+    rows = [_row(*found) | shares for found in zip_longest(*map(estimates, of_all))]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(_FLOATS, "Float64"))
 

@@ -6,12 +6,12 @@ N_h/m_h (Hájek). The scores of all comments are known, and with them the commen
 would review at any review fraction.
 
 Missing labels are assumed to be missing at random within a stratum, except where a random part of
-them is followed up (`row_weights`). If the labels are too few, the
-estimate is `insufficient` with a reason and without a value.
+them is followed up (`row_weights`). If the labels are too few, the estimate is `insufficient` with
+a reason and without a value.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +24,8 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import CONFORMAL
 from modwatch.statistics.intervals import interval, mid_p
-from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
+from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels
+from modwatch.statistics.live.census import Census, reconciled
 from modwatch.statistics.live.conformal import set_review_scores
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
@@ -33,11 +34,10 @@ from modwatch.statistics.live.sample import Sample
 
 Ints = NDArray[np.integer]
 
+_FLOATS = ("alpha", "value", "low", "high", "sampled", "sampled_low", "sampled_high")
+
 #: Columns of the table that `measure_days` returns.
-COLUMNS = (
-    *("metric", "strategy", "alpha", "value", "low", "high"),
-    *("n", "effective_n", "status", "reason"),
-)
+COLUMNS = ("metric", "strategy", *_FLOATS, "n", "effective_n", "status", "reason")
 
 
 def measure_days(
@@ -49,13 +49,16 @@ def measure_days(
     toxic_share: float = 0.5,
     groups: Sequence[Ints] | None = None,
     known: ErrorEvidence | None = None,
+    history: GivenLabels | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return every metric of a window of days: one row per metric, strategy and review fraction.
 
     Columns: `metric`, `strategy`, `alpha` (the review fraction), `value`, `low`, `high` (95 %
-    interval), `n` labels, `effective_n`, `status` (ok or insufficient), `reason`. Value and
-    interval are missing if insufficient, and equal if every comment has its true label.
+    interval), `sampled` and its interval, `n` labels, `effective_n`, `status` (ok or insufficient),
+    `reason`. Value and interval are missing if insufficient, and equal if every comment has its
+    true label. `sampled` is the estimate by the design alone, which supposes nothing about the
+    score; `value` uses it (`live.census`).
 
     Where people gave the labels (`LabelledDay.confirmations` is not None), the estimates are of the
     true labels, the intervals allow for annotator errors, and three rows describe these:
@@ -73,6 +76,7 @@ def measure_days(
             `conformal` is compared, too: comments come by their prediction sets, which each group
             calibrates apart with the labels of the window.
         known: further evidence of people's error rates, such as answers to gold items.
+        history: earlier labels of the same model, as `Sample.given` has them.
         seed: of the draws behind the intervals.
 
     Raises:
@@ -83,20 +87,88 @@ def measure_days(
     >>> table.set_index("metric").loc["accuracy", ["value", "low", "high"]].tolist()
     [0.5, 0.5, 0.5]
     """
-    sample = Sample(days)
-    labels = sample.true_labels(known, seed=seed)
-    estimates = sample_estimates(
-        sample,
-        labels,
+    return Measured.from_days(days, known, history=history, seed=seed).table(
         review_fractions=review_fractions,
         strategies=strategies,
         threshold=threshold,
         toxic_share=toxic_share,
-        scores=_conformal(days, sample, labels, groups),
-        seed=seed,
+        groups=groups,
     )
-    people = [] if labels is None else annotator_estimates(sample, labels)
-    return estimates_table([*estimates, *people])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Days with the true labels of their comments."""
+
+    days: Sequence[LabelledDay]
+    sample: Sample
+    #: Of the rows of the sample; None if its labels are true.
+    labels: TrueLabels | None
+    #: All comments with their true labels; None if the labels of the sample are true.
+    census: tuple[Census, TrueLabels] | None
+    #: What is known of people's errors besides the labels, and earlier labels.
+    known: ErrorEvidence
+    history: GivenLabels | None
+    seed: int
+
+    @classmethod
+    def from_days(
+        cls,
+        days: Sequence[LabelledDay],
+        known: ErrorEvidence | None = None,
+        *,
+        history: GivenLabels | None = None,
+        seed: int = 0,
+    ) -> "Measured":
+        """Return the days with what their labels, and earlier ones, show; as `measure_days`."""
+        known = known or ErrorEvidence()
+        shared: dict[str, Any] = {"days": days, "known": known, "history": history, "seed": seed}
+        census = Census(days)
+        labels = census.true_labels(known, history=history, seed=seed)
+        if labels is None:
+            return cls(sample=Sample(days), labels=None, census=None, **shared)
+        rows = labels.of_rows(labels.labelled)
+        return cls(sample=Sample(days), labels=rows, census=(census, labels), **shared)
+
+    @property
+    def independent(self) -> "Measured":
+        """The same if no error were shared."""
+        known = self.known.independent
+        return Measured.from_days(self.days, known, history=self.history, seed=self.seed)
+
+    @property
+    def uncorrected(self) -> "Measured":
+        """The same if every first label were true."""
+        return replace(self, labels=None, census=None)
+
+    def table(self, *, groups: Sequence[Ints] | None = None, **asked: Any) -> pd.DataFrame:
+        """Return the table of `measure_days`, with the other arguments of that."""
+        asked["scores"] = self._conformal(groups)
+        rows = [
+            asdict(found)
+            | {"sampled": other.value, "sampled_low": other.low, "sampled_high": other.high}
+            for found, other in [*self.estimates(**asked), *((rate, rate) for rate in self.rates())]
+        ]
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_FLOATS, "Float64"))
+
+    def estimates(self, **asked: Any) -> list[tuple[MetricEstimate, MetricEstimate]]:
+        """Return every estimate with that by the design alone; `asked` as in `sample_estimates`."""
+        sampled = sample_estimates(self.sample, self.labels, seed=self.seed, **asked)
+        if self.census is None or self.sample.lacks(self.sample.everything()):
+            return [(estimate, estimate) for estimate in sampled]
+        modelled = sample_estimates(*self.census, seed=self.seed, **asked)
+        return [(reconciled(one, other), one) for one, other in zip(sampled, modelled, strict=True)]
+
+    def rates(self) -> list[MetricEstimate]:
+        """Return the error rates of the annotators; none if the labels are true."""
+        return [] if self.labels is None else [*annotator_estimates(self.sample, self.labels)]
+
+    def _conformal(self, groups: Sequence[Ints] | None) -> dict[str, Sequence[Floats]]:
+        """Return the review scores by prediction sets; none without two groups."""
+        if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
+            return {}
+        toxic = self.sample.label if self.labels is None else self.labels.mean
+        return {CONFORMAL: [*set_review_scores(self.days, self.sample, toxic, groups)]}
 
 
 def sample_estimates(
@@ -107,7 +179,7 @@ def sample_estimates(
     strategies: Sequence[str],
     threshold: float,
     toxic_share: float,
-    scores: Mapping[str, Iterable[Floats]] = MappingProxyType({}),
+    scores: Mapping[str, Sequence[Floats]] = MappingProxyType({}),
     seed: int,
 ) -> list[MetricEstimate]:
     """Return every estimate of a sample with these true labels; arguments as in `measure_days`.
@@ -124,25 +196,6 @@ def sample_estimates(
         for alpha, (domain, ranks) in zip(alphas, reviewed, strict=True):
             estimates.extend(estimator.of_the_team(name, alpha, domain, ranks))
     return estimates
-
-
-def _conformal(
-    days: Sequence[LabelledDay],
-    sample: Sample,
-    labels: TrueLabels | None,
-    groups: Sequence[Ints] | None,
-) -> dict[str, Iterable[Floats]]:
-    """Return the review scores by prediction sets; none without two groups."""
-    if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
-        return {}
-    toxic = sample.label if labels is None else labels.mean
-    return {CONFORMAL: set_review_scores(days, sample, toxic, groups)}
-
-
-def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:
-    """Return the estimates as rows with the columns of `measure_days`."""
-    frame = pd.DataFrame([asdict(estimate) for estimate in estimates])[list(COLUMNS)]
-    return frame.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))
 
 
 def annotator_estimates(sample: Sample, labels: TrueLabels) -> Iterator[MetricEstimate]:

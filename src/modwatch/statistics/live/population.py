@@ -22,7 +22,7 @@ Ints = NDArray[np.intp]
 class Domain:
     """A part of the population with known mass: the reviewed, the flagged, …"""
 
-    #: (m,) part in [0, 1] of each labelled row in the domain.
+    #: (m,) part in [0, 1] of each row in the domain.
     part: Floats
     #: Mass in the top, and in the rest.
     top: float
@@ -55,8 +55,13 @@ class Population:
         in_top: NDArray[np.bool_],
         rows: Ints,
         flagged: NDArray[np.bool_] | None = None,
+        stands: Ints | None = None,
     ) -> None:
-        """`rows` (m,) are positions of labelled comments; `flagged` (N,) given decisions."""
+        """`rows` (m,) are positions of comments; `flagged` (N,) given decisions.
+
+        `stands` (N,) is the position of the comment that stands for each one, so that a part of a
+        domain is the mean over these; None: each stands for itself.
+        """
         order = np.argsort(prob, kind="stable")
         #: (N,) ascending; in the given precision, since a day may have millions.
         self.prob = np.asarray(prob)[order]
@@ -65,6 +70,7 @@ class Population:
         place = np.empty(order.size, np.intp)
         place[order] = np.arange(order.size)
         self._rows: Ints = place[rows]
+        self._stands = None if stands is None else place[stands[order]]
 
     @property
     def size(self) -> int:
@@ -82,7 +88,11 @@ class Population:
     def domain(self, part: Floats) -> Domain:
         """Return the domain with the `part` (N,) of each comment, by ascending probability."""
         top = float(part[self._in_top].sum())
-        return Domain(part=part[self._rows], top=top, rest=float(part.sum()) - top)
+        rest = float(part.sum()) - top
+        if self._stands is not None:
+            sums, counts = np.bincount(self._stands, part), np.bincount(self._stands)
+            return Domain(part=(sums / np.maximum(counts, 1))[self._rows], top=top, rest=rest)
+        return Domain(part=part[self._rows], top=top, rest=rest)
 
     def flagged(self, threshold: float) -> Domain:
         """Return the flagged comments: as decided, or those with prob > threshold."""

@@ -30,7 +30,7 @@ def row_weights(
     >>> row_weights([day], [day.rows()])[0].tolist()
     [1.0, 1.0, 2.0]
     """
-    parts = _represented(days)
+    parts = represented(days)
     cells, lacking = _cells(days, parts)
     size = max((int(part.max(initial=-1)) for part in parts), default=-1) + 1
     weights, of_rows, mass = [np.empty(0)], [np.empty(0, np.int64)], np.zeros(size)
@@ -48,7 +48,7 @@ def row_weights(
     return weight, followed, lacking
 
 
-def _represented(days: Sequence[LabelledDay]) -> list[Ints]:
+def represented(days: Sequence[LabelledDay]) -> list[Ints]:
     """Return `LabelledDay.draw` (N,) of each day, −1 in parts in which nothing was answered."""
     draws = [day.draw for day in days]
     pairs = zip(draws, days, strict=True)

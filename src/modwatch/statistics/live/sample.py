@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +39,9 @@ POST_STRATUM, MOST_POST_STRATA = 20, 20
 
 _ROUNDING = 1e-12
 
+#: Number of the groups of rows: in the rest, flagged apart from the score, missing at first.
+_KINDS = 8
+
 #: At the largest false-negative rate that is believed, so much is inferred for each event shown.
 _MOST_SPREAD = 1 / (1 - RATE_BOUNDS[1])
 
@@ -50,33 +54,46 @@ class Sample:
         self.size: int = sum(len(day.prob) for day in days)
         #: Routed comments, but for those with a label that is left out.
         self.routed: int = sum(int(day.sample.sum()) - day.late for day in days)
-        rows = [day.rows(repeat) for day in days]
+        self._repeat = repeat
+        found = self._rows(days)
+        rows = [row for row, _ in found]
         self.prob = _join([day.prob[row] for day, row in zip(days, rows, strict=True)])
         self.label = _join([day.label[row] for day, row in zip(days, rows, strict=True)])
         stratum = [day.stratum[row] for day, row in zip(days, rows, strict=True)]
         #: (m,) whether the row is in the top.
         self.top = _join([part == 0 for part in stratum]).astype(bool)
-        self._errors = any(day.confirmations is not None for day in days)
+        #: Whether labels may be wrong.
+        self.fallible = any(day.confirmations is not None for day in days)
         given = [day.given(row) for day, row in zip(days, rows, strict=True)]
         self._given, self._toxic = (
             _join([pair[part] for pair in given]).astype(np.int64) for part in (0, 1)
         )
         self._top = float(sum(int(day.population[0]) for day in days if len(day.population)))
         self._days = [
-            Population(day.prob, day.stratum == 0, row, day.flagged)
-            for day, row in zip(days, rows, strict=True)
+            Population(day.prob, day.stratum == 0, row, day.flagged, stands)
+            for day, (row, stands) in zip(days, found, strict=True)
         ]
         #: (m,) whether the row is flagged; None where that follows from its score.
         self._decided: Ints | None = None
         if any(_decided_apart(day) for day in days):
             decided = [day.decisions(0.5)[row] for day, row in zip(days, rows, strict=True)]
             self._decided = _join(decided).astype(np.int64)
-        weight, followed, self._missing = row_weights(days, rows)
+        weight, followed, self._missing = self._weights(days, rows)
         #: (m,) whether the row is a follow-up; None where there are none.
         self._followed = followed.astype(np.int64) if followed.any() else None
         #: (m,) post-stratum of each row, and the number of comments it represents: N_h/m_h,
         #: calibrated to the known scores.
         self.post_stratum, self.weight = self._calibrated(weight)
+
+    def _rows(self, days: Sequence[LabelledDay]) -> list[tuple[Ints, Ints | None]]:
+        """Return the positions of the rows of each day, and which comments stand for all of it."""
+        return [(day.rows(self._repeat), None) for day in days]
+
+    def _weights(
+        self, days: Sequence[LabelledDay], rows: Sequence[Ints]
+    ) -> tuple[Floats, NDArray[np.bool_], dict[str, str]]:
+        """Return the weight of each row (m,), whether it is a follow-up, and where none is."""
+        return row_weights(days, rows)
 
     def _calibrated(self, weight: Floats) -> tuple[Ints, Floats]:
         """Return post-stratum and weight (m,): the row, and unlabelled ones, known by score."""
@@ -91,21 +108,37 @@ class Sample:
         return cells, 1 + behind
 
     def true_labels(
-        self, known: ErrorEvidence | None = None, *, seed: int, part: Ints | None = None
+        self,
+        known: ErrorEvidence | None = None,
+        *,
+        seed: int,
+        part: Ints | None = None,
+        history: GivenLabels | None = None,
     ) -> TrueLabels | None:
         """Return the posterior of the true labels; None if the labels are the true ones.
 
         `part` (m,) from 0 divides top and rest further, into groups that differ at the same score.
         Follow-ups, and decisions that do not follow from the scores, do so, too.
         """
-        if not self._errors or not self.label.size:
+        if not self.fallible or not self._given.any():
             return None
-        group = (~self.top).astype(np.int64)
-        for further in (part, self._decided, self._followed):
+        kinds = [self.given.group + (0 if part is None else _KINDS * part)]
+        if history is not None:
+            kinds.append(history.group)
+        _, group = np.unique(np.concatenate(kinds), return_inverse=True)
+        labels = replace(self.given, group=group[: self.label.size])
+        if history is not None:
+            history = replace(history, group=group[self.label.size :])
+        return true_labels(labels, known, history=history, seed=seed)
+
+    @property
+    def given(self) -> GivenLabels:
+        """The labels of the rows (m,), in groups: rest, flagged apart, missing, of one bit each."""
+        kinds = (~self.top).astype(np.int64)
+        for bit, further in ((2, self._decided), (4, self._followed)):
             if further is not None:
-                _, group = np.unique(group + further * (group.max() + 1), return_inverse=True)
-        labels = GivenLabels(prob=self.prob, group=group, given=self._given, toxic=self._toxic)
-        return true_labels(labels, known, seed=seed)
+                kinds = kinds + bit * further
+        return GivenLabels(prob=self.prob, group=kinds, given=self._given, toxic=self._toxic)
 
     def relabelled(self, first: Ints, given: Ints, toxic: Ints) -> "Sample":
         """Return the sample with other, imperfect labels.
@@ -115,7 +148,7 @@ class Sample:
         """
         other = copy(self)
         other.label, other._given, other._toxic = first.astype(np.float64), given, toxic
-        other._errors = True
+        other.fallible = True
         other.__dict__.pop("contradicted", None)
         return other
 
@@ -236,6 +269,10 @@ class Sample:
             if unseen > TOLERATED * domain.mass and not behind.any():
                 return f"no label stands for the unlabelled among {mass:.6g} comments of the {name}"
         return ""
+
+    def observed(self, domain: Domain) -> Floats:
+        """Return how many comments of the domain are known from each row (m,): itself."""
+        return domain.part
 
     def masses(self, domain: Domain) -> Floats:
         """Return how many comments of the domain each row (m,) represents, including itself."""

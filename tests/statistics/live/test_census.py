@@ -1,0 +1,126 @@
+"""Estimates of all comments by their scores: exact masses, the check by the design, history."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reviewed_days import community, labelled_by_people, reviewed_day
+
+from modwatch.statistics import review_scores
+from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels
+from modwatch.statistics.live.census import Census, reconciled
+from modwatch.statistics.live.estimator import MetricEstimate
+from modwatch.statistics.live.measure import measure_days
+from modwatch.statistics.live.sample import Sample
+
+ASKED = {
+    "review_fractions": [0.1],
+    "strategies": ["uncertainty"],
+    "known": ErrorEvidence.sharing(0, 0),
+}
+
+
+def reviewed(rng, prevalence=0.05, *, size=5000, odds=1.0):
+    """Return a day that people labelled, and its true labels; odds are above the score's."""
+    prob, label = community(rng, size, prevalence)
+    label |= rng.random(size) < np.clip((odds - 1) * prob, 0, 1)
+    day = labelled_by_people(rng, reviewed_day(rng, prob, label), 0.13, rates=(0.005, 0.05))
+    return day, label
+
+
+def stream(seed, days, **more):
+    rng = np.random.default_rng(seed)
+    return [reviewed(rng, **more)[0] for _ in range(days)]
+
+
+@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+def test_rows_represent_every_part_of_the_comments_exactly(strategy):
+    days = stream(1, 3)
+    census = Census(days)
+    whole = census.everything()
+    assert census.masses(whole).sum() == pytest.approx(15_000)
+    for threshold in (0.2, 0.5):
+        flagged = census.flagged(threshold)
+        expected = sum((day.prob > threshold).sum() for day in days)
+        assert census.masses(flagged).sum() == pytest.approx(expected)
+    alphas = [0.03, 0.1, 0.4]
+    for alpha, (domain, _) in zip(alphas, census.reviewed(strategy, alphas, 0.5), strict=True):
+        assert census.masses(domain).sum() == pytest.approx(domain.mass)
+        highest = [
+            np.argsort(-review_scores(day.prob, strategy))[: int(alpha * 5000)] for day in days
+        ]
+        flagged = sum((day.prob[top] > 0.5).sum() for day, top in zip(days, highest, strict=True))
+        assert census.masses(domain)[census.prob > 0.5].sum() == pytest.approx(flagged)
+
+
+def test_the_value_by_score_counts_until_the_design_excludes_it():
+    made = {
+        "metric": "accuracy", "strategy": None, "alpha": None, "n": 9, "effective_n": 9.0,
+        "completion": 1.0,
+    }  # fmt: skip
+
+    def estimate(value, low, high):
+        return MetricEstimate.from_interval(value, (low, high), **made)
+
+    sampled, modelled = estimate(0.9, 0.8, 0.95), estimate(0.85, 0.83, 0.87)
+    assert reconciled(sampled, modelled).known == modelled.known
+    apart = estimate(0.7, 0.68, 0.72)
+    assert reconciled(sampled, apart).known == (0.9, 0.68, 0.95)
+    nothing = MetricEstimate.insufficient("no label", **made)
+    assert reconciled(nothing, modelled).known == modelled.known
+    assert reconciled(nothing, modelled).reason == ""
+    assert reconciled(sampled, nothing) == sampled
+
+
+def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
+    (day,) = stream(2, 1, prevalence=0.01)
+    history = Sample(stream(3, 30, prevalence=0.01)).given
+    alone, both = (
+        measure_days([day], history=earlier, **ASKED).set_index("metric")
+        for earlier in (None, history)
+    )
+    assert alone["sampled"].isna()["oc_auroc"]
+    assert both.loc["oc_auroc", "status"] == "ok"
+    width = (table["high"] - table["low"] for table in (alone, both))
+    narrower = next(width) / next(width)
+    assert narrower[["accuracy", "prevalence", "oc_accuracy"]].min() > 1.5
+    assert alone["sampled"]["accuracy"] == pytest.approx(both["sampled"]["accuracy"], abs=0.01)
+
+
+def test_labels_of_another_stream_are_left():
+    """Earlier comments were toxic three times as often at the same score."""
+    rng = np.random.default_rng(4)
+    found = [reviewed(rng) for _ in range(5)]
+    days, truth = [day for day, _ in found], np.mean([label.mean() for _, label in found])
+    history = Sample(stream(5, 30, odds=3.0)).given
+    table = measure_days(days, history=history, **ASKED).set_index("metric")
+    assert table.loc["prevalence", "low"] < truth < table.loc["prevalence", "high"]
+
+
+def test_without_labels_in_the_slice_there_is_no_figure_whatever_was_before():
+    (day,) = stream(6, 1)
+    kept = day.labelled & (day.stratum == 0)
+    further = np.isin(day.confirmations.row, np.flatnonzero(kept))
+    confirmations = replace(
+        day.confirmations,
+        row=day.confirmations.row[further],
+        label=day.confirmations.label[further],
+    )
+    empty = replace(day, labelled=kept, confirmations=confirmations)
+    table = measure_days([empty], history=Sample(stream(7, 5)).given, **ASKED)
+    assert table.set_index("metric").loc["accuracy", "status"] == "insufficient"
+
+
+def test_earlier_labels_alone_are_no_labels():
+    (day,) = stream(8, 1)
+    rows = np.empty(0, np.int64)
+    bare = replace(
+        day,
+        labelled=np.zeros(5000, bool),
+        confirmations=replace(day.confirmations, row=rows, label=rows),
+    )
+    nothing = np.zeros(0)
+    empty = GivenLabels(prob=nothing, group=rows, given=rows, toxic=rows)
+    for history in (Sample(stream(9, 3)).given, empty):
+        table = measure_days([bare], history=history, **ASKED).set_index("metric")
+        assert table.loc["accuracy", "status"] == "insufficient"

@@ -1,0 +1,60 @@
+"""The density of the curve and of error rates: its slope, and the chance of labels."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from modwatch.statistics.calibration import Posterior, RatePrior
+
+GENERATOR = np.random.default_rng(5)
+SIZE = 3000
+PRIORS = [
+    RatePrior(common=(0.5, 5.0), wrong=2, answers=30, most=0.25),
+    RatePrior(common=(0.5, 2.0), wrong=5, answers=30, most=0.6),
+]
+
+
+def posterior():
+    given = GENERATOR.integers(0, 4, SIZE)
+    return Posterior(
+        GENERATOR.beta(0.5, 2, SIZE),
+        GENERATOR.integers(0, 2, SIZE),
+        given,
+        GENERATOR.binomial(given, 0.3),
+        past=np.arange(SIZE) % 2 == 0,
+        rates=PRIORS,
+    )
+
+
+@pytest.mark.parametrize("shared", [(0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
+def test_the_slope_is_that_of_the_density(shared):
+    made = posterior()
+    at = made.start + GENERATOR.normal(0, 0.5, (3, made.start.size))
+    held = np.repeat([shared], 3, axis=0)
+    slope = made.density(at, held)[1]
+    for number in range(made.start.size):
+        step = np.zeros(made.start.size)
+        step[number] = 1e-5
+        up, down = (made.density(at + sign * step, held)[0] for sign in (1, -1))
+        assert slope[:, number] == pytest.approx((up - down) / 2e-5, abs=1e-5 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("shared", [(0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
+def test_errors_are_beta_binomial(shared):
+    """Against scipy: the odds of toxic after two labels, of comments without a label before."""
+    given, toxic = np.array([0, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 2, 1, 3])
+    made = Posterior(
+        np.full(6, 0.3), np.zeros(6, np.int64), given, toxic, past=np.zeros(6, bool), rates=PRIORS
+    )
+    at, held = made.start[None], np.array([shared])
+    before, after = (part[0, made.cell] for part in made.probabilities(at, held))
+    up, down = (float(special.expit(made.rate(at, kind)[0, 0])) for kind in (0, 1))
+
+    def chance(wrong, rate, again):
+        if again <= rate:
+            return stats.binom.pmf(wrong, given, rate)
+        total = (1 - rate) / (again - rate) - 1
+        return stats.betabinom.pmf(wrong, given, rate * total, (1 - rate) * total)
+
+    odds = chance(given - toxic, down, shared[1]) / chance(toxic, up, shared[0])
+    assert after / (1 - after) == pytest.approx(odds * before / (1 - before))
