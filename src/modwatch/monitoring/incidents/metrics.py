@@ -45,7 +45,7 @@ def metric_values(
     """Return the metric values of the days `first` … `last`, both included.
 
         metric                             from
-        accuracy, oc_accuracy, ece, …      `measurements`, as deployed on that day
+        accuracy, oc_accuracy, ece, …      `measurements`, as deployed, by the day's own labels
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
         dependent_confirmations            `dependence`: sets that agree too often, by exposure

@@ -86,7 +86,7 @@ class Sample:
         self.post_stratum, self.weight = self._calibrated(weight)
 
     def _rows(self, days: Sequence[LabelledDay]) -> list[tuple[Ints, Ints | None]]:
-        """Return the positions of the rows of each day, and which comments stand for all of it."""
+        """Return the positions of the rows of each day, and which ones stand for all comments."""
         return [(day.rows(self._repeat), None) for day in days]
 
     def _weights(
