@@ -104,14 +104,12 @@ class Posterior:
         here = places % self._groups
         climbed = _climbed(mean, _knots([scaled[labelled], rest], _KNOTS))
         bends = _climbed(mean, _knots([scaled[labelled]], _BENT_AT))
-        moved = (
-            np.column_stack([_MOVED * np.ones(mean.size), _BENT * bends]) * (here >= sides)[:, None]
-        )
+        moved = np.column_stack([_MOVED * np.ones(mean.size), _BENT * bends])
+        moved = moved * (here >= sides)[:, None]
         jumps = here[:, None] % sides == np.arange(1, sides)
         line = np.column_stack([_LEVEL[1] * np.ones(mean.size), _SLOPE[1] * spread * mean])
-        self._design = np.column_stack(
-            [line, _JUMP * jumps, _STEP * climbed, moved[:, : moved.shape[1] * past.any()]]
-        )
+        design = [line, _JUMP * jumps, _STEP * climbed]
+        self._design = np.column_stack([*design, moved] if past.any() else design)
         #: Cells with labels, their places with the first cell of each, and combinations of group,
         #: toxic and other labels.
         self._labelled = np.flatnonzero(key // most % most)
@@ -125,6 +123,9 @@ class Posterior:
         self._of_group = 1.0 * (self._kinds[:, :1] == np.arange(self._groups))
         self._curve = self._design.shape[1]
         self._common = self._curve + 2
+        #: Parameters with a standard normal prior: all but steps and common rates.
+        apart = [*range(2, self._curve), self._common, self._common + 1]
+        self._normal = np.delete(np.arange(self.start.size), apart)
 
     @property
     def start(self) -> Floats:
@@ -161,8 +162,7 @@ class Posterior:
         steps = at[:, 2:end]
         value = (_FREEDOM + 1) * -np.log1p(steps**2 / _FREEDOM).sum(axis=1) / 2
         slope[:, 2:end] = -(_FREEDOM + 1) * steps / (_FREEDOM + steps**2)
-        normal = np.delete(at, [*range(2, end), self._common, self._common + 1], axis=1)
-        value -= (normal**2).sum(axis=1) / 2
+        value -= (at[:, self._normal] ** 2).sum(axis=1) / 2
         prevalence, share, floor, ceiling = self._prevalence(at)
         chances = [self._chance(at, kind, shared[:, kind]) for kind in (0, 1)]
         if_other, if_toxic = (np.exp(chance)[:, self._kind[cells]] for chance, _ in chances)

@@ -52,15 +52,7 @@ def draws(
 
     place = _SPREAD * generator.standard_normal((len(fixed), _STARTS, start.size))
     likely = at(place)[1] + (place**2).sum(axis=2) / (2 * _SPREAD**2)
-    likely = np.where(np.isfinite(likely), likely, -np.inf)
-    chance = np.exp(likely - likely.max(axis=1, keepdims=True))
-    chains = -(-size // _KEPT)
-    place = np.stack(
-        [
-            mine[generator.choice(_STARTS, chains, p=of_mine / of_mine.sum())]
-            for mine, of_mine in zip(place, chance, strict=True)
-        ]
-    )
+    place = _chosen(place, likely, generator, chains=-(-size // _KEPT))
     point, value, slope = at(place)
     step, kept = _STEP, []
     for number in range(_WARM_UP + _KEPT):
@@ -89,6 +81,19 @@ def draws(
     found = np.concatenate(kept, axis=1)
     order = generator.permutation(found.shape[1])[:size]
     return np.asarray(found[:, order].reshape(-1, start.size))
+
+
+def _chosen(
+    place: Floats, likely: Floats, generator: np.random.Generator, *, chains: int
+) -> Floats:
+    """Return places (e, chains, p) drawn from each of `place` (e, n, p) by log-weights (e, n)."""
+    likely = np.where(np.isfinite(likely), likely, -np.inf)
+    weight = np.exp(likely - likely.max(axis=1, keepdims=True))
+    drawn = [
+        mine[generator.choice(len(mine), chains, p=of_mine / of_mine.sum())]
+        for mine, of_mine in zip(place, weight, strict=True)
+    ]
+    return np.stack(drawn)
 
 
 def _mode(density: Density, start: Floats, fixed: Floats) -> tuple[Floats, Floats]:

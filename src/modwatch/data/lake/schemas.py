@@ -209,8 +209,11 @@ CHECK_ANSWERS = pa.schema(
     ]
 )
 
+#: Columns of the value and the interval of an estimate by the design alone.
+SAMPLED = ("sampled", "sampled_low", "sampled_high")
+
 #: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it, and
-#: `sampled` with its interval the estimate by the design alone (`statistics.live.census`).
+#: `SAMPLED` the estimate by the design alone (`statistics.live.census`).
 MEASUREMENTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -218,7 +221,7 @@ MEASUREMENTS = pa.schema(
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
         *_ESTIMATE,
-        *_columns(pa.float64(), "sampled", "sampled_low", "sampled_high"),
+        *_columns(pa.float64(), *SAMPLED),
         *_required(pa.int64(), "n"),
         *_required(pa.float64(), "effective_n"),
         *_required(pa.string(), "status"),  # ok | insufficient

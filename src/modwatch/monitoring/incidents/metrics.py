@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.statistics.drift.seasons import Volume, season
@@ -33,8 +34,6 @@ ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _VOLUME = "volume_ratio"
 _NUMBERS = ("value", "low", "high")
-#: Of a day, what its own labels give: the days of a series must not share labels.
-_OWN = ("sampled", "sampled_low", "sampled_high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 _DEPLOYED = ("strategy", "alpha", "effective_n")
 
@@ -134,9 +133,10 @@ def _significant(row: Mapping[str, Any], groups: int) -> float:
 def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
     deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
-    tables = (("measurements", "", _OWN), ("window_measurements", "window_", _NUMBERS))
+    # Of a day, what its own labels give: the days of a series must not share labels.
+    tables = (("measurements", "", SAMPLED), ("window_measurements", "window_", _NUMBERS))
     for table, prefix, numbers in tables:
-        for row in _rows(lake, table, first, last, [*_SHARED, *_OWN, *_DEPLOYED]):
+        for row in _rows(lake, table, first, last, [*_SHARED, *SAMPLED, *_DEPLOYED]):
             row |= dict(zip(_NUMBERS, (row[name] for name in numbers), strict=True))
             strategy, fraction = deployed.get(row["dt"], (None, math.nan))
             as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)

@@ -26,7 +26,6 @@ from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, reliability_estimates
-from modwatch.statistics.live.sample import Sample
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +45,8 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled = _labelled(lake, [day])
-    lake.replace("label_counts", day, [tables.label_counts(day, Sample(labelled).given)])
     measured = _measured(lake, labelled, [day], policy)
+    lake.replace("label_counts", day, [tables.label_counts(day, measured.sample.given)])
     table = _table(measured, policy, strategies=strategies, fraction=fraction)
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 

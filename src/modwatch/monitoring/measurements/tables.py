@@ -34,9 +34,11 @@ HISTORY = 46
 _ROUNDED, _NEAREST = 0.05, 1e-12
 
 
-def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
+def served_days(
+    lake: Lake, *, since: datetime.date = datetime.date.min
+) -> dict[str, list[datetime.date]]:
     """Return the days that each model version scored and that were routed, in order."""
-    days = lake.days("routing_design")
+    days = [day for day in lake.days("routing_design") if day >= since]
     if not days:
         return {}
     batches = lake.read_between(
@@ -196,9 +198,8 @@ def label_counts(day: datetime.date, labels: GivenLabels) -> pa.RecordBatch:
 
 def earlier_labels(lake: Lake, day: datetime.date) -> GivenLabels | None:
     """Return the labels of `HISTORY` days before a day that its model scored; None without any."""
-    version = deployed_version(lake, day)
-    first, last = day - datetime.timedelta(HISTORY), day - datetime.timedelta(1)
-    days = [one for one in served_days(lake).get(version, []) if first <= one <= last]
+    served = served_days(lake, since=day - datetime.timedelta(HISTORY))
+    days = [one for mine in served.values() if day in mine for one in mine if one < day]
     rows = lake.table("label_counts", days).to_pandas() if days else pd.DataFrame()
     if rows.empty:
         return None
@@ -215,11 +216,6 @@ def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
     """Return the strategy and the review fraction that `day` was routed with."""
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
     return str(design.column(0)[0]), float(design.column(1)[0])
-
-
-def deployed_version(lake: Lake, day: datetime.date) -> str:
-    """Return the model version that `day` was routed with."""
-    return str(lake.table("routing_design", day, columns=["model_version"]).column(0)[0])
 
 
 def labels_digest(lake: Lake, day: datetime.date) -> str:

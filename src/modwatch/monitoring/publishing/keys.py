@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from modwatch.common.errors import MetricInputError
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import MEASUREMENTS, SAMPLED
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
 
@@ -32,8 +32,6 @@ from modwatch.monitoring.publishing.days import Day, KeyFigure
 MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
-
-_SAMPLED = ("sampled", "sampled_low", "sampled_high")
 
 DAY_GROUP, OWN_GROUP = "single_day", "own_labels"
 
@@ -152,14 +150,14 @@ def checked(measurements: pd.DataFrame) -> pd.DataFrame:
         raise MetricInputError(
             f"The measurements lack the columns {missing}; pass the table as read from the lake."
         )
-    floats = ["alpha", "value", "low", "high", *_SAMPLED, "effective_n"]
+    floats = ["alpha", "value", "low", "high", *SAMPLED, "effective_n"]
     numbers = measurements[floats].apply(pd.to_numeric).astype("float64")
     return measurements.assign(**{name: numbers[name] for name in floats})
 
 
 def own_labels(measurements: pd.DataFrame) -> pd.DataFrame:
     """Return the estimates as the design alone gives them, independent of those of other days."""
-    names = zip(("value", "low", "high"), _SAMPLED, strict=True)
+    names = zip(("value", "low", "high"), SAMPLED, strict=True)
     return measurements.assign(**{name: measurements[own] for name, own in names})
 
 

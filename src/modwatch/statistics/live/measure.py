@@ -121,25 +121,37 @@ class Measured:
         seed: int = 0,
     ) -> "Measured":
         """Return the days with what their labels, and earlier ones, show; as `measure_days`."""
-        known = known or ErrorEvidence()
-        shared: dict[str, Any] = {"days": days, "known": known, "history": history, "seed": seed}
-        census = Census(days)
-        labels = census.true_labels(known, history=history, seed=seed)
-        if labels is None:
-            return cls(sample=Sample(days), labels=None, census=None, **shared)
-        rows = labels.of_rows(labels.labelled)
-        return cls(sample=Sample(days), labels=rows, census=(census, labels), **shared)
+        sample = Sample(days)
+        census = Census(days) if sample.fallible else None
+        return cls(
+            days=days,
+            sample=sample,
+            labels=None,
+            census=None,
+            history=history,
+            known=known or ErrorEvidence(),
+            seed=seed,
+        )._inferred(census)
 
     @property
     def independent(self) -> "Measured":
         """The same if no error were shared."""
-        known = self.known.independent
-        return Measured.from_days(self.days, known, history=self.history, seed=self.seed)
+        census = self.census and self.census[0]
+        return replace(self, known=self.known.independent)._inferred(census)
 
     @property
     def uncorrected(self) -> "Measured":
         """The same if every first label were true."""
         return replace(self, labels=None, census=None)
+
+    def _inferred(self, census: Census | None) -> "Measured":
+        """Return the same with the true labels that are inferred by `known` and `history`."""
+        if census is None:
+            return self
+        labels = census.true_labels(self.known, history=self.history, seed=self.seed)
+        if labels is None:
+            return self
+        return replace(self, labels=labels.of_rows(labels.labelled), census=(census, labels))
 
     def table(self, *, groups: Sequence[Ints] | None = None, **asked: Any) -> pd.DataFrame:
         """Return the table of `measure_days`, with the other arguments of that."""

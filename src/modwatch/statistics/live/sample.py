@@ -122,11 +122,12 @@ class Sample:
         """
         if not self.fallible or not self._given.any():
             return None
-        kinds = [self.given.group + (0 if part is None else _KINDS * part)]
+        labels = self.given
+        kinds = [labels.group + (0 if part is None else _KINDS * part)]
         if history is not None:
             kinds.append(history.group)
         _, group = np.unique(np.concatenate(kinds), return_inverse=True)
-        labels = replace(self.given, group=group[: self.label.size])
+        labels = replace(labels, group=group[: self.label.size])
         if history is not None:
             history = replace(history, group=group[self.label.size :])
         return true_labels(labels, known, history=history, seed=seed)
