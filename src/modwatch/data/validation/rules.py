@@ -1,7 +1,9 @@
 """The validation rules of a day: two suites of Great Expectations, and the bounds they refer to.
 
 `suites/comments.json` and `suites/scores.json` hold the rules. The `meta` of an expectation names
-the rule, the batch that it is evaluated on, and how the validation page describes it.
+the rule, the batch that it is evaluated on, and how the validation page describes it: by default
+nothing is `allowed`, and the `remedy` is that of rows in quarantine. An expectation on `{column}`
+stands for one on each of `VALIDATED_COLUMNS`.
 """
 
 import json
@@ -10,7 +12,6 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from modwatch.common.errors import SettingsError
@@ -26,6 +27,8 @@ VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
 #: Batches whose rows are judged one by one: rows that fail go to quarantine. All others validate
 #: the day as a whole.
 _ROW_BATCHES = ("landed", "rows", "own_scores", "ids")
+
+_REMEDY = "Fix these rows at the source and run the day again. They are kept in quarantine."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +169,7 @@ def suite_rules(suite: Suite, bounds: Thresholds) -> tuple[Rule, ...]:
     """Return the rules of a suite, in the order in which they are tried."""
     words = bounds.words()
     rules = []
-    for config in _suite(suite)["expectations"]:
+    for config in _expectations(suite):
         meta = config["meta"]["modwatch"]
         rules.append(
             Rule(
@@ -175,9 +178,9 @@ def suite_rules(suite: Suite, bounds: Thresholds) -> tuple[Rule, ...]:
                 kwargs=config["kwargs"],
                 severity=config["severity"],
                 batch=meta["batch"],
-                allowed=meta["allowed"].format(**words),
+                allowed=meta.get("allowed", "none").format(**words),
                 expectation=meta["expectation"],
-                remedy=meta["remedy"],
+                remedy=meta.get("remedy", _REMEDY),
             )
         )
     return tuple(rules)
@@ -195,9 +198,14 @@ def reason_codes(rules: Sequence[Rule]) -> dict[str, int]:
 
 
 @cache
-def _suite(name: Suite) -> Mapping[str, Any]:
-    content = files("modwatch.data.validation") / "suites" / f"{name}.json"
-    return MappingProxyType(json.loads(content.read_text("utf-8")))
+def _expectations(suite: Suite) -> tuple[Mapping[str, Any], ...]:
+    content = files("modwatch.data.validation") / "suites" / f"{suite}.json"
+    found: list[Mapping[str, Any]] = []
+    for config in json.loads(content.read_text("utf-8"))["expectations"]:
+        text = json.dumps(config)
+        columns = VALIDATED_COLUMNS if "{column}" in text else ("",)
+        found += (json.loads(text.replace("{column}", column)) for column in columns)
+    return tuple(found)
 
 
 def missing_share_rule(column: str) -> str:
