@@ -27,14 +27,20 @@ def column(name: str, values: ArrayLike) -> Floats:
 
     Raises MetricInputError, naming the argument, for anything else.
     """
+    array = numbers(name, values)
+    if not np.isfinite(array).all():
+        raise MetricInputError(f"{name} contains NaN or infinity; drop or impute those rows")
+    return array
+
+
+def numbers(name: str, values: ArrayLike) -> Floats:
+    """Return `values` as a float64 array (n,), as `column` does; NaN and infinity may be in it."""
     try:
         array = _numbers(np.asarray(values))
     except (TypeError, ValueError) as exc:
         raise MetricInputError(f"{name} should be numeric; pass an array of floats") from exc
     if array.ndim != 1:
         raise MetricInputError(f"{name} should be a 1d array, got an array of shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise MetricInputError(f"{name} contains NaN or infinity; drop or impute those rows")
     return array
 
 

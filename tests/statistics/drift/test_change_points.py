@@ -44,7 +44,7 @@ def test_a_fall_has_its_day_levels_and_size() -> None:
     assert found is not None
     assert (found.day, found.day_low, found.day_high) == (10, 10, 10)
     assert (found.before.value, found.after.value) == pytest.approx((0.9, 0.7))
-    change, bottom, top = found.change
+    change, bottom, top = found.before.change_to(found.after)
     assert change == pytest.approx(-0.2)
     assert bottom < change < top < 0
 

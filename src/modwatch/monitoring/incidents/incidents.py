@@ -20,7 +20,6 @@ incident, and one fault makes several of them fire. Something else has happened 
 """
 
 import datetime
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -390,16 +389,8 @@ def _fall(
 
 def _step(value: MetricValue, further: LevelChange) -> MetricValue:
     """Return the size of the further fall alone."""
-    before, after = further.before, further.after
-    size = after.value - before.value
-    margin = math.hypot(before.high - before.low, after.high - after.low) / 2
-    return replace(
-        value,
-        value=size,
-        low=max(size - margin, -1.0),
-        high=min(size + margin, 1.0),
-        change=further,
-    )
+    size, low, high = further.before.change_to(further.after)
+    return replace(value, value=size, low=low, high=high, change=further)
 
 
 def _opening(

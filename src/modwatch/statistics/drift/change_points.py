@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.drift.daily_levels import Changes, DailyLevels, Direction, Level, angle
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE
@@ -65,13 +66,6 @@ class ChangePoint:
     before: Level
     after: Level
 
-    @property
-    def change(self) -> tuple[float, float, float]:
-        """After − before, in [−1, 1], with its approximate 95 % interval."""
-        value = self.after.value - self.before.value
-        margin = NORMAL_QUANTILE * float(np.hypot(self.before.error, self.after.error))
-        return value, max(value - margin, -1.0), min(value + margin, 1.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Fall:
@@ -91,7 +85,7 @@ class Fall:
     @property
     def change(self) -> tuple[float, float, float]:
         """Present level − level before the fall, in [−1, 1], with its approximate 95 % interval."""
-        return replace(self.first, after=self.now).change
+        return self.first.before.change_to(self.now)
 
 
 def follow_falls(
@@ -314,12 +308,7 @@ _NAMES = ("value", "low", "high")
 
 def _shares(name: str, values: ArrayLike) -> Floats:
     """Return shares as a float64 array; NaN is a day without an estimate."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as exc:
-        raise MetricInputError(f"{name} should be numeric; pass an array of floats") from exc
-    if array.ndim != 1:
-        raise MetricInputError(f"{name} should be a 1d array, got an array of shape {array.shape}")
+    array = arguments.numbers(name, values)
     if not (np.isnan(array) | ((array >= 0) & (array <= 1))).all():
         raise MetricInputError(f"{name} should lie in [0, 1], or be NaN where there is no estimate")
     return array

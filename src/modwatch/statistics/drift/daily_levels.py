@@ -31,6 +31,7 @@ The variances are median_{j ≤ i}(s_j² n_j) / n_i, with n_i labels: the interv
 by chance is wider than that of a day that is high by chance.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -78,10 +79,11 @@ class Level:
         value, low, high = (float(end) for end in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
         return cls(value=value, low=low, high=high)
 
-    @property
-    def error(self) -> float:
-        """The standard error of the level."""
-        return (self.high - self.low) / (2 * NORMAL_QUANTILE)
+    def change_to(self, other: "Level") -> tuple[float, float, float]:
+        """Return other − this, in [−1, 1], with its approximate 95 % interval."""
+        value = other.value - self.value
+        margin = math.hypot(self.high - self.low, other.high - other.low) / 2
+        return value, max(value - margin, -1.0), min(value + margin, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
