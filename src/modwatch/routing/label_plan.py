@@ -265,32 +265,26 @@ def _typical(runs: Sequence[_Trial]) -> _Trial:
     )
 
 
-def _cheapest(
-    metric: str, width: float, trials: dict[float, list[_Trial]]
-) -> dict[str, float | None]:
-    """Return the split with the fewest labels that gives the width."""
+def _cheapest(metric: str, width: float, trials: dict[float, list[_Trial]]) -> dict[str, Any]:
+    """Return the split with the fewest labels that gives the width; without one, the width."""
     splits = []
     for share, sizes in trials.items():
         known = [(trial.labels, trial.widths[metric]) for trial in sizes if metric in trial.widths]
         labels = _labels_for(width, known) if known else None
         if labels is not None:
             splits.append(_split(width, share, labels, sizes))
-    lacking = dict.fromkeys(("labels", "confirmations", "confirmation_share", "total"))
-    return min(splits, key=lambda row: row["total"], default={"width": width, **lacking})
+    return min(splits, key=lambda row: row["total"], default={"width": width})
 
 
-def _narrowest(
-    metric: str, budget: float, trials: dict[float, list[_Trial]]
-) -> dict[str, float | None]:
-    """Return the split of the budget that gives the narrowest interval."""
+def _narrowest(metric: str, budget: float, trials: dict[float, list[_Trial]]) -> dict[str, Any]:
+    """Return the split of the budget that gives the narrowest interval; empty without one."""
     splits = []
     for share, sizes in trials.items():
         labels = _labels_within(budget, sizes)
         known = [(trial.labels, trial.widths[metric]) for trial in sizes if metric in trial.widths]
         if known and labels is not None:
             splits.append(_split(_width_at(labels, known), share, labels, sizes))
-    lacking = dict.fromkeys(("width", "labels", "confirmations", "confirmation_share", "total"))
-    return min(splits, key=lambda row: row["width"], default=lacking)
+    return min(splits, key=lambda row: row["width"], default={})
 
 
 def _split(width: float, share: float, labels: int, sizes: Sequence[_Trial]) -> dict[str, Any]:

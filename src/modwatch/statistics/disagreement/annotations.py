@@ -1,7 +1,7 @@
 """Annotations: who gave which label to which item; probabilities of a model for the same items."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -171,14 +171,8 @@ class Annotations:
     def of_annotators(self, chosen: NDArray[np.bool_]) -> "Annotations":
         """Return the annotations of the annotators (A,) that are chosen; items keep their codes."""
         rows = chosen[self.annotator]
-        return Annotations(
-            items=self.items,
-            annotators=self.annotators,
-            classes=self.classes,
-            item=self.item[rows],
-            annotator=self.annotator[rows],
-            label=self.label[rows],
-        )
+        item, annotator, label = self.item[rows], self.annotator[rows], self.label[rows]
+        return replace(self, item=item, annotator=annotator, label=label)
 
 
 def majority(counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

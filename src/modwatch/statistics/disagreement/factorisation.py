@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -51,13 +51,8 @@ class _Data:
 
     def rows(self, chosen: NDArray[np.bool_]) -> "_Data":
         """Return the chosen rows."""
-        return _Data(
-            item=self.item[chosen],
-            annotator=self.annotator[chosen],
-            hit=self.hit[chosen],
-            items=self.items,
-            annotators=self.annotators,
-        )
+        item, annotator, hit = self.item[chosen], self.annotator[chosen], self.hit[chosen]
+        return replace(self, item=item, annotator=annotator, hit=hit)
 
 
 @dataclass(frozen=True, kw_only=True)

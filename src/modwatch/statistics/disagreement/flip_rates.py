@@ -174,8 +174,7 @@ def annotator_flip_rates(annotations: Annotations) -> FlipRates:
     table.insert(0, "annotator", annotations.annotators)
     overall = _table(np.zeros(retests.item.size, np.intp), retests.differ, 1, annotations.n_classes)
     missing = table["retests"] == 0
-    for column in _RATES:
-        table.loc[missing, column] = overall[column].iloc[0]
+    table.loc[missing, _RATES] = overall[_RATES].to_numpy()
     reason = "annotators have many retests each, and their flip rates differ"
     return FlipRates(method="annotator", reason=reason, table=table, row=np.arange(size))
 

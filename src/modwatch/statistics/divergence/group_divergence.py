@@ -69,10 +69,6 @@ def _of_classes(sums: Floats) -> list[Floats]:
     return np.split(sums[..., _FIRST_CLASS:], 3, axis=-1)
 
 
-def _twice_hits(sums: Floats) -> Floats:
-    return np.asarray(2 * _of_classes(sums)[0])
-
-
 def _labels_and_decisions(sums: Floats) -> Floats:
     hits, false, missed = _of_classes(sums)
     return np.asarray(2 * hits + false + missed)
@@ -81,7 +77,7 @@ def _labels_and_decisions(sums: Floats) -> Floats:
 #: Metrics by name.
 METRICS = {
     "agreement": _Ratio(above=lambda s: s[..., [_HITS]], below=lambda s: s[..., [_N]], low=0.0),
-    "f1": _Ratio(above=_twice_hits, below=_labels_and_decisions, low=0.0),
+    "f1": _Ratio(above=lambda s: 2 * _of_classes(s)[0], below=_labels_and_decisions, low=0.0),
     "mean_delta": _Ratio(
         above=lambda s: s[..., [_DELTA]], below=lambda s: s[..., [_DELTAS]], low=-1.0
     ),
