@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from datetime import date
 
 import pandas as pd
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.schemas import LANDED, SCORES
 from modwatch.data.validation.expectations import failing_rows, great_expectations, holding
-from modwatch.data.validation.rules import Rule, Thresholds, suite_rules
+from modwatch.data.validation.rules import Rule, Thresholds, day_parameters, suite_rules
 
 
 def rule(kind, **kwargs):
@@ -53,8 +54,12 @@ def test_the_suites_are_those_of_great_expectations_and_of_the_tables(suite, tab
 
     configs = [{"type": item.type, "kwargs": dict(item.kwargs)} for item in rules]
     assert len(gx.ExpectationSuite(name=suite, expectations=configs).expectations) == len(rules)
-    (schema,) = (item for item in rules if item.name == "schema")
-    assert schema.kwargs["column_set"] == table.names
+    schema = [item for item in rules if item.name == "schema"]
+    parameters = day_parameters(date(2026, 1, 5), Thresholds(), table)
+    assert holding(pd.DataFrame(columns=table.names), schema, parameters) == [True]
+    for name in table.names:
+        others = pd.DataFrame(columns=[other for other in table.names if other != name])
+        assert holding(others, schema, parameters) == [False]
     assert all("{" not in item.allowed for item in rules)
 
 

@@ -121,10 +121,7 @@ def validate_comments(
     invalid = rows.invalid
     texts = DuplicateTexts.find(rows.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
     table = TableCheck(
-        rules=[
-            *(rule for rule in rules if rule.batch == "comments"),
-            *(rule for rule in expectations if rule.batch == "comments"),
-        ],
+        rules=[rule for rule in (*rules, *expectations) if rule.batch == "comments"],
         parameters=parameters,
     )
     columns = list(dict.fromkeys(["row", "text", *OPTIONAL_COLUMNS, *table.columns]))
@@ -139,18 +136,15 @@ def validate_comments(
     versions = rows.version[invalid.reason == 0]
     count = np.unique(versions).size
     measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
+    profiled = {
+        "language_divergence": measures["language_shift"].value,
+        "ids_of_later_days": rows.later.total(),
+    }
     frames = {
         "columns": pd.DataFrame(columns=rows.columns),
         "day": pd.DataFrame({"quarantined": invalid.reason > 0}),
         "comments": table.presence(),
-        "profile": pd.DataFrame(
-            [
-                {
-                    "language_divergence": measures["language_shift"].value,
-                    "ids_of_later_days": rows.later.total(),
-                }
-            ]
-        ),
+        "profile": pd.DataFrame([profiled]),
         "scored_comments": pd.DataFrame({"model_version": versions}),
     }
     tolerated = bounds.tolerated_rows / max(profile.landed, 1) if profile.comments else 0.0
@@ -183,7 +177,7 @@ def _has_scores(batches: Iterable[pa.RecordBatch]) -> bool:
 
 def _parameters(day: date, bounds: Thresholds, trailing: Sequence[Profile]) -> dict[str, Any]:
     """Return what expectations refer to: the thresholds, the day, and bounds by trailing days."""
-    known = day_parameters(day, bounds)
+    known = day_parameters(day, bounds, LANDED)
     if len(trailing) < bounds.min_trailing_days:
         return known
     usual, before = median(past.landed for past in trailing), pooled(trailing)

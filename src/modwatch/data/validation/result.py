@@ -109,7 +109,7 @@ class ValidationResult:
     @property
     def rejected(self) -> bool:
         """Whether validation failed: with a critical rule of the day, nothing is published."""
-        return any(result.severity == "critical" for result in self.failed_of("day"))
+        return bool(self._critical)
 
     @property
     def status(self) -> Status:

@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import pyarrow as pa
+
 from modwatch.common.errors import SettingsError
 from modwatch.common.text import LONGEST_ID, LONGEST_TEXT
 from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
@@ -186,10 +188,11 @@ def suite_rules(suite: Suite, bounds: Thresholds) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def day_parameters(day: date, bounds: Thresholds) -> dict[str, Any]:
-    """Return what every expectation may refer to as `$PARAMETER`."""
+def day_parameters(day: date, bounds: Thresholds, table: pa.Schema) -> dict[str, Any]:
+    """Return what every expectation on a day's rows of `table` may refer to as `$PARAMETER`."""
     start = datetime.combine(day, time(), UTC)
-    return {**asdict(bounds), "day_start": start, "day_end": start + timedelta(days=1)}
+    ends = {"day_start": start, "day_end": start + timedelta(days=1)}
+    return {**asdict(bounds), **ends, "columns": table.names}
 
 
 def reason_codes(rules: Sequence[Rule]) -> dict[str, int]:

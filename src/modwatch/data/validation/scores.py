@@ -113,7 +113,7 @@ def validate_scores(
         CheckError: Great Expectations could not evaluate a rule.
     """
     bounds = thresholds or Thresholds()
-    rules, parameters = suite_rules("scores", bounds), day_parameters(day, bounds)
+    rules, parameters = suite_rules("scores", bounds), day_parameters(day, bounds, SCORES)
     own = [rule for rule in expectations if rule.batch == "scores"]
     table = TableCheck(rules=own, parameters=parameters)
     scores = _read(batches, comment_ids, table)
