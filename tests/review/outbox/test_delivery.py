@@ -446,7 +446,7 @@ def test_a_channel_with_dead_letters_only_has_no_age(engine: Engine, four: None)
 def test_dead_letters_say_what_was_in_the_way(engine: Engine, four: None) -> None:
     deliver(engine, "platform", lambda _: GONE, most=1)
     [letter] = dead_letters(engine, "platform")
-    assert (letter.series, letter.sequence, letter.event) == ("2026-01-01/c0", 1, "decided")
+    assert (letter.series, letter.event) == ("2026-01-01/c0", "decided")
     assert (letter.attempts, letter.last_problem) == (1, "answer 410")
     assert letter.key.startswith("decision-")
     assert letter.created_at <= letter.dead_at

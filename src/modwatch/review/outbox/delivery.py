@@ -331,7 +331,6 @@ class DeadLetter:
     message_id: int
     key: str
     series: str
-    sequence: int
     #: decided | changed | withdrawn
     event: str
     attempts: int
@@ -361,7 +360,6 @@ def dead_letters(
             delivery.message_id,
             message.key,
             message.series,
-            message.sequence,
             message.payload["event"].astext.label("event"),
             delivery.attempts,
             delivery.last_problem,

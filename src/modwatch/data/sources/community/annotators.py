@@ -37,11 +37,6 @@ class Person:
     #: Reduction of the threshold for comments that mention their own group.
     sensitivity: float = 0.0
 
-    @property
-    def retest_disagreement(self) -> float:
-        """P(two labels of one comment differ) = 2p(1−p)."""
-        return 2 * self.flip_rate * (1 - self.flip_rate)
-
 
 def annotators(size: int, seed: int) -> tuple[Person, ...]:
     """Return `size` annotators of alternating groups; flip rates are in [0.04, 0.16]."""
