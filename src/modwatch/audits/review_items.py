@@ -263,17 +263,8 @@ def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> li
             )
         there = place(item, lanes)
         pull = lanes.rank_pull * (1 - number / len(items))
-        rows.append(
-            asdict(item)
-            | {
-                "dt": day,
-                "audit": audit,
-                "queue": there.queue,
-                "labels_wanted": there.labels_wanted,
-                "ahead": there.promised * (1 - pull),
-                "promised": there.promised,
-            }
-        )
+        ahead = there.promised * (1 - pull)
+        rows.append(asdict(item) | asdict(there) | {"dt": day, "audit": audit, "ahead": ahead})
     return rows
 
 

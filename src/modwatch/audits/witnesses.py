@@ -63,16 +63,14 @@ class Witnesses:
     def _signatures(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:
         problems: list[str] = []
         remarks: list[str] = []
+        unsigned = problems if self.required and self.signers is not None else remarks
         for event in _witnessed(chain):
             step = f"the step {event.action.replace('_', ' ')} by {event.actor!r}"
             signature = folder.get(files.signature_file(event.position))
             key = (self.signers or {}).get(folded(event.actor))
             if signature is None:
-                sentence = (
+                unsigned.append(
                     f"{step} is not signed: anyone who can write the files can have put the name"
-                )
-                (problems if self.required and self.signers is not None else remarks).append(
-                    sentence
                 )
             elif self.signers is None:
                 remarks.append(

@@ -172,10 +172,8 @@ def of_agreement(result: Result) -> Table:
             value = formatting.percent(measure["value"], places)
             ends = formatting.ends(measure["low"], measure["high"], places, "both")
         elif measure["value"] is not None:
-            value, ends = (
-                f"{measure['value']:.2f}",
-                f"{measure['low']:.2f} to {measure['high']:.2f}",
-            )
+            value = f"{measure['value']:.2f}"
+            ends = f"{measure['low']:.2f} to {measure['high']:.2f}"
         name = names.get(measure["metric"], title(measure["metric"]))
         rows.append((name, value, ends, formatting.whole(measure["n"])))
     return Table(
@@ -371,9 +369,8 @@ def _of_confirmations(plan: AuditPlan) -> dict[str, str]:
     """Return which labels other people confirm."""
     if not plan.confirmations:
         return {"Confirmations": "none: labels count as true"}
-    words = {"flagged": "flagged", "unflagged": "unflagged"}
     return {
-        f"Confirmed labels of {words[side]} comments": (
+        f"Confirmed labels of {side} comments": (
             f"{formatting.rate(rule.positive)} of the positives, {formatting.rate(rule.negative)} "
             "of the negatives"
         )

@@ -320,14 +320,10 @@ def _panel(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
                 and row["mean"] is not None
             ]
             if points:
-                look: dict[str, Any] = {
-                    "color": colour,
-                    "marker": marker,
-                    "markersize": 4,
-                    "linewidth": 1.3,
-                }
                 line = charts.strategy_style(strategy)[1]
-                axes.plot(*zip(*points, strict=True), linestyle=line, alpha=0.85, **look)
+                look: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker}
+                look |= {"markersize": 4, "linewidth": 1.3, "alpha": 0.85}
+                axes.plot(*zip(*points, strict=True), **look)
         if any(row["method"] == method for row in rows):
             axes.plot([], [], color=colour, marker=marker, label=paper.METHOD_TITLES[method])
     for strategy in ("uncertainty", "toxicity"):

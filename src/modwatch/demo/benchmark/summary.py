@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -129,16 +130,11 @@ def _groups(
     results: Sequence[Result],
 ) -> Iterator[tuple[str, tuple[str, str], list[Result]]]:
     """Yield domain, loss and method, and the results of all seeds, in the order of the paper."""
-    for domain in paper.DOMAINS:
-        for loss in paper.LOSS_TITLES:
-            for method in paper.METHOD_TITLES:
-                group = [
-                    result
-                    for result in results
-                    if (result.run.loss, result.run.method) == (loss, method)
-                ]
-                if group:
-                    yield domain, (loss, method), group
+    models = product(paper.LOSS_TITLES, paper.METHOD_TITLES)
+    for domain, model in product(paper.DOMAINS, models):
+        group = [result for result in results if (result.run.loss, result.run.method) == model]
+        if group:
+            yield domain, model, group
 
 
 def _difference(result: Result, domain: str, alpha: float) -> float | None:

@@ -31,16 +31,8 @@ class ToxicityModel(PythonModel):  # type: ignore[misc]
     def predict(self, context: Any, model_input: pd.DataFrame) -> pd.DataFrame:  # noqa: ARG002
         """Return one row for each text, in order."""
         predictions = self._scorer.score(model_input.iloc[:, 0].tolist())
-        return pd.DataFrame(
-            {
-                "prob": predictions.prob,
-                "uncertainty": predictions.uncertainty,
-                "model_variance": predictions.model_variance,
-                "mutual_information": predictions.mutual_information,
-                "cut": predictions.cut,
-                "flagged": predictions.prob > self._scorer.threshold,
-            }
-        )
+        flagged = predictions.prob > self._scorer.threshold
+        return pd.DataFrame({**predictions.by_name, "flagged": flagged})
 
 
 mlflow.models.set_model(ToxicityModel())

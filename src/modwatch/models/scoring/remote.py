@@ -105,11 +105,8 @@ class RemoteScorer:
         try:
             if model_version in (None, _NO_VERSION):
                 versions = self._asked("GET", self._model).get("versions")
-                named = (
-                    [version for version in versions if version]
-                    if isinstance(versions, list)
-                    else []
-                )
+                listed = versions if isinstance(versions, list) else []
+                named = [version for version in listed if version]
                 model_version = model_version or (str(named[-1]) if named else _NO_VERSION)
             else:
                 named = [model_version]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,11 @@ class Predictions:
     def columns(self) -> NDArray[np.float32]:
         """(4, N) float32: the fields."""
         return np.stack([self.prob, self.model_variance, self.mutual_information, self.cut])
+
+    @property
+    def by_name(self) -> dict[str, NDArray[Any]]:
+        """The fields and the uncertainty, as tables have them."""
+        return {"prob": self.prob, "uncertainty": self.uncertainty, **vars(self)}
 
     @property
     def uncertainty(self) -> NDArray[np.float32]:

@@ -241,11 +241,7 @@ def score_batch(
         "dt": pa.array([day] * rows, pa.date32()),
         "comment_id": batch.column("comment_id"),
         "role": pa.array([role] * rows),
-        "prob": predictions.prob,
-        "uncertainty": predictions.uncertainty,
-        "model_variance": predictions.model_variance,
-        "mutual_information": predictions.mutual_information,
-        "cut": predictions.cut,
+        **predictions.by_name,
         **decided,
     }
     return pa.RecordBatch.from_pydict(columns, schema=SCORES)

@@ -112,11 +112,8 @@ def _labels(report: AnnotationReport) -> str:
     text = ", ".join(shown) + (f", and {more} more" if more else "")
     if len(report.classes) == 2:
         text += f"; {shown[-1]} is the positive one"
-        text += (
-            ", for which the model gives the probability"
-            if report.metrics_table is not None
-            else ""
-        )
+        if report.metrics_table is not None:
+            text += ", for which the model gives the probability"
     return text
 
 

@@ -184,9 +184,6 @@ def save_day(lake: Lake, day: Day) -> None:
 
 
 def _from_row(row: Mapping[str, Any], alerts: tuple[ActiveAlert, ...]) -> Day:
-    figures = {
-        figure["key"]: KeyFigure(**{name: figure[name] for name in figure if name != "key"})
-        for figure in row["figures"]
-    }
+    figures = {figure.pop("key"): KeyFigure(**figure) for figure in row["figures"]}
     counts = {name: row[name] for name in _STORED}
     return Day(day=row["dt"], figures=figures, alerts=alerts, **counts)

@@ -7,7 +7,7 @@ knows the person by. Cancelling an audit skips all later tasks of its run.
 import datetime
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowSkipException
@@ -107,17 +107,15 @@ class _Question(Question):
 class _Decision(_Question):
     """Asks a person to take a step of an audit, or to cancel the audit."""
 
-    #: The step in the evidence, the question, and the label of the button.
+    #: The step in the evidence, the method of the audit that takes it, the question, and the label
+    #: of the button.
     action: ClassVar[str]
+    step: ClassVar[Literal["approve", "sign_off"]]
     question: ClassVar[str]
     answer: ClassVar[str]
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(subject=self.question, options=[self.answer, CANCEL], **kwargs)
-
-    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
-        """Record that `actor` took the step."""
-        raise NotImplementedError
 
     def execute(self, context: Any) -> Any:
         """Ask, unless the step is done."""
@@ -138,28 +136,22 @@ class _Decision(_Question):
         with _opened(self.audit) as audit:
             if answer["chosen_options"] == [CANCEL]:
                 _cancel(audit, answer)
-            self.record(audit, **respondent(answer))
+            getattr(audit, self.step)(**respondent(answer))
         return self.action
 
 
 class Approval(_Decision):
     """Asks for the approval of the plan."""
 
-    action, question, answer = "approved", "Approve the plan of audit", "Approve"
-
-    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
-        """Record the approval."""
-        audit.approve(actor=actor, note=note)
+    action, step = "approved", "approve"
+    question, answer = "Approve the plan of audit", "Approve"
 
 
 class SignOff(_Decision):
     """Asks for the signature of the result."""
 
-    action, question, answer = "signed_off", "Sign the result of audit", "Sign"
-
-    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
-        """Record the signature."""
-        audit.sign_off(actor=actor, note=note)
+    action, step = "signed_off", "sign_off"
+    question, answer = "Sign the result of audit", "Sign"
 
 
 class AuditLabels(_Question):

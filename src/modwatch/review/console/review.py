@@ -1,6 +1,8 @@
 """Lease, decide, undo and correct items; state of the queue, and the policy."""
 
+from collections.abc import Callable
 from datetime import date, datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Response
@@ -277,23 +279,16 @@ def lease_for(
 
     Raises `TooManyLeasesError` if they may not have even one.
     """
-    common: dict[str, Any] = {"length": context.options.lease_length, "queues": person.queues}
-    opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
+    lease_next: Callable[..., Lease | None] = queue.lease_escalated
+    if not escalated:
+        opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
+        lease_next = partial(queue.lease, opt_outs=opt_outs, lanes=context.options.lanes)
+    length = context.options.lease_length
     leases: list[Lease] = []
     for _ in range(count):
         try:
             with context.lease_limit.place(person.id) as place:
-                lease = (
-                    queue.lease_escalated(context.engine, person.id, **common)
-                    if escalated
-                    else queue.lease(
-                        context.engine,
-                        person.id,
-                        opt_outs=opt_outs,
-                        lanes=context.options.lanes,
-                        **common,
-                    )
-                )
+                lease = lease_next(context.engine, person.id, length, queues=person.queues)
                 place.taken = lease is not None
         except TooManyLeasesError:
             if not leases:
