@@ -35,7 +35,7 @@ from modwatch.statistics.live.group_estimates import GroupedDay, _side, measure_
 from modwatch.statistics.live.sample import Sample
 
 _SHOWN = ["held", "held_difference", "bias", "width", "figure", "significant"]
-CELLS = list(product(("differs", "alike"), (0.1, 0.4), ERRORS[1:4:2]))
+CELLS = list(product(("differs", "alike", "blind"), (0.1, 0.4), ERRORS[1:4:2]))
 
 
 def day(rng, size, cell):
@@ -49,6 +49,8 @@ def day(rng, size, cell):
     if kind == "differs":  # the model does not know that the group differs
         odds = prob[inside] / (1 - prob[inside]) / 2
         prob[inside] = odds / (1 + odds)
+    if kind == "blind":  # the score says nothing of the group
+        prob[inside] = rng.permutation(prob[inside])
     return prob, label, inside
 
 

@@ -6,10 +6,10 @@ A window of two weeks of 5,000 comments follows 46 days of the same stream, whos
 history; people and review are those of `benchmarks/coverage.py`. Cells: prevalence 0.5, 1, 5, 20 %;
 errors FPR/FNR 0/0, 0.5/5, 2/20 %, independent, on hard comments as on Civil Comments, of one person
 of five who always says that a comment is not toxic, copied by every second further label; labels
-missing by label, with follow-ups; scores calibrated, under- and over-confident, constant, a step,
-inverted, a peak; a concept that is stable, jumps (30 % higher odds from the eighth day on), drifts
-as far within 30 days, or has a new platform of 15 % of the comments with threefold odds. `single`
-cells measure one day, the jump being on it.
+missing by label, with and without follow-ups; scores calibrated, under- and over-confident,
+constant, a step, inverted, a peak; a concept that is stable, jumps (30 % higher odds from the
+eighth day on), drifts as far within 30 days, or has a new platform of 15 % of the comments with
+threefold odds. `single` cells measure one day, the jump being on it.
 
 Floors: coverage at least 93 % but for two standard errors; width over that of the design alone at
 most 0.6 at 1 and 5 % where nothing moves, 1 elsewhere. Exit status 1 if one is missed.
@@ -58,7 +58,7 @@ def cells():
         found += [cell(**at, errors=rates) for rates in (FEW, MANY)]
         kinds = ("hard", "lazy", "copied")
         found += [cell(**at, errors=rates, people=kind) for rates in (FEW, MANY) for kind in kinds]
-        found.append(cell(**at, errors=MANY, labels=BY_LABEL[1]))
+        found += [cell(**at, errors=MANY, labels=labels) for labels in BY_LABEL]
         found += [cell(**at, concept=concept) for concept in ("jump", "drift", "new platform")]
         found += [cell(**at, concept=f"single, {concept}") for concept in ("stable", "jump")]
     for prevalence in (0.01, 0.05):
@@ -108,7 +108,7 @@ def repetition(seed, place):
     table = measure_days(days[HISTORY:], known=known, history=history, seed=seed, **ASKED)
     table["truth"] = table["metric"].map(exact(truth[HISTORY:]))
     shown = "{:g}/{:g}".format(*(100 * rate for rate in errors))
-    received = "all" if labels == 1.0 else "70/95 %, follow-ups"
+    received = "all" if labels == 1.0 else "70/95 %" + ", follow-ups" * (labels == BY_LABEL[1])
     names = [f"{100 * prevalence:g} %", shown, people, received, SHOWN.get(score, score), concept]
     return table[table["metric"].isin(METRICS)].assign(**dict(zip(COLUMNS, names, strict=True)))
 
@@ -158,6 +158,7 @@ def main():
     """Run the cells; exit 1 when a floor is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="number of the first repetition")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--cells", type=int, nargs="*", help="numbers of cells; default: all")
     parser.add_argument("--csv", type=Path, help="one row per metric and window")
@@ -165,7 +166,8 @@ def main():
     options = parser.parse_args()
     chosen = [*enumerate(cells())]
     chosen = [chosen[number] for number in options.cells] if options.cells else chosen
-    tasks = [(1000 * i + k, place) for k in range(options.repetitions) for i, place in chosen]
+    numbers = range(options.first, options.first + options.repetitions)
+    tasks = [(1000 * i + k, place) for k in numbers for i, place in chosen]
     with ProcessPoolExecutor(options.processes) as pool:
         found = pool.map(repetition, *zip(*tasks, strict=True), chunksize=4)
         frame = pd.concat(

@@ -144,6 +144,7 @@ def test_a_second_one_is_refused(home: Home) -> None:
     ],
 )
 def test_a_part_that_is_killed_comes_back(home: Home, name: str) -> None:
+    eventually(home.is_ready)  # what was killed before took others with it
     before = home.pids()[name]
     assert before is not None
     os.kill(before, signal.SIGKILL)

@@ -22,11 +22,12 @@ def posterior():
         given,
         GENERATOR.binomial(given, 0.3),
         past=np.arange(SIZE) % 2 == 0,
+        moved=(0.15, 0.1),
         rates=PRIORS,
     )
 
 
-@pytest.mark.parametrize("shared", [(0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
+@pytest.mark.parametrize("shared", [(-0.45, -0.2), (0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
 def test_the_slope_is_that_of_the_density(shared):
     made = posterior()
     at = made.start + GENERATOR.normal(0, 0.5, (3, made.start.size))
@@ -39,22 +40,37 @@ def test_the_slope_is_that_of_the_density(shared):
         assert slope[:, number] == pytest.approx((up - down) / 2e-5, abs=1e-5 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("shared", [(0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
+@pytest.mark.parametrize("shared", [(-0.45, -0.2), (0.0, 0.0), (0.2, 0.3), (0.5, 0.9)])
 def test_errors_are_beta_binomial(shared):
-    """Against scipy: the odds of toxic after two labels, of comments without a label before."""
+    """Against scipy, or label by label: the odds of toxic, of comments without a label before."""
     given, toxic = np.array([0, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 2, 1, 3])
     made = Posterior(
-        np.full(6, 0.3), np.zeros(6, np.int64), given, toxic, past=np.zeros(6, bool), rates=PRIORS
+        *(np.full(6, 0.3), np.zeros(6, np.int64), given, toxic),
+        past=np.zeros(6, bool),
+        moved=(0, 0),
+        rates=PRIORS,
     )
     at, held = made.start[None], np.array([shared])
     before, after = (part[0, made.cell] for part in made.probabilities(at, held))
     up, down = (float(special.expit(made.rate(at, kind)[0, 0])) for kind in (0, 1))
 
     def chance(wrong, rate, again):
+        if again < 0:
+            return rarer(wrong, rate, again)
         if again <= rate:
             return stats.binom.pmf(wrong, given, rate)
         total = (1 - rate) / (again - rate) - 1
         return stats.betabinom.pmf(wrong, given, rate * total, (1 - rate) * total)
+
+    def rarer(wrong, rate, again):
+        """Return the chance, up to the number of orders, of labels one after the other."""
+        less, found = again * rate * (1 - rate), np.ones(6)
+        for place, (made, of) in enumerate(zip(wrong, given, strict=True)):
+            for number in range(of):
+                before = number if number < made else number - made
+                part = rate if number < made else 1 - rate
+                found[place] *= (part + before * less) / (1 + number * less)
+        return found
 
     odds = chance(given - toxic, down, shared[1]) / chance(toxic, up, shared[0])
     assert after / (1 - after) == pytest.approx(odds * before / (1 - before))

@@ -5,17 +5,17 @@ Of n labels of a comment, k are toxic with the likelihood
     π(p) B(n−k; n, g)  +  (1−π(p)) B(k; n, f),
 
 with f and g the false-positive and the false-negative rate (Dawid & Skene 1979) and B the chance of
-so many errors, which are independent or shared (`label_truth`). π = ε + (1−ε−δ) expit(η)
-with a floor ε and a ceiling 1−δ, and η is a line in the logit of the score and a random
-walk along it: between quantiles of the labelled scores it climbs by steps that have a
-t-distribution, so that a step costs one jump and a smooth curve little. η may jump from group to
-group of comments, as a step.
+so many errors, which are independent or not (`label_truth`). π = ε + (1−ε−δ) expit(η) with a floor
+ε and a ceiling 1−δ, and η is a line in the logit of the score and a random walk along it: between
+quantiles of the labelled scores it climbs by steps that have a t-distribution, so that a step costs
+one jump and a smooth curve little. η may jump from group to group of comments, as a step.
 
-Comments without labels (n = 0) have the posterior of their score.
+Comments without labels (n = 0) have the posterior of their score and group.
 
-Earlier labels, of the same score, tell the curve as far as it stood still: theirs is the same curve
-moved as a whole and at some scores, by steps with a t-distribution whose scale is that of a month.
-Where the present labels contradict them, they are left (commensurate prior; Hobbs et al. 2011).
+Labels of another curve, such as earlier ones or those of other comments, tell this one as far as
+both agree: theirs is the same curve moved as a whole, at some scores and in slope, by steps with a
+t-distribution. Where the labels contradict them, they are left (commensurate prior; Hobbs et al.
+2011).
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ _BINS, _KNOTS, _LEAST_STEP = 40, np.linspace(0.05, 0.95, 8), 0.08
 #: Mean and standard deviation of level and slope at unit variance of the score, of log ε, and of
 #: log δ; the largest value of either.
 _LEVEL, _SLOPE, _FLOOR, _CEILING, _MOST = (-2.0, 4.0), (0.8, 3.0), (-8.0, 2.0), (-3.0, 2.0), -0.8
-#: Steps have a t-distribution: its degrees of freedom; the scale of the curve's, of a jump between
-#: groups, and of the movement since the earlier labels, as a whole and at some quantiles.
-_FREEDOM, _STEP, _JUMP, _MOVED, _BENT = 2.0, 0.3, 0.5, 0.15, 0.15
+#: Steps have a t-distribution: its degrees of freedom; the scale of the curve's, and of a jump
+#: between groups. Quantiles at which another curve may be at another distance.
+_FREEDOM, _STEP, _JUMP = 2.0, 0.3, 1.0
 _BENT_AT = np.array([0.05, 0.35, 0.65, 0.95])
 #: Standard deviation of the logits of a rate between groups.
 _BETWEEN = 0.5
@@ -76,12 +76,14 @@ class Posterior:
         toxic: Ints,
         *,
         past: NDArray[np.bool_],
+        moved: tuple[float, float],
         rates: Sequence[RatePrior],
     ) -> None:
         """`prob`, `group`, `given` and `toxic` (m,) are as in `label_truth.GivenLabels`.
 
-        `past` (m,) are earlier labels, whose groups have rates of their own; `rates` are the priors
-        of false positives and of false negatives.
+        `past` (m,) are labels of another curve, whose groups have rates of their own. `moved` are
+        the scales of its distance from this one: in log-odds, as a whole and at some quantiles, and
+        in slope. `rates` are the priors of false positives and of false negatives.
         """
         sides = int(group.max(initial=0)) + 1
         group = group + sides * past
@@ -98,18 +100,18 @@ class Posterior:
         )
         places, self._place = np.unique(key // most**2, return_inverse=True)
         mean = (np.bincount(place, weights=scaled) / np.maximum(np.bincount(place), 1))[places]
-        rest = scaled[labelled & (group % sides == sides - 1)]
+        rest = scaled[labelled & (group % sides > 0)]
         #: (k,) η of each place at the centre of the prior, and (k, c) the design of the curve.
         self._centre = _LEVEL[0] + _SLOPE[0] * spread * mean
         here = places % self._groups
         climbed = _climbed(mean, _knots([scaled[labelled], rest], _KNOTS))
         bends = _climbed(mean, _knots([scaled[labelled]], _BENT_AT))
-        moved = np.column_stack([_MOVED * np.ones(mean.size), _BENT * bends])
-        moved = moved * (here >= sides)[:, None]
+        moves = np.column_stack([moved[1] * spread * mean, moved[0] * np.ones(mean.size)])
+        moves = np.hstack([moves, moved[0] * bends]) * (here >= sides)[:, None]
         jumps = here[:, None] % sides == np.arange(1, sides)
         line = np.column_stack([_LEVEL[1] * np.ones(mean.size), _SLOPE[1] * spread * mean])
         design = [line, _JUMP * jumps, _STEP * climbed]
-        self._design = np.column_stack([*design, moved] if past.any() else design)
+        self._design = np.column_stack([*design, moves] if past.any() else design)
         #: Cells with labels, their places with the first cell of each, and combinations of group,
         #: toxic and other labels.
         self._labelled = np.flatnonzero(key // most % most)
@@ -219,19 +221,22 @@ class Posterior:
         """Return the log-chance (d, k) of each kind of labels where `kind` of errors are made.
 
         And its slope in the logit of the rate. Errors are beta-binomial: with a first one, further
-        ones are as frequent as `shared` (d,).
+        ones are as frequent as `shared` (d,), or rarer than chance where it is below 0: with the
+        odds of Pólya's urn, which are less by |κ| e (1−e) for each error before, up to two.
         """
         shared = shared[:, None, None]
         group, toxic, other = self._kinds.T
         wrong, right = (toxic, other) if kind == 0 else (other, toxic)
         rate = special.expit(np.minimum(self.rate(at, kind)[:, :-1], _MOST_LOGIT))[..., None]
-        alike = shared > rate
-        alpha = np.where(alike, (shared - rate) / (1 - rate), 0)
-        less = np.where(alike, (1 - shared) / (1 - rate) ** 2, 0)
+        alike, apart = shared > rate, np.minimum(shared, 0)
+        away = 1 + apart * rate * (1 - rate)
+        alpha = np.where(alike, (shared - rate) / (1 - rate), 1 - 1 / away)
+        less = np.where(alike, (1 - shared) / (1 - rate) ** 2, apart * (2 * rate - 1) / away**2)
         number = np.arange(int((wrong + right).max(initial=0)))
+        number = np.where(alpha < 0, np.minimum(number, 2), number)
         parts = (
-            (rate * (1 - alpha) + number * alpha, np.where(alike, less, 1) - number * less),
-            ((1 - rate) * (1 - alpha) + number * alpha, alike - 1 - number * less),
+            (rate * (1 - alpha) + number * alpha, 1 - alpha + (rate - number) * less),
+            ((1 - rate) * (1 - alpha) + number * alpha, alpha - 1 + (1 - rate - number) * less),
             (1 - alpha + number * alpha, less - number * less),
         )
         log, slope = np.zeros((2, len(at), group.size))

@@ -79,10 +79,8 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
     assert describe_day(nothing, empty, {}) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
 
 
-def test_unanswered_follow_ups_leave_the_supposition_that_labels_are_missing_at_random(
-    full_tables, facts
-):
-    supposed = "The estimates suppose that labels are missing at random within a stratum."
+def test_without_answered_follow_ups_missing_labels_may_be_unlike_others(full_tables, facts):
+    supposed = "The intervals allow for missing labels unlike others of the same score"
     days = {
         answered: dataclasses.replace(
             facts,

@@ -72,6 +72,32 @@ def test_the_value_by_score_counts_until_the_design_excludes_it():
     assert reconciled(sampled, nothing) == sampled
 
 
+def test_without_follow_ups_missing_labels_may_be_toxic_more_often_than_others():
+    rng = np.random.default_rng(4)
+    (day, label), earlier = reviewed(rng), Sample(stream(5, 20)).given
+    given = day.labelled & (rng.random(label.size) < np.where(label == 1, 0.7, 0.95))
+    kept = given[day.confirmations.row]
+    confirmations = replace(
+        day.confirmations,
+        row=day.confirmations.row[kept],
+        label=day.confirmations.label[kept],
+    )
+    partly = replace(day, labelled=given, confirmations=confirmations)
+    # A fourth of the earlier labels were answers to follow-ups, which were like the others.
+    followed = replace(earlier, group=earlier.group + 4 * (np.arange(earlier.group.size) % 4 == 0))
+
+    def prevalence(day, history):
+        table = measure_days([day], history=history, **ASKED).set_index("metric")
+        return table.loc["prevalence", ["low", "high"]].astype(float)
+
+    complete, unknown, known = (
+        prevalence(*asked) for asked in ((day, earlier), (partly, earlier), (partly, followed))
+    )
+    assert unknown["low"] < label.mean() < unknown["high"]
+    widths = [found["high"] - found["low"] for found in (complete, known, unknown)]
+    assert widths[0] < widths[1] < 1.3 * widths[0] < widths[2]
+
+
 def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
     (day,) = stream(2, 1, prevalence=0.01)
     history = Sample(stream(3, 30, prevalence=0.01)).given

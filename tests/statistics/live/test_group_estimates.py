@@ -293,6 +293,25 @@ def test_a_group_without_labels_is_insufficient_and_says_why(rng):
     assert table[["value", "difference", "p_holm"]].isna().all(axis=None)
 
 
+@pytest.mark.parametrize("blind", [False, True])
+def test_a_small_group_borrows_from_all_others_as_far_as_it_is_like_them(rng, blind):
+    """Of a blind group the scores say nothing: labels of the others must not say otherwise."""
+    prob = rng.beta(0.4, 2, 20_000)
+    label = (rng.random(prob.size) < prob).astype(int)
+    inside = rng.random(prob.size) < 0.1
+    if blind:
+        prob[inside] = rng.permutation(prob[inside])
+    labelled = [
+        sampled(rng, None, *parts)
+        for parts in zip(*(np.split(part, 5) for part in (prob, label)), strict=True)
+    ]
+    members = np.split(inside, 5)
+    found = by_metric(measure_groups(labelled, [(GROUP, members)])).loc["accuracy"]
+    truth = ((prob > 0.5) == label)[inside].mean()
+    assert found["low"] < truth < found["high"]
+    assert found["high"] - found["low"] < 0.2
+
+
 def test_a_group_of_other_comments_is_refused(rng):
     days, members, *_ = everything_labelled(rng)
     with pytest.raises(MetricInputError, match="3 memberships for 400 comments"):

@@ -254,17 +254,20 @@ def _queue(day: Day) -> str:
 
 def _followed_up(day: Day) -> str:
     """Return what labels are missing, and what the estimates suppose of them."""
-    at_random = " The estimates suppose that labels are missing at random within a stratum."
+    unlike = (
+        " The intervals allow for missing labels unlike others of the same score (up to about "
+        "eight times the odds); the estimates by the design alone suppose that they are alike."
+    )
     counts = {key: int(day.figures[key].value) for key in FOLLOW_UPS if key in day.figures}
     if not counts:
-        return at_random if day.labelled < day.routed else ""
+        return unlike if day.labelled < day.routed else ""
     drawn, answered, late = (counts.pop(key) for key in FOLLOW_UPS[-3:])
     reasons = ", ".join(f"{n:,} {key.rpartition('_')[2]}" for key, n in counts.items())
     return (
         f" {sum(counts.values()):,} had no label when their review was over ({reasons}): "
         f"{drawn:,} followed up, {answered:,} of them answered"
         f"{f'; {late:,} later labels of others are left out' * (late > 0)}."
-        f"{at_random * (not answered)}"
+        f"{unlike * (not answered)}"
     )
 
 

@@ -5,9 +5,12 @@ The scores of all comments are known, and with them P(toxic | score) as far as t
 sampling; what is uncertain is the curve.
 
 That holds if comments of the same score, on either side of the routing and of the decision, are
-alike whether they were labelled or not, which the design of the slice ensures, and if the curve is
-as smooth as its prior. The estimate by the design alone (`sample`) supposes neither. Where it
-excludes the value, the interval holds both.
+alike whether they were drawn or not, which the design of the slice ensures, and if the curve is as
+smooth as its prior. Routed comments whose label is missing are a group of their own, which only
+follow-ups have labels of: without them its odds may be several times as high or as low.
+
+The estimate by the design alone (`sample`) supposes nothing about the score. Where it excludes the
+value, the interval holds both.
 """
 
 from collections.abc import Sequence
@@ -21,7 +24,6 @@ from modwatch.statistics.intervals import PartialTotal
 from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import Domain
-from modwatch.statistics.live.row_weights import represented
 from modwatch.statistics.live.sample import Sample
 
 #: Rows, at most, that stand for the comments without a label.
@@ -41,7 +43,7 @@ class Census(Sample):
         """
         left = sum(int((~day.labelled).sum()) for day in days)
         part = min(MOST_ROWS / max(left, 1), 1.0)
-        lost = [of_day >= 0 for of_day in represented(days)]
+        lost = [day.lost for day in days]
         edges, missed = _missed(days, lost)
         found = list[tuple[Ints, Ints | None]]()
         self._kinds = list[tuple[Floats, NDArray[np.bool_]]]()

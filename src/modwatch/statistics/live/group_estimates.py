@@ -1,7 +1,8 @@
 """How a model decides about groups of comments: each group compared with all other comments.
 
-Figures of the scores are known for every comment. Those of labels are estimated by the design, as
-for all comments together: a group's part of a stratum is a random sample of its comments there.
+Figures of the scores are known for every comment. Those of labels are estimated as for all comments
+together: by the design, as a group's part of a stratum is a random sample of its comments there,
+and by the score, with the labels of all others as those of another curve.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,9 @@ from modwatch.statistics.arguments import Ints
 from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
 from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
+from modwatch.statistics.live.census import Census, reconciled
 from modwatch.statistics.live.conformal import COVERAGE, ENOUGH, crossed_sets, has_enough_labels
-from modwatch.statistics.live.estimator import Estimator
+from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.live.sample import Sample
 
@@ -51,6 +53,10 @@ _ALONE = (*_OWN_SETS, "bpsn_auc", "bnsp_auc")
 GAP = "set_coverage_gap"
 #: Attribute and group of rows of all comments together.
 ALL = "all"
+
+#: Scales of the distance of P(toxic | score) of a group from that of all others: in log-odds, and
+#: in slope, as the score may say nothing of a group.
+DISTANCE = (0.4, 0.4)
 
 #: Columns of the tables.
 COLUMNS = (
@@ -140,7 +146,8 @@ def measure_groups(
     """Return `LABEL_METRICS` of each group over a window; a row each group and metric.
 
     Columns: `COLUMNS`. The metrics are those of `measure_days` for the group's comments, which
-    allow for people's errors; people are supposed to err alike in all groups. Further:
+    allow for people's errors; people are supposed to err alike in all groups. Where people gave the
+    labels, those of all others tell P(toxic | score) of a group as far as its own agree. Further:
 
     - `calibration_error`, the mean probability less the prevalence, in [−1, 1], above 0 where the
       model overestimates toxicity;
@@ -211,7 +218,11 @@ def _group_rows(
     found = []
     for number, (estimator, side) in enumerate(zip(estimators, sides, strict=True)):
         rows = part == number
-        of_side = _side_estimates(estimator, side)
+        model = estimator.of_the_model()
+        if labels is not None and not samples[number].lacks(samples[number].everything()):
+            borrowing = _by_score(side, samples[1 - number], threshold, known=known, seed=seed)
+            model = map(reconciled, model, borrowing)
+        of_side = _side_estimates(model, estimator, side)
         of_side |= _of_sets(estimator, together[rows], COVERAGES, _GUARANTEE)
         lacking = [name for name, has in zip(_LABELS, enough[number], strict=True) if not has]
         guarantee = _own_guarantee(lacking)
@@ -225,11 +236,23 @@ def _group_rows(
             yield _row(group, metric, found[0][metric], others, samples[0].size)
 
 
-def _side_estimates(estimator: Estimator, side: LabelledDay) -> dict[str, Estimate]:
+def _by_score(
+    side: LabelledDay, others: Sample, threshold: float, *, known: ErrorEvidence | None, seed: int
+) -> Iterator[MetricEstimate]:
+    """Return the estimates of a side by score, which borrow from the labels of the others.
+
+    These are the labels of another curve, as earlier ones are (`statistics.calibration`).
+    """
+    census = Census([side])
+    labels = census.true_labels(known, history=others.given, moved=DISTANCE, seed=seed)
+    return Estimator(census, threshold=threshold, seed=seed, labels=labels).of_the_model()
+
+
+def _side_estimates(
+    model: Iterator[MetricEstimate], estimator: Estimator, side: LabelledDay
+) -> dict[str, Estimate]:
     """Return the estimates of one side by metric, but for prediction sets."""
-    found: dict[str, Estimate] = {
-        estimate.metric: estimate for estimate in estimator.of_the_model()
-    }
+    found: dict[str, Estimate] = {estimate.metric: estimate for estimate in model}
     found["calibration_error"] = _calibration(found["prevalence"], side)
     found["overturn_rate"] = estimator.overturn_rate()
     return found
@@ -338,7 +361,7 @@ def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> L
     stratum = merged[stratum]
     return LabelledDay(
         prob=prob,
-        stratum=stratum,
+        stratum=np.where(routed, stratum, -1),
         label=label,
         labelled=labelled,
         population=np.bincount(stratum, minlength=size),

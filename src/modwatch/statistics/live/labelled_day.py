@@ -30,7 +30,7 @@ class LabelledDay:
     """A day's whole population of N comments, of which a designed sample has labels.
 
     The design is stratified: n_h of N_h comments of stratum h were routed; stratum 0 is the top,
-    all of it routed. Labels may be missing, at random within a stratum unless they are followed up.
+    all of it routed. Labels may be missing.
     Raises MetricInputError if the arrays contradict each other or the design.
     """
 
@@ -114,6 +114,14 @@ class LabelledDay:
     def draw(self) -> NDArray[np.integer]:
         """(N,) `missing`, −1 everywhere if no follow-ups were drawn."""
         return np.full(len(self.prob), -1, np.int8) if self.missing is None else self.missing
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """(N,) which comments were routed and had no label before follow-ups, as far as known."""
+        routed = self.stratum >= 0
+        if int(routed.sum()) != int(self.sample.sum()):  # others have a stratum, too
+            routed = self.stratum == 0
+        return (self.draw >= 0) | (routed & ~self.labelled)
 
     def given(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the number of labels of each comment at `rows`, and how many are toxic."""

@@ -5,9 +5,10 @@ labelled comments alone is biased, so each is weighted by the number of comments
 N_h/m_h (Hájek). The scores of all comments are known, and with them the comments that any strategy
 would review at any review fraction.
 
-Missing labels are assumed to be missing at random within a stratum, except where a random part of
-them is followed up (`row_weights`). If the labels are too few, the estimate is `insufficient` with
-a reason and without a value.
+Missing labels may differ from others of the same score as groups of comments do, as far as
+follow-ups do not tell (`census`); the estimates by the design alone suppose that they are missing
+at random within a stratum, unless they are followed up (`row_weights`). If the labels are too few,
+the estimate is `insufficient` with a reason and without a value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -14,6 +14,7 @@ from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import PartialTotal
 from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
+    MOVED,
     RATE_BOUNDS,
     ErrorEvidence,
     GivenLabels,
@@ -114,6 +115,7 @@ class Sample:
         seed: int,
         part: Ints | None = None,
         history: GivenLabels | None = None,
+        moved: tuple[float, float] = MOVED,
     ) -> TrueLabels | None:
         """Return the posterior of the true labels; None if the labels are the true ones.
 
@@ -130,7 +132,7 @@ class Sample:
         labels = replace(labels, group=group[: self.label.size])
         if history is not None:
             history = replace(history, group=group[self.label.size :])
-        return true_labels(labels, known, history=history, seed=seed)
+        return true_labels(labels, known, history=history, moved=moved, seed=seed)
 
     @property
     def given(self) -> GivenLabels:
