@@ -7,9 +7,10 @@ import pytest
 from reviewed_days import community, labelled_by_people, reviewed_day
 
 from modwatch.statistics import review_scores
-from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels
+from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErrors
 from modwatch.statistics.live.census import Census, reconciled
 from modwatch.statistics.live.estimator import MetricEstimate
+from modwatch.statistics.live.labelled_day import Confirmations
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.sample import Sample
 
@@ -76,13 +77,7 @@ def test_without_follow_ups_missing_labels_may_be_toxic_more_often_than_others()
     rng = np.random.default_rng(4)
     (day, label), earlier = reviewed(rng), Sample(stream(5, 20)).given
     given = day.labelled & (rng.random(label.size) < np.where(label == 1, 0.7, 0.95))
-    kept = given[day.confirmations.row]
-    confirmations = replace(
-        day.confirmations,
-        row=day.confirmations.row[kept],
-        label=day.confirmations.label[kept],
-    )
-    partly = replace(day, labelled=given, confirmations=confirmations)
+    partly = without(day, ~given)
     # A fourth of the earlier labels were answers to follow-ups, which were like the others.
     followed = replace(earlier, group=earlier.group + 4 * (np.arange(earlier.group.size) % 4 == 0))
 
@@ -96,6 +91,40 @@ def test_without_follow_ups_missing_labels_may_be_toxic_more_often_than_others()
     assert unknown["low"] < label.mean() < unknown["high"]
     widths = [found["high"] - found["low"] for found in (complete, known, unknown)]
     assert widths[0] < widths[1] < 1.3 * widths[0] < widths[2]
+
+
+def without(day, gone):
+    """Return the day without the labels of some comments."""
+    labelled = day.labelled & ~gone
+    kept = labelled[day.confirmations.row]
+    given = Confirmations(row=day.confirmations.row[kept], label=day.confirmations.label[kept])
+    return replace(day, labelled=labelled, confirmations=given)
+
+
+@pytest.mark.parametrize(
+    "case", ["one person", "no label in the slice", "gold that all fail", "equal scores"]
+)
+def test_bad_input_widens_the_intervals_or_leaves_no_figure(case):
+    rng = np.random.default_rng(6)
+    (day, label), known = reviewed(rng), ErrorEvidence()
+    usual = measure_days([day], **ASKED | {"known": known}).set_index("metric")
+    if case == "one person":
+        day = replace(day, confirmations=Confirmations.none())
+    if case == "no label in the slice":
+        day = without(day, day.stratum > 0)
+    if case == "gold that all fail":
+        known = replace(known, false_negative=KnownErrors(answers=200, wrong=200, shared=0.3))
+    if case == "equal scores":
+        alike = reviewed_day(rng, np.full(label.size, 0.3), label)
+        day = labelled_by_people(rng, alike, 0.13, rates=(0.005, 0.05))
+    found = measure_days([day], **ASKED | {"known": known}).set_index("metric")
+    truth = {"accuracy": ((day.prob > 0.5) == label).mean(), "prevalence": label.mean()}
+    for metric, value in truth.items():
+        row, before = found.loc[metric], usual.loc[metric]
+        if row["status"] == "ok":
+            assert row["low"] <= value <= row["high"]
+            assert row["high"] - row["low"] > before["high"] - before["low"]
+    assert (found.loc["accuracy", "status"] == "ok") == (case != "no label in the slice")
 
 
 def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
