@@ -4,9 +4,10 @@
                                         [--no-additional-event] [--inferred once]
 
 Each repetition simulates two weeks as `coverage.py` does. A part of the comments belongs to a
-group, in which toxicity is twice as frequent (cell `differs`), or which is drawn at random (cell
-`alike`). The true values are the window's own, of the group and of all other comments; those of
-prediction sets are the coverage, and the share that are not one label, of the sets of all comments.
+group, in which toxicity is twice as frequent (cell `differs`), which is drawn at random (cell
+`alike`), or of which the score says nothing (cell `blind`). The true values are the window's own,
+of the group and of all other comments; those of prediction sets are the coverage, and the share
+that are not one label, of the sets of all comments.
 Printed by cell, metric and size of the group: coverage of the 95 % intervals of the figure and of
 its difference, bias in standard errors, the width in units of the error's standard deviation, how
 often there is a figure, and how often a difference is called significant (Holm) that is none. With
