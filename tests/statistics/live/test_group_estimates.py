@@ -312,6 +312,14 @@ def test_a_small_group_borrows_from_all_others_as_far_as_it_is_like_them(rng, bl
     assert found["high"] - found["low"] < 0.2
 
 
+def test_a_group_of_all_comments_has_figures_and_no_difference(rng):
+    prob = rng.beta(0.4, 2, 2_000)
+    day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int))
+    table = by_metric(measure_groups([day], [(GROUP, [np.ones(2_000, bool)])])).loc["accuracy"]
+    assert table["status"] == "ok"
+    assert np.isnan(table["difference"])
+
+
 def test_a_group_of_other_comments_is_refused(rng):
     days, members, *_ = everything_labelled(rng)
     with pytest.raises(MetricInputError, match="3 memberships for 400 comments"):

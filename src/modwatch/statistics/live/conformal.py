@@ -236,13 +236,14 @@ def crossed_sets(sample: Sample, toxic: Floats, group: Ints | None = None) -> ND
 
 
 def has_enough_labels(weight: Floats, toxic: Floats, group: Ints) -> NDArray[np.bool_]:
-    """Return whether sets of a group's own may leave a label out, by group and label (G, 2).
+    """Return whether sets of a group's own may leave a label out, by group and label (G, 2), G ≥ 2.
 
     With fewer than `ENOUGH` effective labels of one kind (Kish), that label is in every set.
     """
     masses = (weight * (1 - toxic), weight * toxic)
     total, squares = (
-        np.stack([np.bincount(group, mass**power) for mass in masses], axis=1) for power in (1, 2)
+        np.stack([np.bincount(group, mass**power, minlength=2) for mass in masses], axis=1)
+        for power in (1, 2)
     )
     return np.asarray(total**2 >= ENOUGH * np.maximum(squares, _ROUNDING))
 
