@@ -80,7 +80,7 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
 
 
 def test_without_answered_follow_ups_missing_labels_may_be_unlike_others(full_tables, facts):
-    supposed = "The intervals allow for missing labels unlike others of the same score"
+    supposed = "Missing labels may be toxic more or less often than others"
     days = {
         answered: dataclasses.replace(
             facts,

@@ -255,8 +255,8 @@ def _queue(day: Day) -> str:
 def _followed_up(day: Day) -> str:
     """Return what labels are missing, and what the estimates suppose of them."""
     unlike = (
-        " The intervals allow for missing labels unlike others of the same score (up to about "
-        "eight times the odds); the estimates by the design alone suppose that they are alike."
+        " Missing labels may be toxic more or less often than others of the same score: the "
+        "intervals, but for those by the design alone, allow for about eight times the odds."
     )
     counts = {key: int(day.figures[key].value) for key in FOLLOW_UPS if key in day.figures}
     if not counts:
