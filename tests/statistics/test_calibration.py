@@ -67,9 +67,9 @@ def test_errors_are_beta_binomial(shared):
         less, found = again * rate * (1 - rate), np.ones(6)
         for place, (made, of) in enumerate(zip(wrong, given, strict=True)):
             for number in range(of):
-                before = number if number < made else number - made
+                before = min(number if number < made else number - made, 1)
                 part = rate if number < made else 1 - rate
-                found[place] *= (part + before * less) / (1 + number * less)
+                found[place] *= (part + before * less) / (1 + min(number, 1) * less)
         return found
 
     odds = chance(given - toxic, down, shared[1]) / chance(toxic, up, shared[0])

@@ -37,7 +37,7 @@ _BINS, _KNOTS, _LEAST_STEP = 40, np.linspace(0.05, 0.95, 8), 0.08
 _LEVEL, _SLOPE, _FLOOR, _CEILING, _MOST = (-2.0, 4.0), (0.8, 3.0), (-8.0, 2.0), (-3.0, 2.0), -0.8
 #: Steps have a t-distribution: its degrees of freedom; the scale of the curve's, and of a jump
 #: between groups. Quantiles at which another curve may be at another distance.
-_FREEDOM, _STEP, _JUMP = 2.0, 0.3, 1.0
+_FREEDOM, _STEP, _JUMP = 2.0, 0.3, 1.5
 _BENT_AT = np.array([0.05, 0.35, 0.65, 0.95])
 #: Standard deviation of the logits of a rate between groups.
 _BETWEEN = 0.5
@@ -221,8 +221,8 @@ class Posterior:
         """Return the log-chance (d, k) of each kind of labels where `kind` of errors are made.
 
         And its slope in the logit of the rate. Errors are beta-binomial: with a first one, further
-        ones are as frequent as `shared` (d,), or rarer than chance where it is below 0: with the
-        odds of Pólya's urn, which are less by |κ| e (1−e) for each error before, up to two.
+        ones are as frequent as `shared` (d,). Where it is below 0, they are rarer than chance, as
+        in an urn from which |κ| e (1−e) has been taken; several ones before count as one.
         """
         shared = shared[:, None, None]
         group, toxic, other = self._kinds.T
@@ -233,7 +233,7 @@ class Posterior:
         alpha = np.where(alike, (shared - rate) / (1 - rate), 1 - 1 / away)
         less = np.where(alike, (1 - shared) / (1 - rate) ** 2, apart * (2 * rate - 1) / away**2)
         number = np.arange(int((wrong + right).max(initial=0)))
-        number = np.where(alpha < 0, np.minimum(number, 2), number)
+        number = np.where(alpha < 0, np.minimum(number, 1), number)
         parts = (
             (rate * (1 - alpha) + number * alpha, 1 - alpha + (rate - number) * less),
             ((1 - rate) * (1 - alpha) + number * alpha, alpha - 1 + (1 - rate - number) * less),
