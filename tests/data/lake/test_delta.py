@@ -1,15 +1,18 @@
 import datetime
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from modwatch.common.errors import LakeError, SourceError
-from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import LABELS, TABLES
+from modwatch.data.lake.delta import Lake, Stored
+from modwatch.data.lake.schemas import LABELS, TABLES, measured_columns
 
 DAY = datetime.date(2026, 1, 5)
 NEXT = DAY + datetime.timedelta(days=1)
@@ -190,6 +193,99 @@ def test_an_unwritable_lake_names_the_setting(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "file" / "lake"))
     with pytest.raises(LakeError, match="check MODWATCH_LAKE"):
         lake.replace("labels", DAY, [labels(["a"])])
+
+
+def stored(lake: Lake) -> list[Path]:
+    return sorted((Path(lake.root) / "labels").glob("dt=*/*.parquet"))
+
+
+def test_no_statistics_quote_a_text(lake: Lake) -> None:
+    """They are copied to the log, which keeps them after the rows are gone."""
+    planted = {"dt": DAY, "row": 0, "text": "planted text", "author_id": "planted author"}
+    planted |= {"comment_id": "planted id", "groups": ["planted group"], "label": 1}
+    for text in ("planted text", "planted other"):
+        rows = pa.RecordBatch.from_pylist([planted | {"text": text}], schema=TABLES["landed"])
+        lake.replace("landed", DAY, [rows])
+    table = Path(lake.root) / "landed"
+    DeltaTable(table).create_checkpoint()
+    log = [file.read_bytes() for file in (table / "_delta_log").iterdir()]
+    assert len(log) > 3
+    assert b"planted" not in b"".join(log)
+    for file in table.glob("dt=*/*.parquet"):
+        footer = pq.read_metadata(file)
+        assert b"planted" in file.read_bytes()
+        assert b"planted" not in file.read_bytes()[-footer.serialized_size - 8 :]
+        row = footer.row_group(0).column(footer.schema.names.index("row"))
+        assert row.statistics.has_min_max  # `read_rows` loads only the row groups it needs
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_measured_columns_are_numbers_times_and_flags(table: str) -> None:
+    for name in measured_columns(TABLES[table]):
+        kind = TABLES[table].field(name).type
+        assert pa.types.is_primitive(kind)
+
+
+def test_replaced_rows_are_deleted_when_they_are_old_enough(lake: Lake) -> None:
+    for name in "abc":
+        lake.replace("labels", DAY, [labels([name])])
+    size = sum(file.stat().st_size for file in stored(lake))
+    assert lake.vacuum("labels") == Stored()
+    old = lake.vacuum("labels", hours=0, dry_run=True)
+    assert len(stored(lake)) == 3
+    assert lake.vacuum("labels", hours=0) == old
+    assert (old.files, len(stored(lake)), ids(lake, DAY)) == (2, 1, ["c"])
+    live = lake.stored("labels")
+    assert live == {DAY: Stored(rows=1, files=1, bytes=stored(lake)[0].stat().st_size)}
+    assert old.bytes + live[DAY].bytes == size
+    assert lake.vacuum("labels", hours=0) == Stored()
+    assert lake.vacuum("profiles") == Stored()
+    assert lake.stored("profiles") == {}
+
+
+def test_files_without_a_commit_are_deleted_after_a_day_only(lake: Lake) -> None:
+    lake.replace("labels", DAY, [labels(["a"])])
+    [live] = stored(lake)
+    running, killed = live.with_name("running.parquet"), live.with_name("killed.parquet")
+    for copy, hours in ((running, 23), (killed, 25)):
+        copy.write_bytes(live.read_bytes())
+        written = live.stat().st_mtime - hours * 3600
+        os.utime(copy, (written, written))
+    assert lake.vacuum("labels", hours=0).files == 1
+    assert running.exists()
+    assert not killed.exists()
+    assert ids(lake, DAY) == ["a"]
+
+
+def test_commits_of_the_log_are_deleted_after_a_week(lake: Lake) -> None:
+    log = Path(lake.root) / "labels" / "_delta_log"
+    for number in range(12):
+        lake.replace("labels", DAY, [labels([f"c{number}"])])
+    lake.vacuum("labels")
+    assert len([*log.glob("*.json")]) == 13
+    for file in log.iterdir():
+        aged = file.stat().st_mtime - 8 * 24 * 3600
+        os.utime(file, (aged, aged))
+    lake.vacuum("labels")
+    assert [file.stem for file in sorted(log.glob("*.json"))] == [f"{n:020}" for n in (10, 11, 12)]
+    assert ids(lake, DAY) == ["c11"]
+
+
+def test_old_files_are_deleted_while_others_write(lake: Lake) -> None:
+    days = [DAY + datetime.timedelta(days=number) for number in range(12)]
+
+    def write(day: datetime.date) -> int:
+        lake.replace("labels", day, [labels(["a"], day)])
+        return lake.replace("labels", day, [labels(["b"], day)])
+
+    with ThreadPoolExecutor(4) as pool:
+        written = [pool.submit(write, day) for day in days]
+        while not all(one.done() for one in written):
+            lake.vacuum("labels", hours=0)
+        assert [one.result() for one in written] == [1] * len(days)
+    lake.vacuum("labels", hours=0)
+    assert [ids(lake, day) for day in days] == [["b"]] * len(days)
+    assert len(stored(lake)) == len(days)
 
 
 def test_every_table_begins_with_its_day() -> None:

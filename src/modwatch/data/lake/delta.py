@@ -10,7 +10,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
 
 from modwatch.common.errors import LakeError
 from modwatch.data.lake.files import keep_private
-from modwatch.data.lake.schemas import PARTITIONS, TABLES
+from modwatch.data.lake.schemas import PARTITIONS, TABLES, measured_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +47,22 @@ _BATCH_ROWS = 10_000
 #: Ten is the default of Delta Lake; that of deltalake is a hundred.
 _CHECKPOINT_COMMITS = 10
 
-#: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
-_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
+#: A file without a commit may be one that a task is still writing, for two hours at most.
+_UNCOMMITTED_HOURS = 24
+
+
+def _writer(table: str) -> WriterProperties:
+    """Return how files are written; their footers quote no text, as the log does not."""
+    return WriterProperties(
+        compression="ZSTD",
+        # A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
+        max_row_group_size=20_000,
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={
+            name: ColumnProperties(statistics_enabled="CHUNK")
+            for name in measured_columns(TABLES[table])
+        },
+    )
 
 
 def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:
@@ -67,6 +89,22 @@ class Traffic:
 
     def __str__(self) -> str:
         return f"read: {_listed(self.read)}; wrote: {_listed(self.written)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What is stored; `+` adds it up."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Stored") -> "Stored":
+        return Stored(
+            rows=self.rows + other.rows,
+            files=self.files + other.files,
+            bytes=self.bytes + other.bytes,
+        )
 
 
 def _listed(rows: Counter[str]) -> str:
@@ -113,7 +151,7 @@ class Lake:
                 pa.RecordBatchReader.from_batches(schema, counted),
                 mode="overwrite",
                 predicate=_predicate(day, keys),
-                writer_properties=_WRITER,
+                writer_properties=_writer(table),
             )
             if delta.version() % _CHECKPOINT_COMMITS == 0:
                 delta.create_checkpoint()
@@ -216,6 +254,54 @@ class Lake:
         """Return the number of rows of `day`."""
         return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
 
+    def stored(self, table: str) -> dict[datetime.date, Stored]:
+        """Return what the rows of each day take, in the order of time."""
+        delta = self._open(table)
+        found: dict[datetime.date, Stored] = {}
+        files = pa.table(delta.get_add_actions(flatten=True)).to_pylist() if delta else []
+        for file in files:
+            one = Stored(rows=file["num_records"], files=1, bytes=file["size_bytes"])
+            found[file["partition.dt"]] = found.get(file["partition.dt"], Stored()) + one
+        return dict(sorted(found.items()))
+
+    def vacuum(
+        self, table: str, *, hours: int = _UNCOMMITTED_HOURS, dry_run: bool = False
+    ) -> Stored:
+        """Delete the files whose rows were replaced, and old commits of the log; return the files.
+
+        Others may read and write the table. Commits of the log are kept for a week.
+
+        Args:
+            table: a name in `schemas.TABLES`.
+            hours: how long ago rows must have been replaced. Who began to read before that fails.
+                Files that were never committed, as of a killed task, are kept for a day at least.
+            dry_run: find the files only.
+
+        Raises:
+            LakeError: the table cannot be read, or a file cannot be deleted.
+        """
+        delta = self._open(table)
+        if delta is None:
+            return Stored()
+        find = partial(delta.vacuum, dry_run=True, enforce_retention_duration=False)
+        try:
+            # Only a full vacuum finds files that the log does not name. Those that it names were
+            # committed, and may go sooner.
+            old = {*find(max(hours, _UNCOMMITTED_HOURS), full=True), *find(hours)}
+            # Not by Delta's own vacuum: it commits, and fails while others commit.
+            files = PyFileSystem(DeltaStorageHandler(self._uri(table)))
+            found = [file for file in files.get_file_info(sorted(old)) if file.is_file]
+            if not dry_run:
+                for file in found:
+                    files.delete_file(file.path)
+                delta.cleanup_metadata()
+        except (DeltaError, OSError) as exc:
+            raise LakeError(
+                f"old files of table {table} of {self.root} could not be deleted "
+                f"({type(exc).__name__}); check MODWATCH_LAKE and its permissions"
+            ) from None
+        return Stored(files=len(found), bytes=sum(file.size for file in found))
+
     def _scan(
         self,
         table: str,
@@ -278,6 +364,10 @@ class Lake:
                 self._uri(table),
                 schema=TABLES[table],
                 partition_by=PARTITIONS.get(table, ["dt"]),
+                configuration={
+                    "delta.dataSkippingStatsColumns": ",".join(measured_columns(TABLES[table])),
+                    "delta.logRetentionDuration": "interval 7 days",
+                },
                 # Of several that make it, as the shards of a first day, one does. A repeated commit
                 # would make it again, and abort what the others are writing.
                 commit_properties=CommitProperties(max_commit_retries=0),

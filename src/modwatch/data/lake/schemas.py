@@ -509,3 +509,20 @@ TABLES: dict[str, pa.Schema] = {
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard", "piece"]}
+
+
+def measured_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns whose least and largest value are stored with a file: no text, no name.
+
+    They tell readers which files to skip. Delta copies them to its log, which outlives the rows.
+
+    >>> measured_columns(CHECK_ANSWERS)
+    ['label', 'known', 'stratum', 'inclusion_probability']
+    """
+    kinds = (pa.types.is_string, pa.types.is_nested)
+    # Every table has the partition `dt`, for which Delta needs no statistics.
+    return [
+        field.name
+        for field in schema
+        if field.name != "dt" and not any(kind(field.type) for kind in kinds)
+    ]
