@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError
 from modwatch.review.database import at_once
+from modwatch.review.log.decision_log import next_time_sql
 from modwatch.review.tables import event, moderator
 
 
@@ -47,6 +48,8 @@ EVENT_CONTENT = (
 
 _COLUMNS = "position, actor_id, subject_id, action, details, happened_at, previous_hash"
 
+_NOW = next_time_sql("event", "happened_at", "position = length")
+
 #: Whoever appends waits for the transaction that appended before, so it should end soon.
 _APPEND = text(
     f"""
@@ -55,7 +58,7 @@ _APPEND = text(
     ), new AS MATERIALIZED (
         SELECT length + 1 AS position, CAST(:actor_id AS bigint) AS actor_id,
             CAST(:subject_id AS bigint) AS subject_id, CAST(:action AS text) AS action,
-            CAST(:details AS jsonb) AS details, now() AS happened_at, hash AS previous_hash
+            CAST(:details AS jsonb) AS details, {_NOW} AS happened_at, hash AS previous_hash
         FROM chain
     ), recorded AS (
         INSERT INTO event ({_COLUMNS}, hash)

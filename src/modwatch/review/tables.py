@@ -323,6 +323,8 @@ decision = Table(
     Column("decided_at", DateTime(timezone=True), nullable=False),
     #: To the item's texts, see `log.decision_log.text_commitment_sql`.
     Column("text_commitment", LargeBinary, nullable=False),
+    #: Of what figures read of the item, see `log.decision_log.item_digest_sql`.
+    Column("item_digest", LargeBinary, nullable=False),
     #: The item's status after the decision.
     Column("outcome", Text, nullable=False),
     Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1

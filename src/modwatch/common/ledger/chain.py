@@ -6,8 +6,9 @@ commitment, the SHA-256 of a random salt and the text. Salt and text are stored 
 the entry: while they exist, they prove what the entry binds; once both are erased, the text cannot
 be guessed from the entry, and the chain still verifies.
 
-Someone who can rewrite a whole chain can forge all of it, so a witness, the heads of all chains, is
-stored out of their reach and compared with the next verification.
+Someone who can rewrite a whole chain can forge all of it, so a witness, the heads of all chains and
+the time, is stored out of their reach and compared with the next verification. Times rise along a
+chain, and lie within the witnesses around them.
 
 As a text, a chain has one entry per line, in canonical JSON: the fields of the entry, its
 `position` from 1, the hash `previous` of the line before, and its own `hash`. Chain and text are
@@ -17,7 +18,10 @@ equivalent: any other form of a line is rejected.
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from datetime import UTC, datetime
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from modwatch.common.errors import LedgerError
@@ -27,7 +31,12 @@ GENESIS = bytes(32)
 
 _SALT_BYTES = 16
 
-_MOST_PROBLEMS = 100
+#: Problems of a kind, in a chain, that are named; the others are counted.
+_MOST_PROBLEMS = 20
+
+#: How far a time may be before the one that it follows, in seconds: a clock that is set, and
+#: transactions that end after a witness.
+CLOCKS = 300.0
 
 
 class Head(NamedTuple):
@@ -50,6 +59,16 @@ class Entry(NamedTuple):
     hash: bytes
     #: The entry's name in messages.
     place: str
+    #: Seconds since 1970; None: the time is not the ledger's.
+    at: float | None = None
+
+
+class Witness(NamedTuple):
+    """What was known of all chains at a time."""
+
+    heads: Mapping[int, Head]
+    #: Seconds since 1970; None: unknown.
+    at: float | None = None
 
 
 def canonical(document: Any) -> str:
@@ -100,23 +119,36 @@ def opens(committed: bytes | None, salt: bytes | None, text: str | None) -> bool
 class Verification:
     """Follows the chains of a ledger in parallel, entry by entry, and collects their problems.
 
-    `witnessed` are heads that must be part of the chains. With `partial`, gaps are allowed. `name`
-    returns the name of a chain for messages.
+    `witness` has heads that must be part of the chains, and `now` is the time, in seconds since
+    1970. With `partial`, gaps are allowed. `name` returns the name of a chain for messages.
     """
 
     def __init__(
         self,
-        witnessed: Mapping[int, Head] | None = None,
+        witness: Witness | None = None,
         *,
+        now: float = inf,
         partial: bool = False,
         name: Callable[[int], str] = lambda _: "the chain",
     ) -> None:
         self.heads: dict[int, Head] = {}
-        #: One sentence each, the first hundred.
-        self.problems: list[str] = []
-        self._witnessed = witnessed or {}
+        #: How many were found.
+        self.found = 0
+        self._named: list[str] = []
+        self._kinds: Counter[Hashable] = Counter()
+        self._witness = witness or Witness({})
+        self._latest: dict[int, float] = {}
+        self._now = now
         self._partial = partial
         self._name = name
+        if (self._witness.at or 0) > now + CLOCKS:
+            self.report("the witness is dated in the future: its clock or this one is wrong")
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence each: the first twenty of a kind, and how many more there are."""
+        more = self.found - len(self._named)
+        return [*self._named, *([f"{more:,} more problems of these kinds"] if more else [])]
 
     def follow(self, entry: Entry, expected: bytes | None) -> None:
         """Verify `entry`, whose hash must be `expected`; None: no hash fits its content."""
@@ -125,9 +157,11 @@ class Verification:
             entry.position != last.length + 1
             or entry.previous_hash != last.hash
             or entry.hash != expected
-            or self._witnessed
+            or self._witness.heads
         ):
             self._find_problems(entry, last, expected)
+        if entry.at is not None:
+            self._compare_time(entry, entry.at)
         self.heads[entry.chain] = Head(entry.position, entry.hash)
 
     def compare(self, recorded: Mapping[int, Head]) -> None:
@@ -137,69 +171,105 @@ class Verification:
             if head != record:
                 self.report(
                     f"{self._name(chain)} ends at position {head.length}, but its recorded end is "
-                    f"{record.length if record else 'none'}"
+                    f"{record.length if record else 'none'}",
+                    "recorded end",
                 )
 
     def finish(self) -> None:
         """Find witnessed entries that are missing."""
-        for chain, seen in sorted(self._witnessed.items()):
+        for chain, seen in sorted(self._witness.heads.items()):
             length = self.heads.get(chain, EMPTY).length
             if length < seen.length:
                 self.report(
                     f"{self._name(chain)} ends at position {length}, but the witness covers it up "
-                    f"to {seen.length}"
+                    f"to {seen.length}",
+                    "witnessed end",
                 )
 
-    def report(self, problem: str) -> None:
-        """Record `problem`, unless there are too many."""
-        if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(problem)
+    def report(self, problem: str, *kind: Hashable) -> None:
+        """Record `problem`; of each kind only the first ones are named."""
+        self.found += 1
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= _MOST_PROBLEMS:
+            self._named.append(problem)
 
     def _find_problems(self, entry: Entry, last: Head, expected: bytes | None) -> None:
-        place = entry.place
+        place, chain = entry.place, entry.chain
         if entry.position <= last.length:
-            self.report(f"{place} is out of order: it comes after position {last.length}")
+            self.report(
+                f"{place} is out of order: it comes after position {last.length}", chain, "order"
+            )
         elif entry.position > last.length + 1:
             if not self._partial:
                 self.report(
-                    f"entries are missing before {place}: the chain was at position {last.length}"
+                    f"entries are missing before {place}: the chain was at position {last.length}",
+                    chain,
+                    "missing",
                 )
         elif entry.previous_hash != last.hash:
-            self.report(f"{place} does not follow the entry before it")
+            self.report(f"{place} does not follow the entry before it", chain, "follow")
         if entry.hash != expected:
-            self.report(f"{place} was changed: its hash does not match its content")
-        seen = self._witnessed.get(entry.chain, EMPTY)
+            self.report(
+                f"{place} was changed: its hash does not match its content", chain, "changed"
+            )
+        seen = self._witness.heads.get(chain, EMPTY)
         if seen.length == entry.position and seen.hash != entry.hash:
-            self.report(f"{place} is not the one that was witnessed there")
+            self.report(f"{place} is not the one that was witnessed there", chain, "witness")
+
+    def _compare_time(self, entry: Entry, at: float) -> None:
+        """Report a time before that of an earlier entry or witness, or after that of a later."""
+        latest, until = self._latest.get(entry.chain, -inf), self._now
+        if (seen := self._witness.at) is not None:
+            if entry.position > self._witness.heads.get(entry.chain, EMPTY).length:
+                latest = max(latest, seen)
+            else:
+                until = min(until, seen)
+        if at < latest - CLOCKS:
+            self.report(
+                f"{entry.place} is dated before the entry, or the witness, before it",
+                entry.chain,
+                "time",
+            )
+        if at > until + CLOCKS:
+            whose = "of the witness that covers it" if until < self._now else "of its verification"
+            self.report(f"{entry.place} is dated after the time {whose}", entry.chain, "time")
+        elif at > latest:
+            self._latest[entry.chain] = at
 
 
-def witness_of(heads: Mapping[int, Head]) -> str:
-    """Return the heads of chains as a line of JSON: `[[chain, length, hash], …]`."""
-    return json.dumps(
-        [[chain, head.length, head.hash.hex()] for chain, head in sorted(heads.items())]
-    )
+def witness_of(heads: Mapping[int, Head], at: float | None = None) -> str:
+    """Return a witness as a line of JSON: `{"heads": [[chain, length, hash], …], "at": …}`.
+
+    `at` is the time in ISO 8601, UTC, or null.
+    """
+    rows = [[chain, head.length, head.hash.hex()] for chain, head in sorted(heads.items())]
+    time = None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
+    return json.dumps({"heads": rows, "at": time})
 
 
-def heads_of(witness: str | None) -> dict[int, Head]:
-    """Return the heads in a witness; raise `LedgerError` if it is invalid.
+def witness_in(line: str | None) -> Witness:
+    """Return the witness in a line of JSON, an empty one for None; raise `LedgerError` if invalid.
 
-    >>> heads_of(witness_of({1: Head(2, bytes(32))}))[1].length
+    >>> witness_in(witness_of({1: Head(2, bytes(32))}, 0.5))[0][1].length
     2
     """
+    if line is None:
+        return Witness({})
     try:
-        return {
-            whole(chain): Head(whole(length), bytes.fromhex(last))
-            for chain, length, last in json.loads("[]" if witness is None else witness)
-        }
-    except (ValueError, TypeError, RecursionError):
+        document = json.loads(line)
+        at, heads = document["at"], {}
+        for chain, length, last in document["heads"]:
+            heads[whole(chain)] = Head(whole(length), bytes.fromhex(last))
+        return Witness(heads, None if at is None else datetime.fromisoformat(at).timestamp())
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise LedgerError(
             "the witness is not valid; pass the complete line of JSON from `LogReport.witness`"
         ) from None
 
 
 def whole(value: object) -> int:
-    """Return `value` if it is an integer; raise TypeError otherwise."""
-    if type(value) is not int:
+    """Return `value` if it is an integer of 8 bytes; raise TypeError otherwise."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
         raise TypeError
     return value
 

@@ -321,9 +321,9 @@ def _log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int
                 item.labels[annotator] = content["label"]
             for content in new.values():
                 content["outcome"] = _status(item)
+    _update_items(connection, changed)  # first: an entry binds its item as this is then
     for moderator_id, chain in sorted(contents.items()):
         append(connection, moderator_id, sorted(chain, key=lambda content: content["decided_at"]))
-    _update_items(connection, changed)
     return sum(map(len, contents.values())), left
 
 

@@ -2,7 +2,8 @@
 
 With one chain for all people, each commit would have to wait for the one before. An entry binds the
 columns of `COVERED`: the note and the texts that were read by commitments, whose salts are stored
-with the texts (`decision.note_salt`, `review_item.text_salt`). The content of an entry is the same
+with the texts (`decision.note_salt`, `review_item.text_salt`), and what figures read of the item by
+a digest. The content of an entry is the same
 JSON in Python and in SQL, so an export verifies without the database. `verification` finds breaks
 of a chain, and `labels` reads the current labels.
 """
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
+    DateTime,
     LargeBinary,
     RowMapping,
     Select,
@@ -75,6 +77,7 @@ _ENCODINGS = {
     "refers_to": _AS_IS,
     "decided_at": _MOMENT,
     "text_commitment": _BYTES,
+    "item_digest": _BYTES,
     "outcome": _AS_IS,
     "transaction_id": _TRANSACTION,
 }
@@ -136,6 +139,30 @@ def text_commitment_sql(item: str) -> str:
     return commitment_sql(f"{item}.text_salt", texts)
 
 
+#: What figures and messages read of an item, besides its status. The sampling of its comment and
+#: what its confirmations are worth follow from it.
+_READ = (
+    "dt", "comment_id", "kind", "round", "audit", "language", "platform", "queue", "reason",
+    "stratum", "inclusion_probability", "rank", "review_score", "prob", "uncertainty",
+    "model_version", "confirms", "confirmation_probability_0", "confirmation_probability_1",
+    "first_label", "labels_wanted", "reserved_for", "queued_at", "due_at",
+)  # fmt: skip
+
+
+def item_digest_sql(item: str, **changed: str) -> str:
+    """Return the SQL expression of the SHA-256 of what figures read of `item`.
+
+    `changed` has the expressions of columns that the decision itself changes.
+
+    >>> item_digest_sql("held", labels_wanted="2")[:55]
+    "sha256(convert_to(json_build_array(extract(epoch from h"
+    """
+    columns = {name: f"{item}.{name}" for name in _READ} | changed
+    moments = (f"extract(epoch from {columns.pop(name)})" for name in ("dt", "queued_at", "due_at"))
+    parts = ", ".join((*moments, *columns.values()))
+    return f"sha256(convert_to(json_build_array({parts})::text, 'UTF8'))"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     """One row of the log."""
@@ -168,6 +195,8 @@ class Decision:
     decided_at: datetime
     #: To the item's texts, see `text_commitment_sql`.
     text_commitment: bytes = field(repr=False)
+    #: Of what figures read of the item, see `item_digest_sql`.
+    item_digest: bytes = field(repr=False)
     #: The item's status after the decision.
     outcome: str
     #: The transaction that wrote the row.
@@ -179,9 +208,39 @@ class Decision:
 
 
 #: Columns that `append` fills in.
-_APPENDED = ("position", "moderator_id", "note_commitment", "text_commitment", "transaction_id")
+_APPENDED = (
+    "position", "moderator_id", "note_commitment", "text_commitment", "item_digest",
+    "transaction_id",
+)  # fmt: skip
 
-_TEXT_COMMITMENT = literal_column(text_commitment_sql("review_item"), LargeBinary)
+_BOUND = (
+    literal_column(text_commitment_sql("review_item"), LargeBinary).label("text_commitment"),
+    literal_column(item_digest_sql("review_item"), LargeBinary).label("item_digest"),
+)
+
+
+def next_time_sql(table: str, column: str, before: str) -> str:
+    """Return the SQL expression of the time of the next entry of a chain, whose row is locked.
+
+    `before` is the condition of the entry before it. The clock is read now: a transaction that
+    began earlier may append later. An entry is never dated before the one before it, unless that
+    is dated a day ahead.
+
+    >>> next_time_sql("event", "happened_at", "position = 1")[:33]
+    'greatest(clock_timestamp(), (SELE'
+    """
+    return (
+        f"greatest(clock_timestamp(), (SELECT {column} FROM {table} WHERE {before} "  # noqa: S608
+        f"AND {column} < clock_timestamp() + interval '1 day'))"
+    )
+
+
+_NEXT_TIME = literal_column(
+    next_time_sql(
+        "decision", "decided_at", "moderator_id = decision_chain.moderator_id AND position = length"
+    ),
+    DateTime(timezone=True),
+)
 
 #: The columns of `Decision`.
 COLUMNS = tuple(decision.c[name] for name in Decision.__dataclass_fields__)
@@ -217,7 +276,8 @@ def append(
 ) -> list[Decision]:
     """Append entries to the chain of a moderator, in the caller's transaction; return them.
 
-    `entry_of` makes the entries, whose idempotency keys must be new. `queue.statements` has a
+    `entry_of` makes the entries, whose idempotency keys must be new; entries without `decided_at`
+    get the time. They bind the items as these are now. `queue.statements` has a
     faster statement for the decisions that people make all day.
     """
     if not entries:
@@ -228,14 +288,15 @@ def append(
             decision_chain.c.length,
             decision_chain.c.hash,
             func.pg_current_xact_id().label("transaction_id"),
+            _NEXT_TIME.label("now"),
         )
         .where(mine)
         .with_for_update()
     ).one()
-    items = select(review_item.c.id, _TEXT_COMMITMENT).where(
+    items = select(review_item.c.id, *_BOUND).where(
         review_item.c.id.in_({entry["item_id"] for entry in entries})
     )
-    texts = {row[0]: row[1] for row in connection.execute(items)}
+    read = {row.id: row for row in connection.execute(items)}
     rows, last = [], chain.hash
     for position, entry in enumerate(entries, chain.length + 1):
         note, salt = entry["note"], new_salt()
@@ -244,7 +305,9 @@ def append(
             "moderator_id": moderator_id,
             "note_salt": None if note is None else salt,
             "note_commitment": None if note is None else commitment(salt, note),
-            "text_commitment": texts[entry["item_id"]],
+            "decided_at": entry["decided_at"] or chain.now,
+            "text_commitment": read[entry["item_id"]].text_commitment,
+            "item_digest": read[entry["item_id"]].item_digest,
             "transaction_id": chain.transaction_id,
             "position": position,
             "previous_hash": last,

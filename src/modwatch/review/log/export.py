@@ -48,6 +48,7 @@ _TYPES = {
     "note_commitment": pa.binary(),
     "note_salt": pa.binary(),
     "text_commitment": pa.binary(),
+    "item_digest": pa.binary(),
     "previous_hash": pa.binary(),
     "hash": pa.binary(),
 }

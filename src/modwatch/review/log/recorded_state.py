@@ -4,16 +4,28 @@ Accounts, gold comments and policies must be as their last event left them, and 
 their last decision did: a change in the database without an entry of the log is a contradiction.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Text, literal_column, select, text
+from sqlalchemy import Connection, Text, cast, func, literal_column, select, text
 
 from modwatch.review.database import json_digest
-from modwatch.review.log.decision_log import commitment_sql, text_commitment_sql
+from modwatch.review.log.decision_log import (
+    commitment_sql,
+    item_digest_sql,
+    text_commitment_sql,
+)
 from modwatch.review.log.labels import not_undone_sql
-from modwatch.review.tables import FINAL_ACTIONS, gold_comment, moderator, policy_version
+from modwatch.review.tables import (
+    FINAL_ACTIONS,
+    gold_comment,
+    moderator,
+    moderator_queue,
+    policy_version,
+)
 
 #: Commitment to a row of `gold_comment`, in hexadecimal.
 GOLD_COMMITMENT = literal_column(
@@ -21,7 +33,7 @@ GOLD_COMMITMENT = literal_column(
     + commitment_sql(
         "salt",
         "json_build_array(comment_id, text, parent_text, language, platform, label, policy_code, "
-        "source)::text",
+        "source, extract(epoch from added_at))::text",
     )
     + ", 'hex')",
     Text,
@@ -34,7 +46,7 @@ _FINAL = ", ".join(f"'{action}'" for action in FINAL_ACTIONS)
 _ITEMS = text(
     f"""
     WITH last AS (
-        SELECT DISTINCT ON (item_id) item_id, outcome FROM decision
+        SELECT DISTINCT ON (item_id) item_id, outcome, item_digest FROM decision
         ORDER BY item_id, id DESC
     ), labels AS (
         SELECT item_id, bool_and(
@@ -50,8 +62,9 @@ _ITEMS = text(
     LEFT JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
     WHERE item.status = 'decided' AND (labels.item_id IS NULL OR NOT labels.same_texts)
-        OR item.status IN ('decided', 'closed')
-            AND last.outcome IS DISTINCT FROM item.status
+        OR item.status IN ('decided', 'closed') AND (
+            last.outcome IS DISTINCT FROM item.status
+            OR last.item_digest <> {item_digest_sql("item")})
         OR last.outcome IN ('decided', 'closed') AND item.status <> last.outcome
     ORDER BY item.id
     """  # noqa: S608 - our own text
@@ -78,66 +91,77 @@ _CONFIRMATIONS = text(
 class RecordedState:
     """Accounts, gold comments and policies as the events that were added left them."""
 
-    #: Pseudonym, role and whether disabled, by account.
-    accounts: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
+    #: The actions of events that leave something, in SQL.
+    ACTIONS: ClassVar[str] = (
+        "'create', 'change_role', 'disable', 'enable', 'set_queues', 'add_gold', 'retire_gold', "
+        "'register_policy'"
+    )
+
+    #: `pseudonym`, `role`, `disabled` and `queues` of each account.
+    accounts: defaultdict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     #: Commitment, and whether retired, by comment.
     gold: dict[str, tuple[str, bool]] = field(default_factory=dict)
     #: Digest by version.
     policies: dict[str, str] = field(default_factory=dict)
 
-    def add(self, action: str, subject_id: int | None, details: Mapping[str, Any]) -> None:
-        """Add the next event."""
-        pseudonym, role, disabled = self.accounts.get(subject_id or 0, ("", "", False))
-        match action:
-            case "create" if subject_id is not None:
-                self.accounts[subject_id] = (
-                    details["pseudonym"],
-                    details["role"],
-                    bool(details.get("disabled")),
-                )
-            case "change_role" if subject_id is not None:
-                self.accounts[subject_id] = (pseudonym, details["role"], disabled)
-            case "disable" | "enable" if subject_id is not None:
-                self.accounts[subject_id] = (pseudonym, role, action == "disable")
-            case "add_gold" | "retire_gold":
-                self.gold[details["comment_id"]] = (details["commitment"], action == "retire_gold")
-            case "register_policy":
-                self.policies[details["version"]] = details["digest"]
+    def add(self, action: str, subject_id: int | None, details: str | None) -> bool:
+        """Add the next event; return False if its details, in JSON, lack what it records.
+
+        They are None for an event that leaves nothing.
+        """
+        if details is None:
+            return True
+        match action, subject_id, parsed(details):
+            case "create", int(id_), {"pseudonym": str(name), "role": str(role)}:
+                self.accounts[id_] |= {"pseudonym": name, "role": role}
+            case "change_role", int(id_), {"role": str(role)}:
+                self.accounts[id_]["role"] = role
+            case (("disable" | "enable"), int(id_), _):
+                self.accounts[id_]["disabled"] = action == "disable"
+            case "set_queues", int(id_), {"queues": (None | [*_]) as queues}:
+                self.accounts[id_]["queues"] = queues
+            case (("add_gold" | "retire_gold"), _,
+                  {"comment_id": str(id_), "commitment": str(committed)}):  # fmt: skip
+                self.gold[id_] = (committed, action == "retire_gold")
+            case "register_policy", _, {"version": str(version), "digest": str(digest)}:
+                self.policies[version] = digest
+            case _:
+                return False
+        return True
 
 
-def state_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
-    """Yield how accounts, gold comments and policies differ from `state`, items from the log."""
-    yield from _account_problems(connection, state)
-    yield from _gold_problems(connection, state)
-    yield from _policy_problems(connection, state)
-    for row in connection.execute(_ITEMS):
-        if row.status == "decided" and not row.labelled:
-            yield f"item {row.id} is decided, but the log has no label of it"
-        elif row.labelled and not row.same_texts:
-            yield f"item {row.id} has other texts than those that were judged"
-        else:
-            yield (
-                f"item {row.id} is {row.status}, but its last decision left it "
-                f"{row.outcome or 'unchanged'}"
-            )
-    for id_ in connection.scalars(_CONFIRMATIONS):
-        yield f"item {id_} confirms a label that the comment never got"
+def parsed(document: str) -> Any:
+    """Return what a JSON text contains; None if Python cannot hold it: too deep, too long a number.
+
+    >>> parsed('{"a": 1}'), parsed("[" * 100_000)
+    ({'a': 1}, None)
+    """
+    try:
+        return json.loads(document)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _account_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
-    columns = (moderator.c.id, moderator.c.pseudonym, moderator.c.role, moderator.c.disabled_at)
-    for row in connection.execute(select(*columns).order_by(moderator.c.id)):
-        pseudonym, role, disabled = state.accounts.get(row.id, (None, None, None))
-        if pseudonym is None:
+    mine = moderator_queue.c.moderator_id == moderator.c.id
+    queues = select(func.array_agg(moderator_queue.c.queue)).where(mine).scalar_subquery()
+    disabled = moderator.c.disabled_at.is_not(None).label("disabled")
+    columns = (moderator.c.id, moderator.c.pseudonym, moderator.c.role, disabled)
+    rows = select(*columns, queues.label("queues")).order_by(moderator.c.id)
+    for row in connection.execute(rows):
+        recorded = {"disabled": False, "queues": None, **state.accounts[row.id]}
+        if "pseudonym" not in recorded:
             yield f"account {row.id} exists, but no event created it"
             continue
-        if row.pseudonym != pseudonym:
+        if row.pseudonym != recorded["pseudonym"]:
             yield f"account {row.id} has another pseudonym than at its creation"
-        if row.role != role:
-            yield f"account {row.id} has the role {row.role}, but its events say {role}"
-        if (row.disabled_at is not None) != disabled:
-            now, then = ("disabled", "enabled") if row.disabled_at else ("enabled", "disabled")
+        if row.role != recorded["role"]:
+            yield f"account {row.id} has the role {row.role}, but its events say {recorded['role']}"
+        if row.disabled != recorded["disabled"]:
+            now, then = ("disabled", "enabled") if row.disabled else ("enabled", "disabled")
             yield f"account {row.id} is {now}, but its events say {then}"
+        if sorted(row.queues or ()) != sorted(map(str, recorded["queues"] or ())):
+            yield f"account {row.id} has other queues than its events say"
 
 
 def _gold_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
@@ -156,10 +180,41 @@ def _gold_problems(connection: Connection, state: RecordedState) -> Iterator[str
 
 def _policy_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
     missing = set(state.policies)
-    columns = (policy_version.c.version, policy_version.c.digest, policy_version.c.content)
+    content = cast(policy_version.c.content, Text)
+    columns = (policy_version.c.version, policy_version.c.digest, content.label("content"))
     for row in connection.execute(select(*columns).order_by(policy_version.c.version)):
         missing.discard(row.version)
-        if not row.digest == json_digest(row.content) == state.policies.get(row.version):
+        if not row.digest == json_digest(parsed(row.content)) == state.policies.get(row.version):
             yield f"the policy {row.version} is not the one that was registered"
     for version in sorted(missing):
         yield f"the policy {version} is missing, but an event recorded it"
+
+
+def _item_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
+    for row in connection.execute(_ITEMS):
+        if row.status == "decided" and not row.labelled:
+            yield f"item {row.id} is decided, but the log has no label of it"
+        elif row.labelled and not row.same_texts:
+            yield f"item {row.id} has other texts than those that were judged"
+        elif row.status == row.outcome:
+            yield f"item {row.id} has other values than when it was {row.status}"
+        else:
+            yield (
+                f"item {row.id} is {row.status}, but its last decision left it "
+                f"{row.outcome or 'unchanged'}"
+            )
+
+
+def _confirmation_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
+    for id_ in connection.scalars(_CONFIRMATIONS):
+        yield f"item {id_} confirms a label that the comment never got"
+
+
+#: What yields how the tables differ from the log, by what it compares.
+STATE: dict[str, Callable[[Connection, RecordedState], Iterator[str]]] = {
+    "accounts": _account_problems,
+    "gold comments": _gold_problems,
+    "policies": _policy_problems,
+    "items": _item_problems,
+    "confirmations": _confirmation_problems,
+}

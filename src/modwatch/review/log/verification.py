@@ -1,47 +1,66 @@
 """Verification that the decision log was not altered, in the database or in an export of it.
 
 A changed, deleted or reordered entry breaks a chain; a truncated chain disagrees with its recorded
-end; an item, account, gold comment or policy that was changed without an entry disagrees with the
-log. Someone who can rewrite the whole database can forge all of that: store `LogReport.witness`
-out of their reach, and pass it to the next verification; `witnesses` does so every day.
+end; an entry that is dated back disagrees with those before it; what was changed without an entry
+disagrees with the log: `recorded_state` and `recorded_messages` compare. Someone who can rewrite
+the whole database can forge all of that: store `LogReport.witness` out of their reach, and pass it
+to the next verification; `witnesses` does so every day.
+
+Whatever a row contains, the verification goes on: a row that cannot be read is a problem.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import partial as bound
 from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, select, text, tuple_
+from sqlalchemy.exc import DBAPIError
 
 from modwatch.common.ledger.chain import (
     Entry,
     Head,
     Verification,
     entry_hash,
-    heads_of,
     opens,
     whole,
+    witness_in,
     witness_of,
 )
 from modwatch.review.events import EVENT_CONTENT
 from modwatch.review.log.decision_log import COVERED, commitment_sql, content_sql, row_hash
-from modwatch.review.log.recorded_state import RecordedState, state_problems
+from modwatch.review.log.recorded_messages import message_problems
+from modwatch.review.log.recorded_state import STATE, RecordedState
 from modwatch.review.tables import decision, decision_chain, event, event_chain
 
 #: The chain of the events; the other chains have the number of their moderator, from 1.
 EVENTS = 0
 
+#: What a row that breaks the rules of its table can raise.
+_MALFORMED = (DBAPIError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+
+#: The columns of an entry, also of a row that the owner stored without them.
+_ENTRY = """id, coalesce(position, 0) AS position, coalesce(previous_hash, '') AS previous_hash,
+        coalesce(hash, '') AS hash"""
+
+#: Later times than these have no number of microseconds, which the content of an entry has.
+_DATED = "BETWEEN '0001-01-01' AND '9999-12-31'"
+
 #: In the order of time: in that of the chains, the database would read its pages once per person.
-#: The database encodes the content, as for a new row, which is impossible for infinite times.
+#: The database encodes the content, as for a new row. The times of imported labels are the file's.
 _DECISIONS = text(
     f"""
-    SELECT id, moderator_id AS chain, position, previous_hash, hash,
+    SELECT coalesce(moderator_id, 0) AS chain, {_ENTRY},
         CASE WHEN num_nulls(note, note_salt, note_commitment) = 3 THEN true
             ELSE coalesce(note_commitment = {commitment_sql("note_salt", "note")}, false)
         END AS note_opens,
-        CASE WHEN isfinite(dt) AND isfinite(decided_at)
+        CASE WHEN kind <> 'imported' OR reason IS DISTINCT FROM 'imported'
+            THEN date_part('epoch', decided_at) END AS at,
+        CASE WHEN isfinite(dt) AND decided_at {_DATED}
             THEN {content_sql({name: name for name in COVERED})} END AS content
     FROM decision ORDER BY id
     """  # noqa: S608 - our own column names
@@ -49,8 +68,10 @@ _DECISIONS = text(
 
 _EVENTS = text(
     f"""
-    SELECT id, {EVENTS} AS chain, position, previous_hash, hash, action, subject_id, details,
-        CASE WHEN isfinite(happened_at) THEN {EVENT_CONTENT.format("")} END AS content
+    SELECT {EVENTS} AS chain, {_ENTRY}, action, subject_id,
+        CASE WHEN action IN ({RecordedState.ACTIONS}) THEN details::text END AS details,
+        date_part('epoch', happened_at) AS at,
+        CASE WHEN happened_at {_DATED} THEN {EVENT_CONTENT.format("")} END AS content
     FROM event ORDER BY id
     """.replace("::", r"\:\:")  # noqa: S608 - our own column names
 )
@@ -65,10 +86,14 @@ class LogReport:
 
     #: Decisions read.
     decisions: int
-    #: One sentence each, the first hundred; empty if the log is intact.
+    #: One sentence each, the first twenty of a kind, and how many more there are; empty if the log
+    #: is intact.
     problems: tuple[str, ...]
     #: The last entry of each chain: by moderator, and of the events as 0.
     heads: Mapping[int, Head] = field(repr=False)
+    #: The time of the verification by the clock of the database, in seconds since 1970; None: an
+    #: export was verified.
+    at: float | None = None
 
     @property
     def intact(self) -> bool:
@@ -83,31 +108,52 @@ class LogReport:
 
     @property
     def witness(self) -> str:
-        """The heads of all chains as a line of JSON: `[[chain, length, hash], …]`."""
-        return witness_of(self.heads)
+        """The heads of all chains and the time, as a line of JSON."""
+        return witness_of(self.heads, self.at)
 
 
 def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
     """Verify every chain of the log, in constant memory, on one consistent snapshot.
 
-    Compares items, accounts, gold comments and policies with it. `witness` is that of an earlier
-    report, stored out of reach of those who can write to the database: every entry that it covers
-    must still be there. Raises `LedgerError` if it is invalid.
+    Compares items, accounts, gold comments, policies and messages with it. `witness` is that of an
+    earlier report, stored out of reach of those who can write to the database: every entry that it
+    covers must still be there, and none that follows be of an earlier time. Raises `LedgerError` if
+    it is invalid, `DatabaseError` if the database is lost or lacks a table.
     """
-    chains, state, decisions = Verification(heads_of(witness), name=_name), RecordedState(), 0
+    known, state, decisions = witness_in(witness), RecordedState(), 0
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        at: float = connection.scalar(text("SELECT date_part('epoch', clock_timestamp())")) or 0.0
+        chains = Verification(known, now=at, name=_name)
+        going_on = bound(_going_on, connection, chains)
         streamed = {"yield_per": _BATCH}
-        for row in connection.execute(_DECISIONS, execution_options=streamed).mappings():
-            _follow(chains, row, _content_hash(row), note_opens=row["note_opens"])
-            decisions += 1
-        for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
-            _follow(chains, row, _content_hash(row))
-            state.add(row["action"], row["subject_id"], row["details"])
+        with going_on("decisions"):
+            for row in connection.execute(_DECISIONS, execution_options=streamed).mappings():
+                _follow(chains, row, _content_hash(row), note_opens=row["note_opens"])
+                decisions += 1
+        with going_on("events"):
+            for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
+                _follow(chains, row, _content_hash(row))
+                if not state.add(row["action"], row["subject_id"], row["details"]):
+                    chains.report(f"{_place(row)} is malformed", "malformed event")
         chains.finish()
         chains.compare(recorded_heads(connection))
-        for problem in state_problems(connection, state):
-            chains.report(problem)
-    return LogReport(decisions=decisions, problems=tuple(chains.problems), heads=chains.heads)
+        for section, find in (*STATE.items(), ("messages", message_problems)):
+            with going_on(section):
+                for problem in find(connection, state):
+                    chains.report(problem, section)
+    return LogReport(
+        decisions=decisions, problems=tuple(chains.problems), heads=chains.heads, at=at
+    )
+
+
+@contextmanager
+def _going_on(connection: Connection, chains: Verification, section: str) -> Iterator[None]:
+    """Report an error of the block, which reads a section, so that the others are verified."""
+    try:
+        with connection.begin_nested():
+            yield
+    except _MALFORMED as exc:
+        chains.report(f"a row of the {section} cannot be read ({type(exc).__name__})", section)
 
 
 def verify_export(
@@ -119,9 +165,10 @@ def verify_export(
     verifies too, because an entry binds only the commitment to its note; notes that are there are
     compared with it. With `partial`, for exports of some days, gaps are allowed.
     """
-    witnessed = heads_of(witness)
-    witnessed.pop(EVENTS, None)  # an export has no events
-    chains, decisions = Verification(witnessed, partial=partial, name=_name), 0
+    seen = witness_in(witness)
+    ends = {chain: head for chain, head in seen.heads.items() if chain != EVENTS}
+    chains = Verification(seen._replace(heads=ends), partial=partial, name=_name)
+    decisions = 0
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
@@ -154,7 +201,7 @@ def was_witnessed(connection: Connection, witness: str) -> bool:
     Whether the entries between are intact is for `verify_log`. Raises `LedgerError` for an invalid
     witness.
     """
-    heads = {(chain, *head) for chain, head in heads_of(witness).items() if head.length}
+    heads = {(chain, *head) for chain, head in witness_in(witness).heads.items() if head.length}
     row = tuple_(decision.c.moderator_id, decision.c.position, decision.c.hash)
     found = connection.execute(
         select(decision.c.moderator_id, decision.c.position, decision.c.hash).where(
@@ -179,14 +226,19 @@ def _follow(
     *,
     note_opens: bool = True,
 ) -> None:
-    chain, position = row["chain"], row["position"]
-    if chain == EVENTS:
-        place = f"event {row['id']} (position {position})"
-    else:
-        place = f"decision {row['id']} (moderator {chain}, position {position})"
-    chains.follow(Entry(chain, position, row["previous_hash"], row["hash"], place), expected)
+    chain, position, place = row["chain"], row["position"], _place(row)
+    entry = Entry(chain, position, row["previous_hash"], row["hash"], place, row["at"])
+    chains.follow(entry, expected)
     if not note_opens:
-        chains.report(f"{place} was changed: its note is not the one that it commits to")
+        chains.report(
+            f"{place} was changed: its note is not the one that it commits to", chain, "note"
+        )
+
+
+def _place(row: Mapping[Any, Any] | RowMapping) -> str:
+    if row["chain"] == EVENTS:
+        return f"event {row['id']} (position {row['position']})"
+    return f"decision {row['id']} (moderator {row['chain']}, position {row['position']})"
 
 
 def _content_hash(row: RowMapping) -> bytes | None:
@@ -198,7 +250,9 @@ def _exported_row(line: str | bytes) -> dict[str, Any]:
     row["dt"] = date.fromisoformat(row["dt"])
     row["decided_at"] = datetime.fromisoformat(row["decided_at"])
     row["seconds"] = None if row["seconds"] is None else float(row["seconds"])
-    for name in ("text_commitment", "previous_hash", "hash"):
+    imported = row["kind"] == row["reason"] == "imported"
+    row["at"] = None if imported else row["decided_at"].timestamp()
+    for name in ("text_commitment", "item_digest", "previous_hash", "hash"):
         row[name] = bytes.fromhex(row[name])
     for name in ("note_commitment", "note_salt"):
         if row.get(name) is not None:

@@ -10,7 +10,6 @@ present state in `review_item.status`.
 
 import base64
 import binascii
-import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -58,17 +57,11 @@ class LogEntry:
     #: The transaction that wrote it; with `id`, its position in the order in which the log is read.
     transaction: int
     item_id: int
-    #: How many people label the item.
-    labels_wanted: int
-    moderator_id: int
-    #: label | adjudicate | correct | undo
-    action: str
     label: int | None
     policy_version: str | None
     policy_code: str | None
-    #: The decision that this one reverts or replaces.
-    refers_to: int | None
-    decided_at: dt.datetime
+    #: The item's status after it.
+    outcome: str
 
     @property
     def place(self) -> tuple[int, int]:
@@ -79,35 +72,12 @@ class LogEntry:
 def current_decision(entries: Iterable[LogEntry]) -> LogEntry | None:
     """Return the current decision of one comment, or None.
 
-    `entries` are all rows of its items with an action of `DECISIVE`; of several items the one
-    decided last counts.
+    `entries` are all rows of its items with an action of `DECISIVE`. Of each item the last one
+    counts, if it left the item decided; of several items the one decided last.
     """
-    items = defaultdict[int, list[LogEntry]](list)
-    for entry in entries:
-        items[entry.item_id].append(entry)
-    current = (_of_item(sorted(rows, key=lambda row: row.id)) for rows in items.values())
-    return max((entry for entry in current if entry), key=lambda entry: entry.id, default=None)
-
-
-def _of_item(entries: Iterable[LogEntry]) -> LogEntry | None:
-    """Return the current decision of one item, from its rows in order."""
-    labels, current = dict[int, LogEntry](), None
-    for entry in entries:
-        if entry.action == "label":
-            labels[entry.moderator_id] = entry
-            current = entry if _unanimous(labels, entry) else None
-        elif entry.action == "undo":
-            labels = {who: row for who, row in labels.items() if row.id != entry.refers_to}
-            current = None if current and current.id == entry.refers_to else current
-        else:
-            current = entry
-    return current
-
-
-def _unanimous(labels: dict[int, LogEntry], last: LogEntry) -> bool:
-    """Return whether all labels of the item have been given and agree."""
-    agree = all(entry.label == last.label for entry in labels.values())
-    return last.labels_wanted == 1 or (len(labels) >= last.labels_wanted and agree)
+    last = {entry.item_id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
+    decided = (entry for entry in last.values() if entry.outcome == "decided")
+    return max(decided, key=lambda entry: entry.id, default=None)
 
 
 TOPIC = "decision"
@@ -241,11 +211,10 @@ def _create_messages(
 def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comment, list[LogEntry]]:
     """Return all rows of each comment with an action of `DECISIVE`."""
     item = review_item.c
-    names = {field.name for field in fields(LogEntry)} - {"transaction", "labels_wanted"}
+    names = {field.name for field in fields(LogEntry)} - {"transaction"}
     rows = connection.execute(
         select(
             *(decision.c[name] for name in sorted(names)),
-            item.labels_wanted,
             decision.c.transaction_id,
             item.dt,
             item.comment_id,
@@ -259,7 +228,7 @@ def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comme
     ).mappings()
     histories = defaultdict[Comment, list[LogEntry]](list)
     for row in rows:
-        values = {name: row[name] for name in (*names, "labels_wanted")}
+        values = {name: row[name] for name in names}
         entry = LogEntry(transaction=int(row["transaction_id"]), **values)
         histories[row["dt"], row["comment_id"]].append(entry)
     return histories
@@ -309,7 +278,7 @@ def _payload(
         "policy_version": current.policy_version if current else None,
         "policy_code": code,
         "dsa_category": category_of(code) if code is not None else None,
-        "decided_at": row.decided_at.isoformat(),
+        "decided_at": row.decided_at.isoformat(timespec="microseconds"),
         "decision_id": row.id,
         "sequence": last["sequence"] + 1 if last else 1,
     }

@@ -156,7 +156,7 @@ def undo(
             status = _status_before(connection, before, item)
             amendment = entry_of(
                 item, action="undo", refers_to=decision_id, outcome=status,
-                idempotency_key=idempotency_key, decided_at=item["now"],
+                idempotency_key=idempotency_key,
             )  # fmt: skip
             append(connection, moderator_id, [amendment])
             _restore(connection, before, item, status)
@@ -199,7 +199,7 @@ def correct(
         _check_correctable(current, moderator_id, others_too=others_too)
         correction = entry_of(
             item, action="correct", label=int(label), reason=reason, refers_to=current["id"],
-            outcome="decided", idempotency_key=idempotency_key, decided_at=item["now"], **more,
+            outcome="decided", idempotency_key=idempotency_key, **more,
         )  # fmt: skip
         done = append(connection, moderator_id, [correction])
         connection.execute(

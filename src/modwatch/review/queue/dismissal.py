@@ -289,8 +289,8 @@ def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
 
 
 def _locked(connection: Connection, id: int) -> RowMapping:
-    """Return the row of a dismissal and the time as `now`; batches and `stop` take turns at it."""
-    query = select(bulk_close, func.now().label("now")).where(bulk_close.c.id == id)
+    """Return the row of a dismissal; batches and `stop` take turns at it."""
+    query = select(bulk_close).where(bulk_close.c.id == id)
     row = connection.execute(query.with_for_update()).mappings().one_or_none()
     if row is None:
         raise _unknown(id)
@@ -384,7 +384,7 @@ def _set_confirmations(
 
 def _entry(row: RowMapping, item: RowMapping, action: str, **more: Any) -> dict[str, Any]:
     key = f"{action}-{row['id']}-{item['id']}-{item['version']}"
-    values = {"reason": row["reason"], "idempotency_key": key, "decided_at": row["now"]}
+    values = {"reason": row["reason"], "idempotency_key": key}
     return entry_of(item, action=action, **values, **more)
 
 

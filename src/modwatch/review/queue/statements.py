@@ -21,6 +21,8 @@ from modwatch.review.log.decision_log import (
     COVERED,
     commitment_sql,
     content_sql,
+    item_digest_sql,
+    next_time_sql,
     text_commitment_sql,
 )
 from modwatch.review.log.labels import first_label_sql, second_label_sql
@@ -141,11 +143,11 @@ _OTHERS = """(
 #: confirmations, two if the first label is confirmed, and three if these two differ. Computed anew
 #: with every label, since labels may have been undone.
 _WANTED = f"""CASE
-        WHEN held.confirms IS NULL OR request.action <> 'label' OR held.status = 'escalated'
+        WHEN held.followed IS NULL OR request.action <> 'label' OR held.status = 'escalated'
             THEN held.labels_wanted
         ELSE (
             SELECT CASE
-                WHEN count(*) = 0 AND request.label = ANY (held.confirms) THEN 2
+                WHEN count(*) = 0 AND request.label = ANY (held.followed) THEN 2
                 WHEN count(*) = 0 THEN 1
                 WHEN count(*) = 1 AND bool_and(other.label = request.label) THEN 2
                 ELSE 3 END
@@ -157,7 +159,7 @@ _WANTED = f"""CASE
 _AFTER_LABEL = f"""(
     SELECT CASE
         WHEN count(*) + 1 < wanted.labels THEN 'waiting'
-        WHEN held.confirms IS NOT NULL OR bool_and(other.label = request.label) IS NOT FALSE
+        WHEN held.followed IS NOT NULL OR bool_and(other.label = request.label) IS NOT FALSE
             THEN 'decided'
         ELSE 'escalated' END
     FROM {_OTHERS}
@@ -185,8 +187,11 @@ _VALUES = {
     "greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision)",
     "idempotency_key": "CAST(:idempotency_key AS text)",
     "refers_to": "NULL::bigint",
-    "decided_at": "now()",
+    "decided_at": next_time_sql(
+        "decision", "decided_at", "moderator_id = held.leased_by AND position = chain.length"
+    ),
     "text_commitment": text_commitment_sql("held"),
+    "item_digest": item_digest_sql("held", labels_wanted="wanted.labels"),
     "outcome": f"""CASE
         WHEN request.action = 'skip' THEN held.status
         WHEN request.action = 'escalate' THEN 'escalated'
@@ -229,8 +234,7 @@ WITH request AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended(comment_id, dt - DATE '2000-01-01'))
     FROM review_item WHERE id = CAST(:item_id AS bigint)
 ), held AS (
-    SELECT id, dt, comment_id, kind, round, text, parent_text, text_salt, status, labels_wanted,
-        CASE kind WHEN 'audit' THEN confirms END AS confirms, leased_by, claimed_at, version
+    SELECT review_item.*, CASE kind WHEN 'audit' THEN confirms END AS followed
     FROM review_item CROSS JOIN turn
     WHERE {HELD} AND leased_by <> ALL (excluded)
         AND version = COALESCE(CAST(:version AS integer), version)

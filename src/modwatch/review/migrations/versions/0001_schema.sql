@@ -191,6 +191,7 @@ CREATE TABLE decision (
     refers_to bigint REFERENCES decision,
     decided_at timestamptz NOT NULL,
     text_commitment bytea NOT NULL,
+    item_digest bytea NOT NULL,
     outcome text NOT NULL,
     position bigint NOT NULL,
     previous_hash bytea NOT NULL,
