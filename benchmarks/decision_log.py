@@ -119,6 +119,7 @@ def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterato
             "refers_to": None,
             "decided_at": _BEGIN + dt.timedelta(milliseconds=137 * number),
             "text_commitment": commitment(_SALT, _TEXTS),
+            "item_digest": b"",
             "outcome": "decided",
             "transaction_id": "1000",
             "previous_hash": last,

@@ -29,9 +29,11 @@ cleared and run again at any time.
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |
+| `raise_log_alerts`, `deliver_log_alerts` | the same | the same, once `verify_log` has ended |
 
-Each channel is notified when an incident opens, when its severity rises, and when it ends. Alerts
-do not depend on MLflow.
+No other task waits for `verify_log`, however long it takes. If it fails, the alert
+*decision_log_unverified* says so. Each channel is notified when an incident opens, when its
+severity rises, and when it ends. Alerts do not depend on MLflow.
 
 ## Triage
 
@@ -41,6 +43,8 @@ do not depend on MLflow.
   was paused then, trigger a run with the day as its partition key.
 - **`collect_labels` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically.
+- **`verify_log` fails**: whatever a row contains, it names the row and goes on. So the database is
+  lost or lacks a table, or the lake cannot be written: the error says which. Clear the task.
 - **`verify_log` returns more than 0**: the log, or what it binds, was changed. Run `modwatch queue
   verify-log`: it names the rows. Keep a copy of the database and the witnesses before you mend
   anything.
@@ -85,10 +89,12 @@ def monitor_collaboration():
     publish = task_of(daily.publish, links=[MLFLOW_RUN, REVIEW_QUEUE])
     deliver_alerts = task_of(daily.deliver_alerts)
 
-    alerts = raise_alerts()
     comparisons = [compare_challenger(), compare_groups(), detect_drift()]
-    collect_labels() >> follow_up() >> measure() >> comparisons >> alerts
-    verify_log() >> alerts >> [publish(), deliver_alerts()]
+    collect_labels() >> follow_up() >> measure() >> comparisons >> (alerts := raise_alerts())
+    alerts >> [publish(), deliver_alerts()]
+    # Also when it failed. The figures wait for no verification.
+    found = raise_alerts.override(task_id="raise_log_alerts", trigger_rule="all_done")()
+    verify_log() >> found >> deliver_alerts.override(task_id="deliver_log_alerts")()
 
 
 monitor_collaboration()

@@ -5,8 +5,9 @@ and run again: it replaces the rows of its day and nothing else.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route → score_challenger
     (people review) → collect_labels → follow_up → measure → compare_challenger → compare_groups
-                      detect_drift, verify_log → raise_alerts → publish
+                                  detect_drift → raise_alerts → publish
                                                               → deliver_alerts
+                                    verify_log → raise_alerts → deliver_alerts
 
 `pipeline.model` makes the champion that scores, and the challenger that is compared with it.
 
@@ -396,12 +397,18 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
     """Verify the decision log against its last witness; return how many problems there are.
 
     An intact log gets a new witness, if MODWATCH_WITNESS_FOLDER names a place. The problems are
-    what `modwatch queue verify-log` prints; here they are counted, for the alert.
+    what `modwatch queue verify-log` prints; here they are counted, for the alert. Nothing waits for
+    it but an evaluation of the alert rules of its own.
     """
     from modwatch.review.log.witnesses import verify_decision_log
 
     return verify_decision_log(
-        resources.lake, resources.database, day, resources.witness_folder, resources.authority
+        resources.lake,
+        resources.database,
+        day,
+        resources.witness_folder,
+        resources.authority,
+        clock=partial(datetime.datetime.now, datetime.UTC),
     )
 
 

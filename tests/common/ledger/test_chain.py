@@ -7,16 +7,18 @@ import pytest
 
 from modwatch.common.errors import LedgerError
 from modwatch.common.ledger.chain import (
+    CLOCKS,
     GENESIS,
     Entry,
     Head,
     Verification,
+    Witness,
     commitment,
     entry_hash,
-    heads_of,
     new_salt,
     opens,
     read_lines,
+    witness_in,
     witness_of,
     written_line,
 )
@@ -36,7 +38,7 @@ def chain_of(*contents: str) -> list[Item]:
 
 
 def verified(
-    chain: list[Item], witness: dict[int, Head] | None = None, *, partial: bool = False
+    chain: list[Item], witness: Witness | None = None, *, partial: bool = False
 ) -> Verification:
     verification = Verification(witness, partial=partial)
     for position, previous, hashed, content in chain:
@@ -47,7 +49,7 @@ def verified(
 
 
 SOUND = chain_of("a", "b", "c", "d")
-WITNESS = verified(SOUND).heads
+WITNESS = Witness(verified(SOUND).heads)
 
 
 def edited(chain: list[Item]) -> list[Item]:
@@ -93,7 +95,7 @@ def test_gaps_are_allowed_in_a_part_of_a_chain() -> None:
 def test_recorded_heads_are_compared() -> None:
     verification = verified(SOUND)
     verification.compare({1: Head(3, SOUND[2][2])})
-    verification.compare({1: WITNESS[1], 2: Head(1, GENESIS)})
+    verification.compare({1: WITNESS.heads[1], 2: Head(1, GENESIS)})
     assert verification.problems == [
         "the chain ends at position 4, but its recorded end is 3",
         "the chain ends at position 0, but its recorded end is 1",
@@ -110,10 +112,75 @@ def test_chains_do_not_mix() -> None:
 
 
 def test_a_witness_survives_as_text() -> None:
-    assert heads_of(witness_of(WITNESS)) == WITNESS
-    for text in ("", "x", "[[1]]", '[[1, 2, "zz"]]', '[[true, 2, ""]]', "[" * 100_000):
-        with pytest.raises(LedgerError, match="the witness is not valid"):
-            heads_of(text)
+    for at in (None, 0.0, 1767225600.123456):
+        witness = WITNESS._replace(at=at)
+        assert witness_in(witness_of(*witness)) == witness
+    assert witness_in(None) == Witness({})
+
+
+HEAD = '{"at": null, "heads": '
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "x", "[]", "{}", "null", "[" * 100_000, '{"heads": []}', '{"at": 1, "heads": []}',
+     '{"at": "yesterday", "heads": []}', f"{HEAD}1}}", f"{HEAD}[[1]]}}", f'{HEAD}[[1, 2, "zz"]]}}',
+     f'{HEAD}[[true, 2, ""]]}}', f"{HEAD}[[1, 2, 3]]}}", f'{HEAD}[[1, {2**63}, ""]]}}',
+     f'{HEAD}[[1, {"9" * 5000}, ""]]}}', witness_of(WITNESS.heads)[:-3]],
+)  # fmt: skip
+def test_a_line_that_is_no_witness_is_refused(line: str) -> None:
+    with pytest.raises(LedgerError, match="the witness is not valid"):
+        witness_in(line)
+
+
+def timed(*times: float | None, witness: Witness | None = None, now: float = 1e6) -> list[str]:
+    verification = Verification(witness, now=now)
+    for (position, previous, hashed, _), at in zip(SOUND, times, strict=False):
+        entry = Entry(1, position, previous, hashed, f"entry {position}", at)
+        verification.follow(entry, hashed)
+    return verification.problems
+
+
+def test_times_rise_along_a_chain_but_for_the_tolerance_of_clocks() -> None:
+    assert timed(10.0, 10.0, 5000.0, 5000.0 - CLOCKS) == []
+    (problem,) = timed(10.0, 5000.0, 10.0, 6000.0)
+    assert problem == "entry 3 is dated before the entry, or the witness, before it"
+    # Small steps do not add up, and a time that is not the ledger's is not compared.
+    assert len(timed(1000.0, 800.0, 600.0, 400.0)) == 2
+    assert timed(5000.0, None, 10.0)[0].startswith("entry 3 is dated before")
+
+
+@pytest.mark.parametrize("absurd", [float("inf"), 1e12])
+def test_a_time_in_the_future_is_found_and_does_not_blame_what_follows(absurd: float) -> None:
+    (problem,) = timed(10.0, absurd, 20.0)
+    assert problem == "entry 2 is dated after the time of its verification"
+    assert timed(10.0, -absurd, 20.0) != []
+
+
+def test_times_lie_within_the_witnesses_around_them() -> None:
+    heads = {1: Head(2, SOUND[1][2])}
+    assert timed(10.0, 20.0, 5000.0, witness=Witness(heads, 5000.0)) == []
+    after, before = (
+        timed(10.0, 4000.0, 20.0, witness=Witness(heads, 2000.0)),
+        timed(10.0, 20.0, 30.0, witness=Witness(heads, 5000.0)),
+    )
+    assert after[0] == "entry 2 is dated after the time of the witness that covers it"
+    assert before == ["entry 3 is dated before the entry, or the witness, before it"]
+    (problem,) = timed(10.0, witness=Witness({}, 2e6))[:1]
+    assert problem.startswith("the witness is dated in the future")
+
+
+def test_many_problems_of_one_kind_do_not_hide_those_of_others() -> None:
+    verification = Verification()
+    for chain in (1, 2):
+        for position in range(1, 1001):
+            entry = Entry(chain, position, GENESIS, GENESIS, f"{chain}/{position}")
+            verification.follow(entry, b"")
+    verification.report("another one", "of its kind")
+    assert verification.found == 2001
+    assert "another one" in verification.problems
+    assert sum(problem.startswith("2/") for problem in verification.problems) == 20
+    assert verification.problems[-1] == "1,960 more problems of these kinds"
 
 
 def test_a_commitment_binds_a_text_and_hides_it() -> None:

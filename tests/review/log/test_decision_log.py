@@ -142,6 +142,7 @@ KINDS: dict[str, tuple[str, st.SearchStrategy[object]]] = {
         ),
     ),
     "text_commitment": ("bytea", st.binary(max_size=40)),
+    "item_digest": ("bytea", st.binary(max_size=40)),
     "outcome": ("text", TEXTS),
     "transaction_id": ("xid8", st.integers(0, 2**64 - 1).map(str)),
 }  # fmt: skip
@@ -205,6 +206,7 @@ STABLE = {
     "refers_to": None,
     "decided_at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC),
     "text_commitment": b"jk",
+    "item_digest": b"l",
     "outcome": "decided",
     "transaction_id": "18446744073709551615",
     "previous_hash": GENESIS,
@@ -215,7 +217,7 @@ def test_the_content_of_an_entry_is_forever() -> None:
     """Logs that were sealed once must verify in later versions."""
     written = (
         '[1, 2, "2026-01-01", "c1", "review", 1, 3, "label", 1, null, null, "né", "6e", '
-        '"4004000000000000", "k", null, 1767323045000006, "6a6b", "decided", '
+        '"4004000000000000", "k", null, 1767323045000006, "6a6b", "6c", "decided", '
         '"18446744073709551615"]'
     )
     assert content_of(STABLE) == written

@@ -187,9 +187,10 @@ def test_whoever_stops_reading_gives_the_connection_back(
 
 MANY = """
 INSERT INTO decision (item_id, dt, comment_id, kind, item_version, moderator_id, action, label,
-    idempotency_key, decided_at, text_commitment, outcome, position, previous_hash, hash, note)
-SELECT 1, '2026-01-01', 'c' || n, 'review', 1, 1, 'label', 1, n, now(), '', 'decided', n, '', '',
-    repeat('n', 100)
+    idempotency_key, decided_at, text_commitment, item_digest, outcome, position, previous_hash,
+    hash, note)
+SELECT 1, '2026-01-01', 'c' || n, 'review', 1, 1, 'label', 1, n, now(), '', '', 'decided', n, '',
+    '', repeat('n', 100)
 FROM generate_series(CAST(:first AS int), :last) AS n
 """
 

@@ -7,7 +7,7 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import LedgerError
-from modwatch.common.ledger.chain import GENESIS
+from modwatch.common.ledger.chain import GENESIS, witness_in
 from modwatch.review import queue
 from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
@@ -60,6 +60,7 @@ CHANGES = {
     "refers_to": "1",
     "decided_at": "decided_at + interval '1 us'",
     "text_commitment": "sha256('another')",
+    "item_digest": "sha256('another')",
     "outcome": "'waiting'",
     "transaction_id": "'1'",
     "previous_hash": "sha256('')",
@@ -205,14 +206,21 @@ def test_a_witness_that_is_none_is_refused(engine: Engine, witness: str) -> None
         verify_log(engine, witness)
 
 
-def test_the_problems_of_a_ruined_log_are_reported_up_to_a_hundred(
-    engine: Engine, ann: Moderator, fill: Fill
+def test_the_problems_of_a_ruined_log_are_counted_and_the_first_are_named(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(120)
-    decide_all(engine, [ann])
-    tamper(engine, "UPDATE decision SET hash = sha256('')")
+    decide_all(engine, [ann, ben])
+    tamper(engine, "UPDATE decision SET hash = sha256(''); UPDATE moderator SET role = 'admin'")
     report = verify_log(engine)
-    assert (report.decisions, len(report.problems)) == (120, 100)
+    for person in (1, 2):
+        named = [
+            problem for problem in report.problems
+            if re.match(rf"decision .* \(moderator {person}, .* was changed", problem)
+        ]  # fmt: skip
+        assert len(named) == 20
+    assert (report.decisions, report.problems[-1]) == (120, "158 more problems of these kinds")
+    assert any("has the role admin" in problem for problem in report.problems)
 
 
 def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, shift: str) -> None:
@@ -220,7 +228,8 @@ def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, sh
     assert (report.decisions, report.problems) == (6, ())
     assert report.head == verify_log(engine).head
     # The witness of an export has no chain of events.
-    assert json.loads(report.witness) == [end for end in json.loads(shift) if end[0] > 0]
+    heads = witness_in(shift).heads
+    assert witness_in(report.witness).heads == {n: end for n, end in heads.items() if n > 0}
 
 
 def test_an_export_without_notes_is_verified_as_well(engine: Engine, shift: str) -> None:
@@ -244,7 +253,7 @@ def test_a_note_and_its_salt_can_be_erased_and_the_chain_verifies(
         "decision 3 (moderator 1, position 2) was changed: its note is not the one that it "
         "commits to",
     )
-    assert report.witness == shift
+    assert report.heads == witness_in(shift).heads
     assert verify_export(exported(engine), shift).intact
 
 
@@ -254,7 +263,7 @@ def test_the_texts_of_an_item_can_be_erased_and_the_chain_verifies(
     tamper(engine, "UPDATE review_item SET text = '', text_salt = NULL WHERE id = 3")
     report = verify_log(engine, shift)
     assert report.problems == ("item 3 has other texts than those that were judged",)
-    assert report.witness == shift
+    assert report.heads == witness_in(shift).heads
 
 
 def test_equal_notes_have_different_commitments(engine: Engine, shift: str) -> None:
@@ -289,7 +298,7 @@ def test_a_line_that_is_no_decision_is_known_from_its_number(
     ("name", "value"),
     [("moderator_id", [1]), ("position", True), ("hash", "zz"), ("seconds", "x"),
      ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None),
-     ("hash", None), ("text_commitment", None),
+     ("hash", None), ("text_commitment", None), ("item_digest", 1),
      ("label", {"a": 1})],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_a_problem(

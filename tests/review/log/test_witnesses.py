@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import TimestampError
-from modwatch.common.ledger.timestamps import read_roots
+from modwatch.common.ledger.chain import Head, witness_of
+from modwatch.common.ledger.timestamps import read_roots, stamp
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import Authority, latest, verify_and_witness
@@ -59,7 +61,9 @@ def test_each_verification_leaves_a_witness_for_the_next(
     engine: Engine, shift: None, ann: Moderator, place: Folder
 ) -> None:
     first = verify_and_witness(engine, place)
-    assert (first.report.problems, first.failure, first.last) == ((), "", first.verified_at)
+    assert (first.report.problems, first.failure) == ((), "")
+    assert first.last is not None
+    assert first.last.timestamp() == first.report.at
     decide_all(engine, [ann])
     second = verify_and_witness(engine, place)
     assert (second.report.problems, second.failure) == ((), "")
@@ -97,7 +101,9 @@ def test_a_stamped_witness_cannot_be_written_later(
     assert (done.failure, len(place.names())) == ("", 2)
     forge(engine)
     (name,) = (item for item in place.names() if item.endswith(".json"))
-    place.write(name, verify_log(engine).witness.encode())  # the old timestamp is of another text
+    assert done.last is not None
+    forged = witness_of(verify_log(engine).heads, done.last.timestamp())
+    place.write(name, forged.encode())  # the old timestamp is of another text
     (problem,) = verify_and_witness(engine, place, authority).report.problems
     assert problem.startswith("the last witness is not valid: the timestamp is not valid")
     place.remove(f"{name}.tsr")
@@ -105,17 +111,47 @@ def test_a_stamped_witness_cannot_be_written_later(
     assert problem.endswith("has no timestamp; it may be forged")
 
 
-def test_a_stamped_witness_is_of_the_time_of_its_name(
+def test_a_stamped_witness_is_of_the_time_that_it_says(
     engine: Engine, shift: None, place: Folder, authority: Authority
 ) -> None:
-    verify_and_witness(engine, place, authority)
-    for name in place.names():
-        content = place.read(name)
-        assert content is not None
-        place.remove(name)
-        place.write(f"2030{name[4:]}", content)
+    content = witness_of(verify_log(engine).heads, 0.0).encode()
+    name = "19700101T000000.000000Z.witness.json"
+    place.write(name, content)
+    place.write(f"{name}.tsr", stamp(authority.url, content, authority.roots))
     with pytest.raises(TimestampError, match="not of the time in its name"):
         latest(place, authority)
+
+
+def test_a_witness_under_another_name_is_a_problem(
+    engine: Engine, shift: None, place: Folder
+) -> None:
+    verify_and_witness(engine, place)
+    content = place.read(place.names()[0])
+    assert content is not None
+    for name in ("20300101T000000.000000Z", "zz"):
+        place.write(f"{name}.witness.json", content)
+        (problem,) = verify_and_witness(engine, place).report.problems
+        assert problem.endswith(f"{name}.witness.json is not of the time in its name")
+
+
+def test_a_witness_of_another_installation_is_a_problem(
+    engine: Engine, shift: None, place: Folder
+) -> None:
+    heads = {0: Head(3, bytes(32)), 1: Head(2, bytes(32)), 99: Head(1, bytes(32))}
+    at = verify_log(engine).at
+    assert at is not None
+    place.write(f"{datetime.fromtimestamp(at, UTC):%Y%m%dT%H%M%S.%fZ}.witness.json",
+                witness_of(heads, at).encode())  # fmt: skip
+    problems = verify_and_witness(engine, place).report.problems
+    assert any("decision 2" in p and "is not the one that was witnessed" in p for p in problems)
+    assert any("moderator 99 ends at position 0, but the witness" in p for p in problems)
+
+
+def test_a_witness_from_the_future_is_a_problem(engine: Engine, shift: None, place: Folder) -> None:
+    report = verify_log(engine)
+    assert report.at is not None
+    (problem,) = verify_log(engine, witness_of(report.heads, report.at + 3600)).problems
+    assert problem.startswith("the witness is dated in the future")
 
 
 def test_an_authority_that_is_away_delays_the_witness(
@@ -128,7 +164,7 @@ def test_an_authority_that_is_away_delays_the_witness(
     assert (done.report.intact, done.last, place.names()) == (True, None, [])
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"[[1]]", b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"x", b'{"heads": []}', b'{"at": "', b"\xff"])
 def test_a_file_that_is_no_witness_is_a_problem(
     engine: Engine, shift: None, place: Folder, content: bytes
 ) -> None:

@@ -92,7 +92,7 @@ def test_a_decision_becomes_one_message_for_each_channel(
         "policy_version": "7",
         "policy_code": "hate.slur",
         "dsa_category": "ILLEGAL_OR_HARMFUL_SPEECH",
-        "decided_at": done.decided_at.isoformat(),
+        "decided_at": done.decided_at.isoformat(timespec="microseconds"),
         "decision_id": done.id,
         "sequence": 1,
     }
@@ -350,6 +350,7 @@ def test_the_last_word_is_what_stands_in_the_queue(
     for name in names:
         mine_only = [row for row in messages(engine) if row.payload["comment_id"] == name]
         assert [row.sequence for row in mine_only] == list(range(1, len(mine_only) + 1))
+    assert queue.verify_log(engine).problems == ()
 
 
 ALERT = OutboxMessage(

@@ -436,8 +436,9 @@ def test_a_forged_first_label_shows(
     assert queue.verify_log(engine).intact
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET first_label = 0 WHERE round = 2"))
-    (problem,) = queue.verify_log(engine).problems
-    assert problem.endswith("confirms a label that the comment never got")
+    changed, forged = queue.verify_log(engine).problems
+    assert changed.endswith("has other values than when it was decided")
+    assert forged.endswith("confirms a label that the comment never got")
 
 
 def test_what_simultaneous_changes_leave_is_settled_later(

@@ -439,14 +439,17 @@ ANNOTATOR_GROUPS = pa.schema(
     ]
 )
 
-#: One verification of the decision log. `witness_age_hours`: since the last witness outside the
-#: database, of this verification or an earlier one; null: there is none, or no place for one.
+#: One verification of the decision log; all but one that `completed` have no counts.
+#: `witness_age_hours`: since the last witness outside the database, of this verification or an
+#: earlier one; null: there is none, or no place for one. `clock_difference_seconds`: between the
+#: database and this machine; null: unknown.
 LOG_VERIFICATIONS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
         *_required(pa.int64(), "decisions", "problems"),
         ("witness_age_hours", pa.float64()),
-        *_required(pa.bool_(), "witness_expected"),
+        *_required(pa.bool_(), "witness_expected", "completed"),
+        ("clock_difference_seconds", pa.float64()),
     ]
 )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import SAMPLED
+from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.statistics.drift.seasons import Volume, season
@@ -53,6 +53,7 @@ def metric_values(
         checks_rejected                    the day's validation results: 1 or 0
         checks_warned, score_checks_warned the same of the comments, and of the scores
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
+        log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped.
     """
@@ -224,12 +225,22 @@ def _validation(
 
 
 def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
-    """Yield problems of the decision log, and whether its last witness is too old."""
-    columns = ["dt", "decisions", "problems", "witness_age_hours", "witness_expected"]
-    for row in _rows(lake, "log_verifications", first, last, columns):
-        at = {"day": row["dt"], "n": row["decisions"]}
-        yield MetricValue(metric="log_problems", value=float(row["problems"]), **at)
-        if row["witness_expected"]:
+    """Yield what the verification of the decision log found, and whether it was completed.
+
+    A measured day between verified ones, or before the last, has no record if the task was killed.
+    """
+    columns = [field.name for field in LOG_VERIFICATIONS]
+    rows = {row["dt"]: row for row in _rows(lake, "log_verifications", first, last, columns)}
+    days = {day for day in lake.days("measurements") if min(rows, default=last) < day < last}
+    for day in sorted(days | rows.keys()):
+        row = rows.get(day, {"completed": False, "decisions": 0, "clock_difference_seconds": None})
+        at = {"day": day, "n": row["decisions"]}
+        yield MetricValue(metric="log_unverified", value=float(not row["completed"]), **at)
+        if (seconds := row["clock_difference_seconds"]) is not None:
+            yield MetricValue(metric="clock_difference", value=seconds, **at)
+        if row["completed"]:
+            yield MetricValue(metric="log_problems", value=float(row["problems"]), **at)
+        if row["completed"] and row["witness_expected"]:
             age = row["witness_age_hours"]
             missing = age is None or age > WITNESS_HOURS
             yield MetricValue(metric="log_witness_missing", value=float(missing), **at)

@@ -24,7 +24,7 @@ Compared = Literal["value", "low", "high", "insufficient"]
 LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_change"}
 
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
-_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_")
+_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_")
 
 #: What a title may name: the feature, the value, and the levels before and after a change.
 _TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after)\})*")

@@ -65,8 +65,8 @@ _MESSAGES = text(
             ON parent.version = node.version AND parent.code = node.parent
         GROUP BY node.code
     ), sent AS (
-        SELECT *, CASE jsonb_typeof(payload) WHEN 'object' THEN payload - 'dsa_category' END AS facts,
-            coalesce(payload->'dsa_category', 'null') AS category
+        SELECT *, coalesce(payload->'dsa_category', 'null') AS category,
+            CASE jsonb_typeof(payload) WHEN 'object' THEN payload - 'dsa_category' END AS facts
         FROM outbox_message WHERE topic = 'decision'
     )
     SELECT coalesce(sent.key, expected.key) AS key, sent.key IS NULL AS missing

@@ -8,7 +8,7 @@ write a witness of an earlier day. The result of each day is recorded for the al
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 
 from modwatch.common.errors import LakeError, LedgerError, TimestampError
 from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.chain import heads_of
+from modwatch.common.ledger.chain import witness_in
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
@@ -52,8 +52,6 @@ class Witnessed:
     report: LogReport
     #: Time of the last witness, the new one if it was written; None: there is none.
     last: datetime | None
-    #: The database's time of the verification.
-    verified_at: datetime
     #: Why the place or the authority could not be used; empty: they could.
     failure: str = ""
 
@@ -66,25 +64,23 @@ def verify_and_witness(
     An unusable place or authority is reported as `failure`: the log is verified all the same.
     Raises `DatabaseError`.
     """
-    moment, last, witness = now(engine), None, None
+    last, witness = None, None
     failure, invalid = "", ""
     try:
         last, witness = latest(place, authority)
-        heads_of(witness)
     except LakeError as exc:
         failure = str(exc)
     except (TimestampError, LedgerError) as exc:
-        invalid, witness = f"the last witness is not valid: {exc}", None
+        invalid = f"the last witness is not valid: {exc}"
     report = verify_log(engine, witness)
     if invalid:
         report = replace(report, problems=(invalid, *report.problems))
     if not failure and report.intact:
         try:
-            _write(place, moment, report.witness.encode(), authority)
-            last = moment
+            last = _write(place, report, authority)
         except (LakeError, TimestampError) as exc:
             failure = str(exc)
-    return Witnessed(report=report, last=last, verified_at=moment, failure=failure)
+    return Witnessed(report=report, last=last, failure=failure)
 
 
 def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None, str | None]:
@@ -94,13 +90,17 @@ def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None,
         LakeError: the place cannot be read.
         TimestampError: the timestamp of the last witness is missing, or is not valid, or is of
             another time than its name.
+        LedgerError: the last witness is none, or is of another time than its name.
     """
     names = [name for name in place.names() if name.endswith(_WITNESS)]
     if not names:
         return None, None
     name = max(names)
-    moment = datetime.strptime(name.removesuffix(_WITNESS), _NAME).replace(tzinfo=UTC)
     content = place.read(name) or b""
+    witness = content.decode(errors="replace")
+    moment = _moment(witness_in(witness).at)
+    if moment.strftime(_NAME) != name.removesuffix(_WITNESS):
+        raise LedgerError(f"the witness {name} is not of the time in its name")
     if authority is not None:
         answer = place.read(name.removesuffix(_WITNESS) + _TIMESTAMP)
         if answer is None:
@@ -111,15 +111,22 @@ def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None,
                 f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
                 "time in its name"
             )
-    return moment, content.decode(errors="replace")
+    return moment, witness
 
 
-def _write(place: Folder, moment: datetime, content: bytes, authority: Authority | None) -> None:
-    name = moment.astimezone(UTC).strftime(_NAME)
+def _moment(at: float | None) -> datetime:
+    return datetime.fromtimestamp(at or 0.0, UTC)
+
+
+def _write(place: Folder, report: LogReport, authority: Authority | None) -> datetime:
+    """Write the witness of a report, and return its time."""
+    moment, content = _moment(report.at), report.witness.encode()
+    name = moment.strftime(_NAME)
     if authority is not None:  # first: a witness without its timestamp looks forged
         answer = timestamps.stamp(authority.url, content, authority.roots)
         place.write(name + _TIMESTAMP, answer)
     place.write(name + _WITNESS, content)
+    return moment
 
 
 def verify_decision_log(
@@ -128,30 +135,37 @@ def verify_decision_log(
     day: date,
     place: Folder | None,
     authority: Authority | None,
+    clock: Callable[[], datetime],
 ) -> int:
     """Verify the decision log, and record the result as that of `day`; return how many problems.
 
     An intact log gets a new witness in `place`, if there is one. What is wrong is logged without
-    quoting a decision.
+    quoting a decision. `clock` returns the time on this machine, in UTC, which is compared with
+    that of the database. A verification that fails is recorded as not completed.
     """
-    if place is None:
-        done = Witnessed(report=verify_log(database), last=None, verified_at=now(database))
-    else:
-        done = verify_and_witness(database, place, authority)
+    row = {"dt": day, "completed": False, "decisions": 0, "problems": 0}
+    row["witness_expected"] = place is not None
+    try:
+        row["clock_difference_seconds"] = abs(now(database) - clock()).total_seconds()
+        if place is None:
+            done = Witnessed(report=verify_log(database), last=None)
+        else:
+            done = verify_and_witness(database, place, authority)
+        report = done.report
+        age = None if done.last is None else _moment(report.at) - done.last
+        row |= {
+            "completed": True,
+            "decisions": report.decisions,
+            "problems": len(report.problems),
+            "witness_age_hours": age and age / timedelta(hours=1),
+        }
+    finally:
+        batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)
+        lake.replace("log_verifications", day, [batch])
     if done.failure:
         _log.warning(
             "No witness was written: %s.", done.failure, extra={"event": "witness_missing"}
         )
-    for problem in done.report.problems:
+    for problem in report.problems:
         _log.error("Decision log: %s.", problem, extra={"event": "log_altered"})
-    age = (done.verified_at - done.last) / timedelta(hours=1) if done.last else None
-    row = {
-        "dt": day,
-        "decisions": done.report.decisions,
-        "problems": len(done.report.problems),
-        "witness_age_hours": age,
-        "witness_expected": place is not None,
-    }
-    batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)
-    lake.replace("log_verifications", day, [batch])
-    return len(done.report.problems)
+    return len(report.problems)

@@ -33,6 +33,10 @@ _STATES = {
         "The decision log has problems: {value:.0f}",
         "The decision log has no problems",
     ),
+    "log_unverified": (
+        "The decision log could not be verified",
+        "The decision log was verified",
+    ),
     "log_witness_missing": (
         "No witness of the decision log was written",
         "A witness of the decision log was written",
@@ -41,6 +45,7 @@ _STATES = {
 
 #: What other metrics are, as the subject of a sentence.
 _METRICS = {
+    "clock_difference": "The difference between the clocks, in seconds,",
     "completion": "The labelled share of the routed comments",
     "flagged_share_change": "The change of the flagged share",
     "flagged_share_excess": "The rise of a flagged share that more than tripled",
