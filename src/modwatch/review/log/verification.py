@@ -35,7 +35,7 @@ from modwatch.review.events import EVENT_CONTENT
 from modwatch.review.log.decision_log import COVERED, commitment_sql, content_sql, row_hash
 from modwatch.review.log.recorded_messages import message_problems
 from modwatch.review.log.recorded_state import STATE, RecordedState
-from modwatch.review.tables import decision, decision_chain, event, event_chain
+from modwatch.review.tables import decision, event
 
 #: The chain of the events; the other chains have the number of their moderator, from 1.
 EVENTS = 0
@@ -74,6 +74,13 @@ _EVENTS = text(
         CASE WHEN happened_at {_DATED} THEN {EVENT_CONTENT.format("")} END AS content
     FROM event ORDER BY id
     """.replace("::", r"\:\:")  # noqa: S608 - our own column names
+)
+
+_ENDS = text(
+    f"""
+    SELECT coalesce(moderator_id, -1), coalesce(length, -1), coalesce(hash, '') FROM decision_chain
+    UNION ALL SELECT {EVENTS}, coalesce(length, -1), coalesce(hash, '') FROM event_chain
+    """  # noqa: S608 - our own number
 )
 
 #: Rows fetched at a time.
@@ -136,7 +143,8 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
                 if not state.add(row["action"], row["subject_id"], row["details"]):
                     chains.report(f"{_place(row)} is malformed", "malformed event")
         chains.finish()
-        chains.compare(recorded_heads(connection))
+        with going_on("recorded ends"):
+            chains.compare(recorded_heads(connection))
         for section, find in (*STATE.items(), ("messages", message_problems)):
             with going_on(section):
                 for problem in find(connection, state):
@@ -187,12 +195,9 @@ def verify_export(
 
 def recorded_heads(connection: Connection) -> dict[int, Head]:
     """Return the recorded head of each chain that has one, without reading the log."""
-    columns = (decision_chain.c.moderator_id, decision_chain.c.length, decision_chain.c.hash)
-    heads = {row[0]: Head(row[1], row[2]) for row in connection.execute(select(*columns))}
-    events = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one_or_none()
-    if events is not None and events.length:
-        heads[EVENTS] = Head(*events)
-    return heads
+    return {
+        chain: Head(length, last) for chain, length, last in connection.execute(_ENDS) if length
+    }
 
 
 def was_witnessed(connection: Connection, witness: str) -> bool:

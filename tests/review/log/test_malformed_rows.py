@@ -1,0 +1,115 @@
+"""Whatever a row contains: it is a named problem, and hides nothing else."""
+
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+
+import pytest
+from databases import owner_url
+from malformed import ACTIONS, SHAPES, spoil, without_rules
+from sqlalchemy import Engine, text
+
+from modwatch.common.ledger.chain import GENESIS
+from modwatch.review import people, queue
+from modwatch.review.database import connect
+from modwatch.review.embedded import APPLICATION, EmbeddedServer
+from modwatch.review.events import record_event
+from modwatch.review.log.recorded_state import RecordedState
+from modwatch.review.log.verification import verify_log
+from modwatch.review.migrate import upgrade
+from modwatch.review.outbox.decision_events import relay_decisions
+from modwatch.review.people import Moderator
+from modwatch.review.policy.tree import load_policy, register_policy
+from modwatch.review.quality_control.gold import GoldComment, add_gold
+from modwatch.review.queue.items import NewItem
+from review.labelling import decide_all
+
+
+numbers = itertools.count()
+
+
+@pytest.fixture
+def owner(path_server: EmbeddedServer, new_item: Callable[..., NewItem]) -> Iterator[Engine]:
+    """The owner's engine of a database of its own, with six decisions and no rules."""
+    url = path_server.application_url(f"malformed{next(numbers)}")
+    upgrade(owner_url(url), application=APPLICATION)
+    engine = connect(url, pool_size=1)
+    team = [people.create_moderator(engine, name, "moderator") for name in ("ann", "ben")]
+    register_policy(engine, load_policy())
+    add_gold(engine, [GoldComment(comment_id="g1", text="known", label=1, source="panel")])
+    people.set_queues(engine, team[1].id, ["general"])
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(6)], date(2026, 1, 1))
+    decide_all(engine, team, policy_version=load_policy().version)
+    relay_decisions(engine, ["platform"])
+    assert verify_log(engine).problems == ()
+    owner = without_rules(engine)
+    engine.dispose()
+    yield owner
+    owner.dispose()
+
+
+def test_malformed_rows_are_problems_and_hide_nothing(owner: Engine) -> None:
+    chance, stored = random.Random(1), 0
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE decision SET label = 1 - label"))
+    for _ in range(12):
+        with owner.begin() as connection:
+            stored += len(list(spoil(connection, chance, 25)))
+        problems = verify_log(owner).problems
+        for decision in range(1, 7):
+            assert any(re.match(rf"decision {decision} .* changed", p) for p in problems)
+    assert stored > 200
+
+
+@pytest.mark.parametrize("action", ACTIONS[:-2])
+def test_an_event_that_lacks_what_it_records_is_named(
+    engine: Engine, ann: Moderator, action: str
+) -> None:
+    """It is written as the application's own role may: every hash is right."""
+    for subject in (None, ann.id):
+        with engine.begin() as connection:
+            record_event(connection, action, actor_id=None, subject_id=subject)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE moderator SET role = 'admin'"))
+    problems = verify_log(engine).problems
+    assert any(re.fullmatch(r"event \d+ \(position \d+\) is malformed", p) for p in problems)
+    assert any("account 1 has the role admin" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_details_of_any_shape_are_read_without_an_error(engine: Engine, shape: str) -> None:
+    with engine.connect() as connection:
+        document = connection.scalar(text(f"SELECT ({shape})".replace(":", r"\:")))
+    state = RecordedState()
+    for action in ACTIONS[:-2]:
+        for details in (document, f'{{"comment_id": {document}, "queues": {document}}}'):
+            state.add(action, 1, details)
+            assert not state.add(action, None, details) or action == "log_in"
+    assert state.gold == {}
+
+
+def test_a_row_that_cannot_be_read_hides_only_those_of_its_table(
+    engine: Engine, owner: Engine
+) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE moderator SET role = 'admin'"))
+        # As a view, any table can raise any error when it is read.
+        connection.execute(text("ALTER TABLE gold_comment RENAME TO hidden"))
+        connection.execute(
+            text("CREATE VIEW gold_comment AS SELECT comment_id, text, salt, parent_text, language,"
+                 " platform, 1 / 0 AS label, policy_code, source, added_at, retired_at FROM hidden")
+        )  # fmt: skip
+    problems = verify_log(owner).problems
+    assert any("a row of the gold comments cannot be read" in problem for problem in problems)
+    assert any("account 1 has the role admin" in problem for problem in problems)
+
+
+def test_a_log_whose_recorded_end_is_gone_is_named(owner: Engine) -> None:
+    with owner.begin() as connection:
+        connection.execute(text("DELETE FROM event_chain"))
+        connection.execute(text("DELETE FROM decision_chain"))
+    problems = verify_log(owner).problems
+    assert len([problem for problem in problems if "its recorded end is none" in problem]) == 3
+    assert GENESIS.hex() not in str(problems)
