@@ -98,8 +98,8 @@ def spoil(connection: Connection, chance: random.Random, rows: int) -> Iterator[
             name: _junk(chance, columns[name])
             for name in chance.sample(sorted(columns), chance.choice((1, 1, 2)))
         }
-        if columns.get("id") == "bigint":
-            junk.setdefault("id", str(number))
+        if columns.get("id") == "bigint" and (table == "decision" or "id" not in junk):
+            junk["id"] = str(number)  # what was there comes first
         values = ", ".join(junk.get(name, name) for name in columns)
         statement = (
             f"INSERT INTO {table} SELECT {values} FROM {table} WHERE ctid = "

@@ -26,7 +26,6 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue.items import NewItem
 from review.labelling import decide_all
 
-
 numbers = itertools.count()
 
 

@@ -162,7 +162,9 @@ class Verification:
             self._find_problems(entry, last, expected)
         if entry.at is not None:
             self._compare_time(entry, entry.at)
-        self.heads[entry.chain] = Head(entry.position, entry.hash)
+        # An invented entry at another position does not stand between two that follow each other.
+        if entry.position == last.length + 1 or entry.hash == expected:
+            self.heads[entry.chain] = Head(entry.position, entry.hash)
 
     def compare(self, recorded: Mapping[int, Head]) -> None:
         """Compare the heads with the recorded ones."""
@@ -210,7 +212,10 @@ class Verification:
             self.report(f"{place} does not follow the entry before it", chain, "follow")
         if entry.hash != expected:
             self.report(
-                f"{place} was changed: its hash does not match its content", chain, "changed"
+                f"{place} was changed: its hash does not match its content",
+                chain,
+                "changed",
+                entry.position == last.length + 1,
             )
         seen = self._witness.heads.get(chain, EMPTY)
         if seen.length == entry.position and seen.hash != entry.hash:

@@ -152,12 +152,14 @@ def verify_decision_log(
         else:
             done = verify_and_witness(database, place, authority)
         report = done.report
-        age = None if done.last is None else _moment(report.at) - done.last
+        age = None
+        if done.last is not None:
+            age = (_moment(report.at) - done.last) / timedelta(hours=1)
         row |= {
             "completed": True,
             "decisions": report.decisions,
             "problems": len(report.problems),
-            "witness_age_hours": age and age / timedelta(hours=1),
+            "witness_age_hours": age,
         }
     finally:
         batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)
