@@ -16,7 +16,7 @@ import multiprocessing
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.log import export, verification
-from modwatch.review.log.decision_log import COVERED, content_of, row_hash
+from modwatch.review.log.decision_log import COVERED, content_of, item_digest_sql, row_hash
 from modwatch.review.migrate import upgrade
 
 MODERATORS = 64
@@ -73,11 +73,13 @@ def build(engine: Engine, n: int) -> None:
         for table in ("decision", "review_item"):
             connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
         connection.execute(text(_ITEMS), {"n": n})
+        digest = f"SELECT {item_digest_sql('review_item')} FROM review_item ORDER BY id"
+        digests = connection.scalars(text(digest)).all()
         driver: Any = connection.connection.driver_connection
         ends: dict[int, tuple[int, bytes]] = dict.fromkeys(team, (0, GENESIS))
         statement = f"COPY decision ({', '.join(_COLUMNS)}) FROM STDIN"
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in made(team, n, ends):
+            for row in made(team, ends, digests):
                 copy.write_row([row[name] for name in _COLUMNS])
         for moderator_id, (length, last) in ends.items():
             connection.execute(
@@ -92,9 +94,14 @@ def build(engine: Engine, n: int) -> None:
         connection.execute(text("CHECKPOINT"))
 
 
-def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterator[dict[str, Any]]:
-    """Yield `n` decisions, one person after the other; every tenth has a note."""
-    for number in range(n):
+def made(
+    team: list[int], ends: dict[int, tuple[int, bytes]], digests: Sequence[bytes]
+) -> Iterator[dict[str, Any]]:
+    """Yield a decision for each digest of an item, by one person after the other.
+
+    Every tenth has a note.
+    """
+    for number, digest in enumerate(digests):
         moderator_id = team[number % len(team)]
         length, last = ends[moderator_id]
         note = 'meant as a joke, "perhaps"; see the thread' if number % 10 == 0 else None
@@ -119,7 +126,7 @@ def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterato
             "refers_to": None,
             "decided_at": _BEGIN + dt.timedelta(milliseconds=137 * number),
             "text_commitment": commitment(_SALT, _TEXTS),
-            "item_digest": b"",
+            "item_digest": digest,
             "outcome": "decided",
             "transaction_id": "1000",
             "previous_hash": last,
@@ -139,7 +146,7 @@ def copy_table(engine: Engine) -> int:
 
 def hash_alone(engine: Engine) -> int:  # noqa: ARG001
     """Hash one decision as often as there are; the text is made once."""
-    row = next(made([1], 1, {1: (0, GENESIS)}))
+    row = next(made([1], {1: (0, GENESIS)}, [bytes(32)]))
     content = (GENESIS + content_of(row).encode()) * 1
     for _ in range(100_000):
         hashlib.sha256(content).digest()

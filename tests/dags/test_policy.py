@@ -35,7 +35,7 @@ def parse(path):
                 "id": task.task_id, "retries": task.retries,
                 "timeout": task.execution_timeout is not None,
                 "policy": task.retry_policy is not None,
-                "next": sorted(task.downstream_task_ids),
+                "next": sorted(task.downstream_task_ids), "rule": task.trigger_rule.value,
                 "alarms": [type(call).__name__ for call in task.on_failure_callback],
             } for task in dag.tasks],
         } for dag in dags],
@@ -126,3 +126,14 @@ def test_alerts_are_delivered_after_they_are_raised(parsed) -> None:
         if "raise_alerts" in follows:
             assert "deliver_alerts" in follows["raise_alerts"], path.name
             assert any("raise_alerts" in later for later in follows.values()), path.name
+
+
+def test_nothing_but_its_own_alerts_waits_for_the_verification_of_the_log(parsed) -> None:
+    path, facts = parsed
+    for dag in facts["dags"]:
+        follows = {task["id"]: task["next"] for task in dag["tasks"]}
+        if "verify_log" in follows:
+            assert follows["verify_log"] == ["raise_log_alerts"], path.name
+            assert follows["raise_log_alerts"] == ["deliver_log_alerts"], path.name
+            [rule] = [task["rule"] for task in dag["tasks"] if task["id"] == "raise_log_alerts"]
+            assert rule == "all_done", "the alerts follow also when the verification failed"

@@ -1,15 +1,21 @@
 """The daily verification of the decision log, up to the alert."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 
+import pyarrow as pa
 import pytest
-from databases import unguarded
+from databases import as_owner, unguarded
 from sqlalchemy import text
 
 from installation import MONDAY, Installation
+from modwatch.common.errors import DatabaseError
+from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.review import people
+from modwatch.review.database import now
+from modwatch.review.log.witnesses import verify_decision_log
 from modwatch.review.policy.tree import load_policy, register_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -45,6 +51,66 @@ def test_a_witness_that_cannot_be_written_is_alerted_of(
     home = home.but(witness_folder=str(home.home / "file" / "x"))
     assert home.run("verify_log") == [0]
     assert incidents(home, MONDAY) == [("decision_log_unwitnessed", "warning")]
+
+
+def test_a_verification_that_fails_is_alerted_of(install: Callable[..., Installation]) -> None:
+    """And it does not end the alert that the log was altered."""
+    home = install()
+    with open_resources(home.settings) as resources:
+        people.create_moderator(resources.database, "ann", "moderator")
+        with unguarded(resources.database) as connection:
+            connection.execute(text("UPDATE moderator SET role = 'admin'"))
+    assert home.run("verify_log") == [1]
+    assert incidents(home, MONDAY) == [("decision_log_altered", "critical")]
+    with open_resources(home.settings) as resources, as_owner(resources.database) as connection:
+        connection.execute(text("ALTER TABLE gold_comment RENAME TO hidden"))
+    try:
+        with pytest.raises(DatabaseError, match="lacks the newest review tables"):
+            home.run("verify_log", day=TUESDAY)
+    finally:
+        with open_resources(home.settings) as resources, as_owner(resources.database) as connection:
+            connection.execute(text("ALTER TABLE hidden RENAME TO gold_comment"))
+    assert set(incidents(home)) == {
+        ("decision_log_altered", "critical"), ("decision_log_unverified", "critical"),
+    }  # fmt: skip
+
+
+def test_a_verification_that_was_killed_is_alerted_of(install: Callable[..., Installation]) -> None:
+    """A measured day has no record: nobody knows of the one that runs now."""
+    home = install()
+    assert home.run("verify_log") == [0]
+    with open_resources(home.settings) as resources:
+        lake, wednesday = resources.lake, TUESDAY + timedelta(days=1)
+        for day in (MONDAY, TUESDAY, wednesday):
+            lake.replace("measurements", day, [measurement(day)])
+        found = {
+            value.day: value.value
+            for value in metric_values(lake, resources.checks, MONDAY, wednesday)
+            if value.metric == "log_unverified"
+        }
+    assert found == {MONDAY: 0.0, TUESDAY: 1.0}
+
+
+def measurement(day: date) -> pa.RecordBatch:
+    row = {
+        field.name: {"string": "", "double": 0.0, "int64": 0, "date32[day]": day}.get(
+            str(field.type)
+        )
+        for field in MEASUREMENTS
+    }
+    return pa.RecordBatch.from_pylist([row], schema=MEASUREMENTS)
+
+
+@pytest.mark.parametrize(("apart", "alerts"), [(30, []), (3600, [("clocks_differ", "warning")])])
+def test_clocks_that_differ_are_alerted_of(
+    install: Callable[..., Installation], apart: int, alerts: list[tuple[str, str]]
+) -> None:
+    home = install()
+    with open_resources(home.settings) as resources:
+        moment = now(resources.database) - timedelta(seconds=apart)
+        clock = lambda: moment  # noqa: E731
+        verify_decision_log(resources.lake, resources.database, MONDAY, None, None, clock)
+    assert incidents(home, MONDAY) == alerts
 
 
 def test_without_a_place_no_witness_is_missed(install: Callable[..., Installation]) -> None:
