@@ -183,6 +183,13 @@ def test_many_problems_of_one_kind_do_not_hide_those_of_others() -> None:
     assert verification.problems[-1] == "1,960 more problems of these kinds"
 
 
+def test_invented_chains_do_not_fill_the_memory() -> None:
+    verification = Verification()
+    for chain in range(2_000):
+        verification.follow(Entry(chain, 1, GENESIS, GENESIS, f"{chain}/1"), b"")
+    assert (verification.found, len(verification.problems)) == (2_000, 1_000 + 20 + 1)
+
+
 def test_a_commitment_binds_a_text_and_hides_it() -> None:
     salt = new_salt()
     committed = commitment(salt, "an insult")

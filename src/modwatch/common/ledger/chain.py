@@ -34,6 +34,9 @@ _SALT_BYTES = 16
 #: Problems of a kind, in a chain, that are named; the others are counted.
 _MOST_PROBLEMS = 20
 
+#: Kinds that are told apart: invented chains must not fill the memory.
+_MOST_KINDS = 1_000
+
 #: How far a time may be before the one that it follows, in seconds: a clock that is set, and
 #: transactions that end after a witness.
 CLOCKS = 300.0
@@ -191,6 +194,8 @@ class Verification:
     def report(self, problem: str, *kind: Hashable) -> None:
         """Record `problem`; of each kind only the first ones are named."""
         self.found += 1
+        if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+            kind = ()
         self._kinds[kind] += 1
         if self._kinds[kind] <= _MOST_PROBLEMS:
             self._named.append(problem)
