@@ -114,6 +114,22 @@ def now(engine: Engine) -> datetime:
     return moment
 
 
+def next_time_sql(table: str, column: str, before: str) -> str:
+    """Return the SQL expression of the time of the next entry of a chain, whose row is locked.
+
+    `before` is the condition of the entry before it. The clock is read now: a transaction that
+    began earlier may append later. An entry is never dated before the one before it, unless that
+    is dated a day ahead.
+
+    >>> next_time_sql("event", "happened_at", "position = 1")[:33]
+    'greatest(clock_timestamp(), (SELE'
+    """
+    return (
+        f"greatest(clock_timestamp(), (SELECT {column} FROM {table} WHERE {before} "  # noqa: S608
+        f"AND {column} < clock_timestamp() + interval '1 day'))"
+    )
+
+
 def take_turn(connection: Connection, key: int) -> None:
     """Wait for other transactions that took the same turn, and keep it until this one ends."""
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})

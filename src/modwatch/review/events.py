@@ -14,8 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError
-from modwatch.review.database import at_once
-from modwatch.review.log.decision_log import next_time_sql
+from modwatch.review.database import at_once, next_time_sql
 from modwatch.review.tables import event, moderator
 
 

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.ledger.chain import GENESIS, commitment, entry_hash, new_salt
+from modwatch.review.database import next_time_sql
 from modwatch.review.tables import decision, decision_chain, review_item
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -217,22 +218,6 @@ _BOUND = (
     literal_column(text_commitment_sql("review_item"), LargeBinary).label("text_commitment"),
     literal_column(item_digest_sql("review_item"), LargeBinary).label("item_digest"),
 )
-
-
-def next_time_sql(table: str, column: str, before: str) -> str:
-    """Return the SQL expression of the time of the next entry of a chain, whose row is locked.
-
-    `before` is the condition of the entry before it. The clock is read now: a transaction that
-    began earlier may append later. An entry is never dated before the one before it, unless that
-    is dated a day ahead.
-
-    >>> next_time_sql("event", "happened_at", "position = 1")[:33]
-    'greatest(clock_timestamp(), (SELE'
-    """
-    return (
-        f"greatest(clock_timestamp(), (SELECT {column} FROM {table} WHERE {before} "  # noqa: S608
-        f"AND {column} < clock_timestamp() + interval '1 day'))"
-    )
 
 
 _NEXT_TIME = literal_column(

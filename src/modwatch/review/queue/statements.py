@@ -17,12 +17,12 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, Engine, text
 
+from modwatch.review.database import next_time_sql
 from modwatch.review.log.decision_log import (
     COVERED,
     commitment_sql,
     content_sql,
     item_digest_sql,
-    next_time_sql,
     text_commitment_sql,
 )
 from modwatch.review.log.labels import first_label_sql, second_label_sql
