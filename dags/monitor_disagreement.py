@@ -46,7 +46,7 @@ until the next comparison at least. A file raises none.
 
 from airflow.sdk import dag
 
-from modwatch.pipeline.airflow import weekly_schedule
+from modwatch.pipeline.airflow import single_schedule
 from modwatch.pipeline.airflow.opinions import (
     FORM,
     collect_annotations,
@@ -60,7 +60,7 @@ from modwatch.pipeline.airflow.opinions import (
     doc_md=__doc__,
     tags=["modwatch", "weekly"],
     params=FORM,
-    **weekly_schedule("0 7 * * 1"),
+    **single_schedule("0 7 * * 1"),
 )
 def monitor_disagreement():
     """Report the labels of the last weeks; the module's docstring is the runbook."""

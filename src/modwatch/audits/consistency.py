@@ -45,7 +45,20 @@ def plan_problems(
     Compares model, threshold, numbers of comments and digest of each day, and the mean score of
     each stratum. The comments of each stratum are compared when the sample is redrawn.
     """
-    for then, now in zip(plan.population, days, strict=True):
+    yield from day_problems(plan.population, days)
+    for side, scores in (("flagged", flagged), ("unflagged", unflagged)):
+        means = _mean_scores(plan, side, scores)
+        for number, mean in zip(plan.of_side(side), means.tolist(), strict=True):
+            planned = plan.strata[number].score
+            if not math.isclose(mean, planned, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2):
+                yield (
+                    f"stratum {number}: the mean score is {mean:.6g}, but {planned:.6g} in the plan"
+                )
+
+
+def day_problems(planned: Sequence[PopulationDay], days: Sequence[PopulationDay]) -> Iterator[str]:
+    """Yield the differences between the days of a plan and the same days as they are now."""
+    for then, now in zip(planned, days, strict=True):
         for name, title in _DAY_FIELDS.items():
             before, after = getattr(then, name), getattr(now, name)
             if before != after:
@@ -57,14 +70,6 @@ def plan_problems(
                 f"{then.day}: texts differ from the plan: people may have read other words than "
                 "the model scored"
             )
-    for side, scores in (("flagged", flagged), ("unflagged", unflagged)):
-        means = _mean_scores(plan, side, scores)
-        for number, mean in zip(plan.of_side(side), means.tolist(), strict=True):
-            planned = plan.strata[number].score
-            if not math.isclose(mean, planned, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2):
-                yield (
-                    f"stratum {number}: the mean score is {mean:.6g}, but {planned:.6g} in the plan"
-                )
 
 
 def _mean_scores(plan: AuditPlan, side: str, scores: ScoreCounts) -> Floats:

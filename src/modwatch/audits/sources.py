@@ -13,14 +13,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 from tqdm import tqdm
 
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
+from modwatch.review.events import record_event
 from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import event
 from modwatch.statistics.audit.draw import (
     DrawnComment,
     Scored,
@@ -39,6 +41,9 @@ TRAITS = ("language", "platform", "groups")
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
 _READ = ["comment_id", "text", "parent_text"]
+
+#: The event that comments were removed because they are old.
+_REMOVAL = "remove_comments"
 
 #: Days before the period whose labels are used where the period itself has none.
 _DAYS_BEFORE = 28
@@ -63,6 +68,29 @@ def survey(
         digests = day_digest(counted), texts_digest(_rows(texts))
         surveyed.append(counted.summary(*digests, comments))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
+
+
+def record_removal(database: Engine, before: datetime.date) -> None:
+    """Record that comments of days before a day are removed, as their retention is over."""
+    with database.begin() as connection:
+        record_event(connection, _REMOVAL, actor_id=None, before=before.isoformat())
+
+
+def removed_days(database: Engine, lake: Lake, plan: AuditPlan) -> list[datetime.date]:
+    """Return the days of a period whose comments are no longer kept, as it was recorded.
+
+    Without the event, a missing day is one that somebody deleted.
+    """
+    before = func.max(event.c.details["before"].astext)
+    with database.connect() as connection:
+        last = connection.scalar(select(before).where(event.c.action == _REMOVAL)) or ""
+    return [day for day in absent_days(lake, plan) if day.isoformat() < last]
+
+
+def absent_days(lake: Lake, plan: AuditPlan) -> list[datetime.date]:
+    """Return the days of a period that had comments and have none in the lake."""
+    kept = set(lake.days("comments"))
+    return [one.day for one in plan.population if one.comments and one.day not in kept]
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str | None, str | None]]:
@@ -104,7 +132,8 @@ class _CountedDay:
         if comments != self._comments:
             raise AuditError(
                 f"{self._day} has {comments} comments and {self._comments} scores; run "
-                "score_comments for that day, or audit a period without it"
+                "score_comments for that day, or audit a period without it, as comments are kept "
+                "for MODWATCH_KEEP_COMMENTS days"
             )
         if len(self._models) > 1:
             raise AuditError(

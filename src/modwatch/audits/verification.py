@@ -1,12 +1,13 @@
 """What files, witnesses, lake, decision log and register each show about an audit."""
 
+import datetime
 import json
 from collections.abc import Callable, Iterator
 
 from sqlalchemy import Engine
 
 from modwatch.audits import files, register, sources
-from modwatch.audits.consistency import plan_problems
+from modwatch.audits.consistency import day_problems, plan_problems
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.folder import AuditFolder
@@ -33,6 +34,7 @@ def levels_of(
     of_files = level_of_files(folder)
     if of_files.problems:
         return [of_files]
+    gone = sources.removed_days(database, lake, folder.plan)
     return [
         of_files,
         *witnesses.levels(folder),
@@ -40,21 +42,31 @@ def levels_of(
             name="lake",
             shows="scores, texts and numbers of comments are those that were planned with, and the "
             "sample is what plan and seed draw from them",
-            problems=_found(lambda: _with_lake(lake, folder)),
+            problems=_found(lambda: _with_lake(lake, folder, gone)),
+            remarks=[*_no_longer_kept(gone)],
         ),
         Level(
             name="decision log",
             shows="every label is a decision of the log, none that was given is left out, and "
             "people were shown the comments of the sample with the words of the lake",
             problems=_found(lambda: _with_log(database, lake, audit, folder)),
-            remarks=_found(lambda: _measures(lake, database, folder)),
+            remarks=[] if gone else _found(lambda: _measures(lake, database, folder)),
         ),
         _register(store, database, folder),
     ]
 
 
 def redrawn(lake: Lake, folder: AuditFolder, stage: int = 1) -> bytes:
-    """Return the file of a stage's sample, drawn again from the scores by the plan in `folder`."""
+    """Return the file of a stage's sample, drawn again from the scores by the plan in `folder`.
+
+    Raises:
+        AuditError: comments of the period are not kept any more.
+    """
+    if absent := sources.absent_days(lake, folder.plan):
+        raise AuditError(
+            f"the lake has no comments of {absent[0]} any more, nor of {len(absent) - 1} other "
+            "days of the period: the sample cannot be drawn again"
+        )
     return files.write_sample(_drawn(lake, folder, stage).comments)
 
 
@@ -70,9 +82,22 @@ def _found(problems: Callable[[], Iterator[str]]) -> list[str]:
     return found
 
 
-def _with_lake(lake: Lake, folder: AuditFolder) -> Iterator[str]:
+def _no_longer_kept(gone: list[datetime.date]) -> Iterator[str]:
+    if gone:
+        yield (
+            "days of the period that are no longer kept (MODWATCH_KEEP_COMMENTS): "
+            f"{len(gone)}, from {gone[0]} to {gone[-1]}; the sample cannot be drawn again"
+        )
+
+
+def _with_lake(lake: Lake, folder: AuditFolder, gone: list[datetime.date]) -> Iterator[str]:
     plan = folder.plan
-    yield from plan_problems(plan, *sources.survey(lake, [day.day for day in plan.population]))
+    kept = [planned for planned in plan.population if planned.day not in gone]
+    days, *scores = sources.survey(lake, [planned.day for planned in kept])
+    if gone:
+        yield from day_problems(kept, days)
+        return
+    yield from plan_problems(plan, days, *scores)
     for stage in range(1, folder.times("drawn") + 1):
         drawn = _drawn(lake, folder, stage)
         if files.write_sample(drawn.comments) != folder[files.sample_file(stage)]:

@@ -1,4 +1,4 @@
-"""`modwatch run`, `score-shard` and `plan`: what the DAGs do every day, and the plan of labels."""
+"""`modwatch run`, `retention` and `plan`: what the DAGs do every day, and the plan of labels."""
 
 import datetime
 import json
@@ -44,6 +44,19 @@ def run(resources: "Resources", *, step: str, of_day: datetime.date, allow_empty
 def score_shard(resources: "Resources", *, of_day: datetime.date, part: dict[str, Any]) -> None:
     """Score one shard of a day."""
     print(f"score_shard: {daily.score_shard(resources, of_day, **part)}")
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Remove nothing.")
+@with_resources
+def retention(resources: "Resources", *, dry_run: bool) -> None:
+    """Remove what is older than MODWATCH_KEEP_…, and list it with what is kept although old."""
+    from modwatch.pipeline.retention import STEPS
+
+    (yesterday,) = days.before(datetime.datetime.now(datetime.UTC).date(), 1)
+    for step in STEPS:
+        for line in step(resources, yesterday, dry_run=dry_run):
+            print(line)
 
 
 @click.command()

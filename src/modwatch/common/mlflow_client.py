@@ -169,6 +169,15 @@ def is_whole(run: "Run") -> bool:
     return run.info.status in ("FINISHED", "FAILED")
 
 
+def remove_run(client: "MlflowClient", run: "Run") -> None:
+    """Delete a run and its files, which MLflow by itself keeps until `mlflow gc`."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    files = get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri)
+    files.delete_artifacts()
+    client.delete_run(run.info.run_id)
+
+
 def retire_others(
     client: "MlflowClient", experiment: str, tags: Mapping[str, str], *, keep: str
 ) -> None:
@@ -179,7 +188,7 @@ def retire_others(
     """
     for run in runs_tagged(client, experiment, tags):
         if run.info.run_id != keep:
-            client.delete_run(run.info.run_id)
+            remove_run(client, run)
     # Two processes may have deleted each other's run; then neither must report success.
     if client.get_run(keep).info.lifecycle_stage != "active":
         raise TrackingError(

@@ -449,6 +449,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
         day,
         plan=resources.reference_plan,
         window_days=settings.window_days,
+        keep_runs=settings.keep_runs,
         rules=resources.alert_rules,
         site=resources.site,
     )

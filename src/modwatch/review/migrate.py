@@ -29,7 +29,7 @@ PRIVILEGES = {
     "moderator": ("INSERT", "UPDATE -id -pseudonym -created_at"),
     "moderator_group": ("INSERT", "UPDATE", "DELETE"),
     "moderator_queue": ("INSERT", "DELETE"),
-    "access_token": ("INSERT", "UPDATE"),
+    "access_token": ("INSERT", "UPDATE", "DELETE"),
     "login_attempt": ("INSERT", "UPDATE", "DELETE"),
     "second_factor": ("INSERT", "UPDATE", "DELETE"),
     "known_origin": ("INSERT", "UPDATE", "DELETE"),
@@ -44,7 +44,7 @@ PRIVILEGES = {
     "policy_version": ("INSERT",),
     "incident": ("INSERT", "UPDATE -id -kind -name -opened -first_headline -created_at"),
     "incident_event": ("INSERT",),
-    "outbox_message": ("INSERT",),
+    "outbox_message": ("INSERT", "DELETE"),
     "outbox_delivery": ("INSERT", "UPDATE"),
     "outbox_cursor": ("INSERT", "UPDATE"),
 }

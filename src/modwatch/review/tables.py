@@ -99,7 +99,7 @@ access_token = Table(
     #: Scopes; null: all of the person's role.
     Column("scopes", ARRAY(Text)),
     #: The token that opened this session; revoking it ends the session.
-    Column("opened_with", ForeignKey("access_token.digest")),
+    Column("opened_with", ForeignKey("access_token.digest", ondelete="SET NULL")),
     moment("created_at"),
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
@@ -400,7 +400,7 @@ outbox_message = Table(
 outbox_delivery = Table(
     "outbox_delivery",
     metadata,
-    Column("message_id", ForeignKey("outbox_message.id"), primary_key=True),
+    Column("message_id", ForeignKey("outbox_message.id", ondelete="CASCADE"), primary_key=True),
     Column("channel", Text, primary_key=True),
     Column("delivered_at", DateTime(timezone=True)),
     Column("attempts", Integer, nullable=False),

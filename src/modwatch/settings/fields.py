@@ -312,6 +312,36 @@ class Settings(BaseSettings):
         "to be measured",
     )
 
+    keep_landed: int = Field(30, ge=1, description="Days that landed rows are kept")
+    keep_staged_scores: int = Field(
+        7, ge=1, description="Days that scores are kept as they were before validation"
+    )
+    keep_quarantine: int = Field(90, ge=1, description="Days that quarantined rows are kept")
+    keep_comments: int = Field(
+        400, ge=1, description="Days that comments are kept: texts, authors and threads"
+    )
+    keep_scores: int = Field(
+        1830,
+        ge=1,
+        description="Days that rows by comment without a text are kept: scores, what was routed, "
+        "labels. Figures are kept for ever",
+    )
+    keep_runs: int = Field(
+        400, ge=1, description="Days that the runs of days in MLflow are kept, with their files"
+    )
+    keep_messages: int = Field(
+        400, ge=1, description="Days that decisions and alerts are kept once they were delivered"
+    )
+    keep_sessions: int = Field(
+        30, ge=1, description="Days that sessions and access tokens are kept after their end"
+    )
+    keep_old_files: int = Field(
+        1,
+        ge=1,
+        le=7,
+        description="Days that files of the Delta tables are kept after they are replaced",
+    )
+
     @model_validator(mode="after")
     def _days_are_in_order(self) -> "Settings":
         if self.last_day and self.first_day > self.last_day:
@@ -359,6 +389,32 @@ class Settings(BaseSettings):
                 "MODWATCH_SCORER_TOKEN must be visible ASCII characters, without a line break at "
                 "the end"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_read_is_kept(self) -> "Settings":
+        window = "the window is measured and published again as labels arrive"
+        # The days of the window have windows of their own, and the month before is audited.
+        read = {
+            "landed": (self.window_days, window),
+            "quarantine": (self.window_days, window),
+            "comments": (max(2 * self.window_days, 31), f"{window}, and a month is audited"),
+            "scores": (
+                max(self.keep_runs + self.window_days, 91),
+                "days in MLflow are published again, and twelve weeks of labels reported",
+            ),
+            "runs": (self.window_days, window),
+            "messages": (
+                self.keep_comments,
+                "a decision may change while its comment is kept, and its messages are numbered",
+            ),
+        }
+        for name, (days, why) in read.items():
+            if getattr(self, f"keep_{name}") < days:
+                raise ValueError(
+                    f"MODWATCH_KEEP_{name.upper()} must be at least {days} days with the other "
+                    f"settings: {why}"
+                )
         return self
 
     @property

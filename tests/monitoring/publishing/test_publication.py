@@ -23,6 +23,7 @@ from modwatch.data.lake.schemas import TABLES
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.publication import record_days
+from modwatch.pipeline import retention
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -132,6 +133,27 @@ def test_what_mlflow_lost_is_published_again_from_the_tables(
     assert published(home.settings.mlflow_url) == whole
     with open_resources(home.settings) as resources:
         assert digests(resources) == before
+    assert home.run("publish", day=TUESDAY) == [0]
+
+
+def test_runs_of_old_days_are_removed_with_their_files_and_not_published_again(
+    install_routed: Install,
+) -> None:
+    """With the shortest settings, days are still measured."""
+    home = install_routed(days=2, window_days=1, keep_landed=1, keep_quarantine=1, keep_runs=1)
+    for day in (MONDAY, TUESDAY):
+        home.run("measure", "detect_drift", "raise_alerts", "publish", day=day)
+    _, run = run_named(home.settings.mlflow_url, MONDAY.isoformat())
+    folder = Path(run.info.artifact_uri.removeprefix("file://"))
+    with open_resources(home.settings) as resources:
+        for removed, dry_run in ((1, True), (1, False), (0, False)):
+            assert folder.exists() is bool(removed)
+            assert retention.remove_runs(resources, TUESDAY, dry_run=dry_run) == [
+                f"runs in MLflow before {TUESDAY}: {removed}"
+            ]
+        retention.remove_rows(resources, TUESDAY)
+        assert resources.lake.days("landed") == [TUESDAY]
+    home.run("measure", "detect_drift", "raise_alerts", day=TUESDAY)
     assert home.run("publish", day=TUESDAY) == [0]
 
 

@@ -264,6 +264,29 @@ class Lake:
             found[file["partition.dt"]] = found.get(file["partition.dt"], Stored()) + one
         return dict(sorted(found.items()))
 
+    def compact(self, table: str, before: datetime.date) -> int:
+        """Write small files of the same earlier day into one; return how many fewer there are.
+
+        Rows keep their order. Who replaces a day meanwhile may fail, so leave out recent ones.
+
+        Raises:
+            LakeError: the table cannot be read or written.
+        """
+        delta = self._open(table)
+        if delta is None:
+            return 0
+        try:
+            done = delta.optimize.compact(
+                partition_filters=[("dt", "<", before.isoformat())],
+                writer_properties=_writer(table),
+            )
+        except (DeltaError, OSError) as exc:
+            raise LakeError(
+                f"files of table {table} of {self.root} could not be compacted "
+                f"({type(exc).__name__}); check MODWATCH_LAKE and its permissions"
+            ) from None
+        return int(done["numFilesRemoved"] - done["numFilesAdded"])
+
     def vacuum(
         self, table: str, *, hours: int = _UNCOMMITTED_HOURS, dry_run: bool = False
     ) -> Stored:

@@ -48,6 +48,7 @@ def publish_days(
     *,
     plan: ReferencePlan,
     window_days: int,
+    keep_runs: int,
     rules: Sequence[AlertRule],
     site: Site,
 ) -> int:
@@ -60,12 +61,14 @@ def publish_days(
         day: the last day whose result is recorded, with the other days of its window.
         plan: how the references are chosen that scores are compared with.
         window_days: length of the trailing window.
+        keep_runs: days up to the last recorded one that have a run in MLflow; others have none.
         rules: the alert rules, whose bounds the timeline shows.
         site: MLflow, and the pages to link.
     """
     record_days(lake, checks, day, window_days=window_days)
     days = read_days(lake)
-    outdated = runs.outdated_days(days, tracking_uri=site.mlflow_url)
+    kept = [one for one in days if (days[-1].day - one.day).days < keep_runs]
+    outdated = runs.outdated_days(kept, tracking_uri=site.mlflow_url)
     for shown in outdated:
         window = trailing(shown.day, window_days)
         compared = references(lake, checks, shown.day, plan=plan) if shown.is_measured else []

@@ -22,6 +22,7 @@ from modwatch.common.mlflow_client import (
     log_points,
     log_texts,
     points_of,
+    remove_run,
     replacing_run,
     runs_tagged,
 )
@@ -104,6 +105,22 @@ def outdated_days(
     for run in filter(is_whole, runs):
         written.setdefault(run.data.tags["day"], []).append(run.data.tags.get("digest"))
     return [day for day in days if written.get(day.day.isoformat()) != [day.digest]]
+
+
+def remove_days(
+    before: date, *, tracking_uri: str, experiment: str = "modwatch", dry_run: bool = False
+) -> int:
+    """Remove the runs of earlier days with their files; return how many there are.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        runs = runs_tagged(client, experiment_id(client, experiment), _DAY)
+        old = [run for run in runs if run.data.tags["day"] < before.isoformat()]
+        for run in () if dry_run else old:
+            remove_run(client, run)
+    return len(old)
 
 
 def _params(day: Day) -> dict[str, str]:

@@ -153,15 +153,15 @@ def monthly_schedule(cron: str) -> dict[str, Any]:
     return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
 
 
-def weekly_schedule(cron: str) -> dict[str, Any]:
-    """Return the schedule arguments of a DAG that covers weeks, or what its form asks for."""
+def single_schedule(cron: str) -> dict[str, Any]:
+    """Return the schedule arguments of a DAG that runs one at a time, on whatever there is."""
     return {**monthly_schedule(cron), "max_active_runs": 1}
 
 
 def task_of(
     step: Callable[..., Any], *, links: Sequence[BaseOperatorLink] = (), **options: Any
 ) -> Any:
-    """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
+    """Return the task that runs a step of `modwatch.pipeline` for the run's day.
 
     A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
     goes to XCom. The log has the rows of each table that were read and written, and the time.

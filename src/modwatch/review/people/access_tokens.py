@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     and_,
+    delete,
     func,
     insert,
     or_,
@@ -200,6 +201,15 @@ def store_token(
         .returning(_t.id)
     ).scalar_one()
     return token, token_id
+
+
+def remove_ended(connection: Connection, age: dt.timedelta) -> int:
+    """Delete the tokens and sessions that ended longer ago; return how many.
+
+    Whatever was opened with one of them has ended, too: at the latest with it.
+    """
+    ended = func.least(_t.expires_at, _t.revoked_at)  # LEAST ignores null
+    return connection.execute(delete(access_token).where(ended < func.now() - age)).rowcount
 
 
 def expiry(lifetime: dt.timedelta | None) -> Any:

@@ -159,6 +159,13 @@ def clear(engine: Engine, name: str) -> None:
         connection.execute(delete(login_attempt).where(_a.origin == origin))
 
 
+def prune(connection: Connection) -> int:
+    """Delete all rows that count no more; return how many."""
+    attempts = delete(login_attempt).where(_a.failed_at < func.now() - 2 * WINDOW)
+    origins = delete(known_origin).where(_k.seen_at < func.now() - KNOWN)
+    return sum(connection.execute(old).rowcount for old in (attempts, origins))
+
+
 def network(address: str) -> str:
     """Return the network that is counted for `address`: for IPv6 its /64, which one user may own.
 

@@ -31,7 +31,7 @@ CREATE TABLE access_token (
     moderator_id bigint NOT NULL REFERENCES moderator,
     purpose text NOT NULL,
     scopes text[],
-    opened_with bytea REFERENCES access_token,
+    opened_with bytea REFERENCES access_token ON DELETE SET NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz,
     revoked_at timestamptz,
@@ -254,7 +254,7 @@ CREATE TABLE outbox_message (
 );
 
 CREATE TABLE outbox_delivery (
-    message_id bigint NOT NULL REFERENCES outbox_message,
+    message_id bigint NOT NULL REFERENCES outbox_message ON DELETE CASCADE,
     channel text NOT NULL,
     delivered_at timestamptz,
     attempts integer NOT NULL DEFAULT 0,
