@@ -88,6 +88,18 @@ def test_runs_are_found_by_all_their_tags(mlflow_url, experiment):
         assert [found.info.run_id for found in runs_tagged(client, where, TAGS)] == [run]
 
 
+def test_a_replaced_run_leaves_no_file(mlflow_url, experiment):
+    """By itself, MLflow keeps the files of runs that it shows no more."""
+    with connect(mlflow_url) as client:
+        where = experiment_id(client, experiment)
+        old, new = (client.create_run(where, tags=TAGS).info.run_id for _ in range(2))
+        for run in (old, new):
+            client.log_text(run, "tables", "tables/day.csv")
+        retire_others(client, where, TAGS, keep=new)
+        assert client.list_artifacts(old) == []
+        assert [found.path for found in client.list_artifacts(new)] == ["tables"]
+
+
 def test_who_was_replaced_meanwhile_does_not_report_success(mlflow_url, experiment):
     with connect(mlflow_url) as client:
         where = experiment_id(client, experiment)

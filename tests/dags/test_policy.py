@@ -56,6 +56,7 @@ SCHEDULES = {
     "monitor_collaboration": None,  # follows score_comments
     "monitor_disagreement": "0 7 * * 1",
     "audit_recall": "0 7 1 * *",
+    "enforce_retention": "0 4 * * *",
     "train_model": None,
 }
 

@@ -95,6 +95,17 @@ def test_old_rows_go(engine: Engine) -> None:
     assert rows(engine) == 2
 
 
+def test_retention_prunes_all_that_counts_no_more(engine: Engine) -> None:
+    for number in range(10):
+        throttle.admit(engine, f"name {number}", "192.0.2.1")
+    throttle.remember(engine, "ann", "192.0.2.1", "a browser")
+    pass_time(engine, 31)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE known_origin SET seen_at = now() - interval '31 days'"))
+        assert throttle.prune(connection) == 20 + 2
+    assert rows(engine) == 0
+
+
 def test_a_clock_set_back_brakes_no_longer_than_a_window(engine: Engine) -> None:
     for _ in range(5):
         throttle.admit(engine, "ann", "192.0.2.1")
