@@ -15,14 +15,15 @@ kept although it is old, and why; so does the return value of each task.
 | `remove_rows` | days of `landed`, `staged_scores`, `quarantine`, `comments`, `scores`, `routed`, \
 `labels`, `confirmations`, `follow_ups`, `check_answers`, `annotations` | the period of an open \
 audit; figures |
-| `remove_messages` | delivered messages; sessions and access tokens that ended; old log-in \
-attempts | messages that a channel has not delivered, with their series |
+| `remove_ended` | delivered alerts; sessions and access tokens that ended; old log-in attempts | \
+alerts that a channel has not delivered, with their series; messages about decisions |
 | `remove_runs` | runs of days in MLflow, with their files | reports, audits, the timeline |
 | `compact` | nothing; writes several files of a day into one | the days of the window |
 | `vacuum` | files whose rows were replaced or removed, and commits of a week ago | files of the \
 last day, which others may still read or write |
 
-The decision log, the evidence of audits, figures and validation pages are kept for ever.
+The decision log with its messages, the evidence of audits, figures and validation pages are kept
+for ever.
 
 ## Triage
 
@@ -34,9 +35,9 @@ The decision log, the evidence of audits, figures and validation pages are kept 
   it.
 - **`remove_rows` removes nothing for days**: the daily job publishes no days. See
   *monitor_collaboration*.
-- **`remove_messages` keeps old messages**: a channel has dead letters. Send them again
-  (`modwatch queue deliveries resend`), or leave them.
-- **`remove_messages` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
+- **`remove_ended` keeps old alerts**: a channel did not accept them within two weeks, after which
+  they are not sent any more. They are kept as a record of what nobody received.
+- **`remove_ended` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically.
 - **`remove_runs` fails with TrackingError**: MLflow cannot be reached, or may not delete artifacts.
   Check its permissions and clear the task.
@@ -55,7 +56,7 @@ from modwatch.pipeline.airflow import single_schedule, task_of
 def enforce_retention():
     """Remove what is old; the module's docstring is the runbook."""
     task_of(retention.remove_rows)() >> task_of(retention.compact)() >> task_of(retention.vacuum)()
-    task_of(retention.remove_messages)()
+    task_of(retention.remove_ended)()
     task_of(retention.remove_runs)()
 
 

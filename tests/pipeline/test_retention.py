@@ -1,7 +1,9 @@
 """What is old goes, and nothing that an audit, a receiver or the daily job still needs."""
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ from modwatch.data.lake.schemas import TABLES
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.publishing.days import Day, save_day
 from modwatch.pipeline import opinions, retention
+from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import create_moderator
 from modwatch.review.people.access_tokens import issue_token
@@ -56,6 +59,33 @@ def test_a_dry_run_finds_the_same_and_changes_nothing(small: Resources) -> None:
     assert stored_days(small.lake) == before
     assert retention.remove_rows(small, LATER) == found
     assert stored_days(small.lake) == {"scores": [MONDAY, TUESDAY]}
+
+
+class Killed(Lake):
+    """A lake whose process is killed at the second day that it removes."""
+
+    def replace(self, *args: Any, **keys: Any) -> int:
+        if self.traffic.written["removed"]:
+            raise KeyboardInterrupt
+        self.traffic.written["removed"] += 1
+        return super().replace(*args, **keys)
+
+
+def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> None:
+    """And never a day without comments and without an event, which would seem a forgery."""
+    seal(small)
+    open_audit(small, "small").cancel(actor="eva")
+    published(small.lake)
+    lake = small.lake
+    vars(small)["lake"] = Killed(root=lake.root)
+    with pytest.raises(KeyboardInterrupt):
+        retention.remove_rows(small, LATER)
+    vars(small)["lake"] = lake
+    assert stored_days(lake)["comments"] == [TUESDAY]
+    assert open_audit(small, "small").verify() == []
+    retention.remove_rows(small, LATER)
+    assert stored_days(lake) == {"scores": [MONDAY, TUESDAY]}
+    assert open_audit(small, "small").verify() == []
 
 
 @pytest.mark.parametrize("last", [None, MONDAY, TUESDAY])
@@ -143,21 +173,22 @@ def message(series: str, sequence: int) -> OutboxMessage:
     )
 
 
-def test_messages_go_by_series_once_all_are_delivered(small: Resources) -> None:
+def test_alerts_go_by_series_once_all_are_delivered_and_decisions_stay(small: Resources) -> None:
     database = small.database
     for series in ("fed", "waiting", "grown"):
         post(database, message(series, 1), ["webhook"] if series == "waiting" else [])
+    post(database, replace(message("decided", 1), topic=TOPIC), [])
     age(database, 401)
     post(database, message("grown", 2), [])
-    found = retention.remove_messages(small, LATER, dry_run=True)
-    assert found == retention.remove_messages(small, LATER)
-    assert found[0] == "messages: 1"
-    assert found[-1] == "messages kept: 2, of series that are not all delivered and old"
+    found = retention.remove_ended(small, LATER, dry_run=True)
+    assert found == retention.remove_ended(small, LATER)
+    assert found[0] == "alerts: 1"
+    assert found[-1] == "alerts kept: 2, of series that are not all delivered and old"
     with database.begin() as connection:
         keys = connection.scalars(text("SELECT key FROM outbox_message ORDER BY key"))
-        assert [*keys] == ["grown/1", "grown/2", "waiting/1"]
+        assert [*keys] == ["decided/1", "grown/1", "grown/2", "waiting/1"]
         connection.execute(text("UPDATE outbox_delivery SET delivered_at = now()"))
-    assert retention.remove_messages(small, LATER)[0] == "messages: 1"
+    assert retention.remove_ended(small, LATER)[0] == "alerts: 1"
 
 
 def test_tokens_go_when_they_ended_and_valid_ones_stay(small: Resources) -> None:
@@ -166,7 +197,7 @@ def test_tokens_go_when_they_ended_and_valid_ones_stay(small: Resources) -> None
     issue_token(small.database, person, lifetime=dt.timedelta(days=99))
     issue_token(small.database, person)
     age(small.database, 32)
-    assert retention.remove_messages(small, LATER)[1] == "sessions and access tokens: 1"
+    assert retention.remove_ended(small, LATER)[1] == "sessions and access tokens: 1"
 
 
 def files(lake: Lake) -> list[Path]:
@@ -203,7 +234,7 @@ def test_the_command_lists_all_and_needs_no_day(
     monkeypatch.setenv("MODWATCH_MLFLOW_URL", f"sqlite:///{small_home.home / 'mlflow.db'}")
     assert main(["retention", "--dry-run"]) == 0
     listed = capsys.readouterr().out
-    for word in ("landed", "comments", "annotations", "messages", "runs in MLflow", "replaced"):
+    for word in ("landed", "comments", "annotations", "alerts", "runs in MLflow", "replaced"):
         assert f"\n{word}" in f"\n{listed}"
 
 
@@ -215,7 +246,6 @@ def test_the_command_lists_all_and_needs_no_day(
         ({"keep_comments": 50, "window_days": 28}, "KEEP_COMMENTS must be at least 56"),
         ({"keep_scores": 400}, "KEEP_SCORES must be at least 414"),
         ({"keep_runs": 13}, "KEEP_RUNS must be at least 14"),
-        ({"keep_messages": 399}, "KEEP_MESSAGES must be at least 400"),
     ],
 )
 def test_less_than_the_daily_job_reads_is_refused(values: dict[str, int], named: str) -> None:

@@ -1,8 +1,9 @@
 """What is removed once it is older than its setting `MODWATCH_KEEP_…`, one function a task.
 
 Days of comments count back from the last day that was published: while the daily job stands still,
-nothing is removed that it has yet to read. Figures, validation pages, the decision log and the
-evidence of audits are kept for ever. Each step may be killed at any point and run again.
+nothing is removed that it has yet to read. Figures, validation pages, the decision log with its
+messages and the evidence of audits are kept for ever. Each step may be killed at any point and run
+again.
 
 Each step returns what it removed, or with `dry_run` would remove, and what is old and yet kept, one
 sentence each. As in `pipeline.daily`, imports stand inside the steps.
@@ -75,30 +76,33 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
     return found
 
 
-def remove_messages(
+def remove_ended(
     resources: "Resources", _day: datetime.date, *, dry_run: bool = False
 ) -> list[str]:
-    """Remove messages that were delivered, and sessions, tokens and log-in attempts that ended."""
+    """Remove alerts that were delivered, and sessions, tokens and log-in attempts that ended.
+
+    Messages about decisions stay with the log, against which they are verified.
+    """
+    from modwatch.review.outbox.decision_events import TOPIC
     from modwatch.review.outbox.messages import remove_delivered
-    from modwatch.review.people.access_tokens import remove_ended
+    from modwatch.review.people.access_tokens import remove_tokens
     from modwatch.review.people.throttle import prune
 
     settings = resources.settings
     with resources.database.connect() as connection:
-        messages, left = remove_delivered(
-            connection, datetime.timedelta(days=settings.keep_messages)
-        )
-        tokens = remove_ended(connection, datetime.timedelta(days=settings.keep_sessions))
+        age = datetime.timedelta(days=settings.keep_messages)
+        messages, left = remove_delivered(connection, age, but=TOPIC)
+        tokens = remove_tokens(connection, datetime.timedelta(days=settings.keep_sessions))
         attempts = prune(connection)
         if not dry_run:
             connection.commit()
     found = [
-        f"messages: {messages:,}",
+        f"alerts: {messages:,}",
         f"sessions and access tokens: {tokens:,}",
         f"log-in attempts and known browsers: {attempts:,}",
     ]
     return (
-        [*found, f"messages kept: {left:,}, of series that are not all delivered and old"]
+        [*found, f"alerts kept: {left:,}, of series that are not all delivered and old"]
         if left
         else found
     )
@@ -172,7 +176,7 @@ def _size(stored: "Stored") -> str:
 #: In the order in which `modwatch retention` runs them.
 STEPS: tuple[Callable[..., list[str]], ...] = (
     remove_rows,
-    remove_messages,
+    remove_ended,
     remove_runs,
     compact,
     vacuum,

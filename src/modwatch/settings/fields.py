@@ -330,7 +330,7 @@ class Settings(BaseSettings):
         400, ge=1, description="Days that the runs of days in MLflow are kept, with their files"
     )
     keep_messages: int = Field(
-        400, ge=1, description="Days that decisions and alerts are kept once they were delivered"
+        90, ge=1, description="Days that alerts are kept once they were delivered"
     )
     keep_sessions: int = Field(
         30, ge=1, description="Days that sessions and access tokens are kept after their end"
@@ -404,10 +404,6 @@ class Settings(BaseSettings):
                 "days in MLflow are published again, and twelve weeks of labels reported",
             ),
             "runs": (self.window_days, window),
-            "messages": (
-                self.keep_comments,
-                "a decision may change while its comment is kept, and its messages are numbered",
-            ),
         }
         for name, (days, why) in read.items():
             if getattr(self, f"keep_{name}") < days:

@@ -117,24 +117,25 @@ def count_attempt(engine: Engine, channel: str) -> None:
         connection.execute(left.values(attempts=mine.attempts + 1))
 
 
-def remove_delivered(connection: Connection, age: dt.timedelta) -> tuple[int, int]:
+def remove_delivered(connection: Connection, age: dt.timedelta, *, but: str) -> tuple[int, int]:
     """Delete what is older, by the clock of the database; return how many messages, and left ones.
 
     A series goes as a whole, as its messages are numbered. Left are those in which one was not sent
-    on some channel, such as a dead letter, or is not that old.
+    on some channel, or is not that old. Messages of the topic `but` are not looked at.
     """
     mine = outbox_message.c
     sent = or_(outbox_delivery.c.message_id.is_(None), outbox_delivery.c.delivered_at.is_not(None))
     done = (
         select(mine.topic, mine.series)
         .outerjoin(outbox_delivery)
+        .where(mine.topic != but)
         .group_by(mine.topic, mine.series)
         .having(func.max(mine.created_at) < func.now() - age, func.bool_and(sent))
     )
     removed = connection.execute(
         delete(outbox_message).where(tuple_(mine.topic, mine.series).in_(done))
     )
-    old = select(func.count()).where(mine.created_at < func.now() - age)
+    old = select(func.count()).where(mine.topic != but, mine.created_at < func.now() - age)
     return removed.rowcount, connection.scalar(old) or 0
 
 

@@ -203,7 +203,7 @@ def store_token(
     return token, token_id
 
 
-def remove_ended(connection: Connection, age: dt.timedelta) -> int:
+def remove_tokens(connection: Connection, age: dt.timedelta) -> int:
     """Delete the tokens and sessions that ended longer ago; return how many.
 
     Whatever was opened with one of them has ended, too: at the latest with it.
