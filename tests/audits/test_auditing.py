@@ -426,9 +426,14 @@ def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_audits.begin(small)
+
+    def die(_: audit_module.Audit) -> None:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as broken:
-        broken.setattr(audit_module, "withdraw_audit", lambda *_: None)
-        open_audit(small, "small").cancel(actor="eve")
+        broken.setattr(audit_module.Audit, "stamp", die)
+        with pytest.raises(KeyboardInterrupt):
+            open_audit(small, "small").cancel(actor="eve")
     assert open_audit(small, "small").progress().waiting == 120
     with pytest.raises(AuditCancelledError):
         open_audit(small, "small").labelling(1)

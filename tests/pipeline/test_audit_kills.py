@@ -8,7 +8,7 @@ from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 
 from installation import Installation
 from modwatch.audits.review_items import AuditProgress
-from modwatch.audits.workflow import open_audit
+from modwatch.audits.workflow import Audit, open_audit
 from modwatch.common.errors import AuditCancelledError, AuditError
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
@@ -121,12 +121,23 @@ def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
         open_audit(small, "small").cancel(actor="eve")
 
 
+def kill_after_recording(small: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancel in a process that dies after the step is recorded, and before the rest is stored."""
+
+    def die(_: Audit) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Audit, "stamp", die)
+        with pytest.raises(KeyboardInterrupt):
+            open_audit(small, "small").cancel(actor="eve")
+
+
 def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_again(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_to(small, "draw")
-    with killed_in("withdraw_audit", monkeypatch):
-        open_audit(small, "small").cancel(actor="eve")
+    kill_after_recording(small, monkeypatch)
     assert open_audit(small, "small").progress().waiting == 120
     open_audit(small, "small").cancel(actor="eve")
     assert open_audit(small, "small").progress() == AuditProgress(withdrawn=120)

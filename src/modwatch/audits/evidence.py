@@ -47,6 +47,9 @@ START = GENESIS.hex()
 #: stages.
 STOPPED = "stopped"
 
+#: Fact of a cancellation: how many labels people had given.
+LABELS = "labels"
+
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
 class Event:

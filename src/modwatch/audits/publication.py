@@ -1,7 +1,8 @@
 """The published files of an audit, and what they are made of, so that anyone can make them again.
 
 `publication.json` is sealed with the report: the version that wrote it, the service, the results of
-earlier audits in the trend, and the measures of the period in the files for transparency reports.
+earlier audits in the trend, the other audits of the same days, and the measures of the period in
+the files for transparency reports.
 
 `Level` is what verification found at one level; the first level is the files alone.
 """
@@ -13,7 +14,7 @@ from typing import Any
 
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
-from modwatch.audits.evidence import Event, first_of
+from modwatch.audits.evidence import Event, first_of, moment
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
     PUBLICATION,
@@ -32,6 +33,36 @@ from modwatch.statistics.audit.results import Document
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherAudit:
+    """Another audit of days of the same period, as it was when the report was written."""
+
+    audit: str
+    #: First and last day of its period, ISO 8601.
+    first: str
+    last: str
+    #: Its last step, and when, UTC, ISO 8601.
+    action: str
+    at: str
+    #: Labels that people had given: when it was cancelled, or else when the report was written.
+    labels: int
+
+    def sentence(self, planned_at: str) -> str:
+        """Describe it in the report of an audit that was planned at a time.
+
+        >>> other = OtherAudit(audit="try", first="2026-01-01", last="2026-01-31",
+        ...                    action="cancelled", at="2026-02-03T10:00:00+00:00", labels=57)
+        >>> other.sentence("2026-02-04T10:00:00+00:00").partition(" was ")[2]
+        'cancelled on 2026-02-03, when people had given 57 labels, before this audit was planned.'
+        """
+        was = f"was {self.action.replace('_', ' ')} on {moment(self.at):%Y-%m-%d}"
+        given = "1 label" if self.labels == 1 else f"{self.labels:,} labels"
+        when = "when people had given" if self.action == "cancelled" else "and people have given"
+        earlier = ", before this audit was planned" * (moment(self.at) < moment(planned_at))
+        of = f"Audit {self.audit!r} of {self.first} to {self.last}"
+        return f"{of} {was}, {when} {given}{earlier}."
+
+
+@dataclass(frozen=True, kw_only=True)
 class Publication:
     """What published files are made of, in addition to plan, result and chain."""
 
@@ -41,6 +72,8 @@ class Publication:
     service: str = ""
     #: Results of the audits that were published before, oldest period first.
     earlier: Sequence[Document] = ()
+    #: The other audits of days of the period, by name: cancelled ones, too.
+    others: Sequence[OtherAudit] = ()
     #: Measures of the period by language tag, "" for none; None without a service.
     measures: Mapping[str, Measures] | None = None
 
@@ -56,6 +89,7 @@ class Publication:
             if fields["measures"] is not None:
                 measures = fields["measures"].items()
                 fields["measures"] = {tag: Measures(**counted) for tag, counted in measures}
+            fields["others"] = [OtherAudit(**other) for other in fields["others"]]
             made = cls(**fields)
             if made.to_json() == content:
                 return made
@@ -72,22 +106,29 @@ def published_files(
     `chain` is that of the signed audit, without its publication. Equal input gives equal bytes.
     AuditError where the result belongs to another plan or is not the sealed one.
     """
-    report = render_report(plan, result, chain, of.earlier, service=of.service)
+    others = [other.sentence(chain[0].at) for other in of.others]
+    report = render_report(plan, result, chain, of.earlier, service=of.service, others=others)
     made = {REPORT: report.encode()}
     if of.measures is not None:
-        made |= transparency_files(plan, result, of.measures, service=of.service)
+        made |= transparency_files(plan, result, of.measures, service=of.service, others=others)
     return made
 
 
 def transparency_files(
-    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures], *, service: str
+    plan: AuditPlan,
+    result: Mapping[str, Any],
+    measures: Mapping[str, Measures],
+    *,
+    service: str,
+    others: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """Return parts 8 and 11 of a transparency report on the period of an audit, by file name.
 
-    AuditError where the result belongs to another plan, DsaReportError for an unusable service.
+    `others` are sentences about other audits of the same days. AuditError where the result
+    belongs to another plan, DsaReportError for an unusable service.
     """
-    means = automated_means(plan, result, measures, service=service)
-    words = qualitative(plan, result, measures, service=service)
+    means = automated_means(plan, result, measures, service=service, others=others)
+    words = qualitative(plan, result, measures, service=service, others=others)
     return {
         AUTOMATED_MEANS_FILE: automated_means_csv(means),
         QUALITATIVE_FILE: qualitative_csv(words),
@@ -120,16 +161,22 @@ def publication_problems(folder: AuditFolder) -> list[str]:
 
 
 def publication_remarks(folder: AuditFolder) -> list[str]:
-    """Return why published files were not compared with the result; empty when they were."""
+    """Return the other audits that the report names, and why it was not compared, if it was not."""
     if PUBLICATION not in folder:
         return []
-    written = Publication.from_json(folder[PUBLICATION]).version
+    of = Publication.from_json(folder[PUBLICATION])
+    written, planned_at = of.version, folder.chain[0].at
+    found = [
+        f"{other.sentence(planned_at)} Ask why, and whether a result was chosen"
+        for other in of.others
+    ]
     if written == version():
-        return []
+        return found
     return [
+        *found,
         f"the published files were written by Modwatch {written}, and this is {version()}: they "
         f"were not compared with the result. Verify them with that version, or take the numbers "
-        f"from {RESULT}"
+        f"from {RESULT}",
     ]
 
 

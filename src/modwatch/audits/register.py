@@ -8,7 +8,7 @@ it. The same steps are events of the database, so that a rewritten register show
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 
@@ -117,20 +117,38 @@ def register_problems(
         )
 
 
-def register_remarks(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
-    """Yield the other audits of days of the same period, and whether this one is older."""
+def same_days(entries: Sequence[Entry], plan: AuditPlan) -> dict[str, list[Entry]]:
+    """Return by name the steps of the other audits of days of the same period."""
     others: dict[str, list[Entry]] = {}
     for entry in entries:
         overlap = entry.first <= plan.last.isoformat() and plan.first.isoformat() <= entry.last
         if entry.audit != plan.audit and overlap:
             others.setdefault(entry.audit, []).append(entry)
-    for audit, steps in sorted(others.items()):
+    return dict(sorted(others.items()))
+
+
+def register_remarks(
+    entries: Sequence[Entry], plan: AuditPlan, folders: Collection[str]
+) -> Iterator[str]:
+    """Yield the other audits of days of the same period, and those without a folder."""
+    for audit, steps in same_days(entries, plan).items():
         done = Counter(entry.action for entry in steps)
         again = f", {done['planned']} times" if done["planned"] > 1 else ""
         yield (
             f"audit {audit!r} is of {steps[0].first} to {steps[0].last}, too: planned at "
             f"{steps[0].at}{again}, last step {steps[-1].action.replace('_', ' ')}. Ask why there "
             "are several, and whether a result was chosen among them"
+        )
+    yield from removed(entries, folders)
+
+
+def removed(entries: Sequence[Entry], folders: Collection[str]) -> Iterator[str]:
+    """Yield the audits in the register that have none of the `folders`."""
+    last = {entry.audit: entry for entry in entries if entry.audit not in folders}
+    for audit, entry in sorted(last.items()):
+        yield (
+            f"the folder of audit {audit!r} was removed: its last step in the register is "
+            f"{entry.action.replace('_', ' ')} at {entry.at}"
         )
 
 
@@ -149,10 +167,8 @@ def witness(database: Engine, chain: Sequence[Event], plan: AuditPlan) -> None:
                 )  # fmt: skip
 
 
-def witness_problems(
-    database: Engine, entries: Sequence[Entry], chain: Sequence[Event], plan: AuditPlan
-) -> Iterator[str]:
-    """Yield the differences between the steps of an audit, its register, and the database."""
+def witness_problems(database: Engine, chain: Sequence[Event], plan: AuditPlan) -> Iterator[str]:
+    """Yield the differences between the steps of an audit and the database."""
     with database.connect() as connection:
         known = _steps(connection, plan.audit)
         steps = {event.digest for event in chain}
@@ -167,14 +183,24 @@ def witness_problems(
                 "chain: the folder was removed and the audit carried out again, or its chain was "
                 "rewritten or cut"
             )
-        every = _periods(connection)
-        lost = every - {(entry.step, entry.audit, entry.first, entry.last) for entry in entries}
-        if lost:
-            yield (
-                f"the database has {len(lost)} steps of audits that are not in the register, or "
-                "with another name or period: it was rewritten, so that audits do not show in it"
-            )
         yield from _approval_problems(connection, chain, plan)
+
+
+def erased(database: Engine, entries: Sequence[Entry], audit: str) -> Iterator[str]:
+    """Yield the differences between the database and the register, of audits besides `audit`."""
+    with database.connect() as connection:
+        every = _periods(connection)
+    listed = {(entry.step, entry.audit, entry.first, entry.last) for entry in entries}
+    if lost := every - listed:
+        yield (
+            f"the database has {len(lost)} steps of audits that are not in the register, or "
+            "with another name or period: it was rewritten, so that audits do not show in it"
+        )
+    if names := sorted({repr(name) for _, name, _, _ in listed - every if name != audit}):
+        yield (
+            f"the register has steps of {', '.join(names)} that are not in the database: they were "
+            "erased from it, or a last step was interrupted"
+        )
 
 
 def random_number() -> str:

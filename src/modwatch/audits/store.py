@@ -51,6 +51,18 @@ class AuditStore:
         contents = {name: self._folder.read(f"{audit}/{name}") or b"" for name in names}
         return AuditFolder(contents).chain
 
+    def cancelled_labels(self, audit: str) -> int | None:
+        """Return how many labels a cancelled audit had.
+
+        None: it was not cancelled, or its chain is gone or was changed.
+        """
+        try:
+            facts = self.chain(audit)[-1].facts
+        except (AuditError, IndexError):
+            return None
+        labels = facts.get(evidence.LABELS, "")
+        return int(labels) if labels.isdecimal() else None
+
     def read(self, audit: str) -> AuditFolder:
         """Return all files of an audit by name; AuditError for an unknown audit."""
         names = self._folder.names(audit)

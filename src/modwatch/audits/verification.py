@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlalchemy import Engine
 
@@ -10,30 +10,44 @@ from modwatch.audits import files, register, sources
 from modwatch.audits.consistency import day_problems, plan_problems
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.evidence import all_of, moment
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.publication import Level, Publication, level_of_files
+from modwatch.audits.register import Entry
 from modwatch.audits.seeds import seed_of
 from modwatch.audits.store import AuditStore
 from modwatch.audits.verify import planned_sizes
 from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
+from modwatch.review.log.witnesses import Newest
 from modwatch.statistics.audit.draw import Drawn, draw
 
 
 def levels_of(
-    audit: str, store: AuditStore, lake: Lake, database: Engine, witnesses: Witnesses
+    audit: str,
+    store: AuditStore,
+    lake: Lake,
+    database: Engine,
+    witnesses: Witnesses,
+    newest: Newest,
 ) -> list[Level]:
     """Return what each level of verification shows of an audit; see `docs/auditors.md`.
 
     The lake: the period is surveyed again as for the plan, and the samples are drawn again. The
     decision log: labels, queue and texts. The register: other audits of the period, and the steps
-    as the database has them. Only files without problems are compared.
+    as the database has them. The witness: the whole log, against `newest`. Only files without
+    problems are compared. Of an audit without a folder, register, database and log are.
     """
-    folder = store.read(audit)
+    witness = [] if newest.unused else [_witness(database, newest)]
+    try:
+        folder = store.read(audit)
+    except AuditError as exc:
+        missing = Level(name="files", shows="", problems=[str(exc)])
+        return [missing, _others(store, database), *witness]
     of_files = level_of_files(folder)
     if of_files.problems:
-        return [of_files]
+        return [of_files, *witness]
     gone = sources.removed_days(database, lake, folder.plan)
     return [
         of_files,
@@ -50,9 +64,13 @@ def levels_of(
             shows="every label is a decision of the log, none that was given is left out, and "
             "people were shown the comments of the sample with the words of the lake",
             problems=_found(lambda: _with_log(database, lake, audit, folder)),
-            remarks=[] if gone else _found(lambda: _measures(lake, database, folder)),
+            remarks=[
+                *([] if gone else _found(lambda: _measures(lake, database, folder))),
+                *([newest.sentence] if newest.unused else []),
+            ],
         ),
         _register(store, database, folder),
+        *witness,
     ]
 
 
@@ -111,29 +129,56 @@ def _with_log(database: Engine, lake: Lake, audit: str, folder: AuditFolder) -> 
     yield from sources.queue_problems(database, lake, audit, folder)
 
 
+def _witness(database: Engine, newest: Newest) -> Level:
+    return Level(
+        name="witness",
+        shows="no entry of the decision log was changed, removed or reordered since the witness: "
+        "no audit was erased that it covers",
+        problems=_found(lambda: iter(newest.report(database).problems)),
+        remarks=[] if newest.invalid else [newest.sentence],
+    )
+
+
+def _others(store: AuditStore, database: Engine) -> Level:
+    """Return what the register shows of an audit that has no folder."""
+
+    def problems() -> Iterator[str]:
+        entries = store.register()
+        yield from register.erased(database, entries, "")
+        yield from register.removed(entries, store.names())
+
+    return Level(
+        name="register",
+        shows="register and database have the same audits, and each has its folder",
+        problems=_found(problems),
+    )
+
+
 def _register(store: AuditStore, database: Engine, folder: AuditFolder) -> Level:
     plan, chain = folder.plan, folder.chain
 
     def problems() -> Iterator[str]:
         entries = store.register()
         yield from register.register_problems(entries, chain, plan)
-        yield from register.witness_problems(database, entries, chain, plan)
-        yield from _trend(store, folder)
+        yield from register.witness_problems(database, chain, plan)
+        yield from register.erased(database, entries, plan.audit)
+        if files.PUBLICATION in folder:
+            published = Publication.from_json(folder[files.PUBLICATION])
+            yield from _trend(store, published)
+            yield from _same_days(store, entries, folder, published)
 
     return Level(
         name="register",
         shows="no step of the audit was changed, cut or taken again since, the seed is the one "
         "that was fixed when the plan was approved, and other audits of the period are named below",
         problems=_found(problems),
-        remarks=_found(lambda: register.register_remarks(store.register(), plan)),
+        remarks=_found(lambda: register.register_remarks(store.register(), plan, store.names())),
     )
 
 
-def _trend(store: AuditStore, folder: AuditFolder) -> Iterator[str]:
+def _trend(store: AuditStore, published: Publication) -> Iterator[str]:
     """Yield the audits in the trend of a report whose results are other ones."""
-    if files.PUBLICATION not in folder:
-        return
-    for result in Publication.from_json(folder[files.PUBLICATION]).earlier:
+    for result in published.earlier:
         try:
             sealed = json.loads(store.file(str(result["audit"]), files.RESULT))
         except (AuditError, ValueError):
@@ -142,6 +187,27 @@ def _trend(store: AuditStore, folder: AuditFolder) -> Iterator[str]:
             yield (
                 f"the trend of the report shows audit {result['audit']!r} with another result than "
                 "its evidence has"
+            )
+
+
+def _same_days(
+    store: AuditStore, entries: Sequence[Entry], folder: AuditFolder, published: Publication
+) -> Iterator[str]:
+    """Yield the audits of the same days that the report leaves out, or shows otherwise.
+
+    By their steps before the signature: others may come in while the report is written.
+    """
+    [signed] = all_of(folder.chain, "signed_off")
+    before = [entry for entry in entries if moment(entry.at) < moment(signed.at)]
+    shown = {other.audit: (other.action, other.labels) for other in published.others}
+    for name, steps in register.same_days(before, folder.plan).items():
+        action, labels = shown.get(name, ("", None))
+        cancelled = steps[-1].action == "cancelled"
+        sealed = store.cancelled_labels(name) if cancelled else None
+        if not action or cancelled > (action == "cancelled") or sealed not in (None, labels):
+            yield (
+                f"the report leaves out audit {name!r} of the same days, or shows another state or "
+                "number of labels than its steps have"
             )
 
 

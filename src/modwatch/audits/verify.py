@@ -20,6 +20,7 @@ from modwatch.audits.evidence import (
     Event,
     all_of,
     file_problems,
+    first_of,
     sealed_files,
     stopped,
     written_notes,
@@ -43,7 +44,7 @@ from modwatch.audits.files import (
     witnessed_steps,
 )
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.seeds import seed_of
+from modwatch.audits.seeds import LOG, NUMBER, seed_of
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.labels import (
@@ -137,7 +138,14 @@ def remarks(folder: AuditFolder) -> list[str]:
             "the plan does not require four eyes: planner, approver and signer may be one person, "
             "and no one else answers for the audit"
         )
+    approved = first_of(folder.chain, "approved")
+    if approved and not all(plausible(approved.facts.get(name, "")) for name in (LOG, NUMBER)):
+        found.append(
+            "the approval fixes values that are not SHA-256 hashes or random numbers of anything: "
+            "someone made them up, and with them the seed"
+        )
     if stage:
+        found += _made_up(folder.labels(stage))
         found += _without_label(folder.outcomes(stage))
         found += _without_confirmation(plan, folder.sample(stage), folder.labels(stage))
     return found
@@ -300,6 +308,31 @@ def _sample(
         yield f"{population_file(stage)} {problem}"
     if stage > 1 and population != folder.population(stage - 1):
         yield f"{population_file(stage)} differs from that of the previous stage"
+
+
+def plausible(digest: str) -> bool:
+    """Return whether 256 bits, in hexadecimal, can be a hash or a random number.
+
+    Of 32 random bytes, 19 or more differ but for one case in 100 billion.
+
+    >>> plausible(64 * "0"), plausible("0123" * 16), plausible(bytes(range(32)).hex())
+    (False, False, True)
+    """
+    try:
+        return len(digest) == 64 and len({*bytes.fromhex(digest)}) > 18
+    except ValueError:
+        return False
+
+
+def _made_up(labels: Sequence[AuditLabel]) -> Iterator[str]:
+    """Yield how many labels name a decision that cannot be one, or that of another label."""
+    if number := sum(not plausible(label.decision) for label in labels):
+        yield (
+            f"{number} of {len(labels)} labels name decisions that are not SHA-256 hashes of "
+            "anything: someone made them up, or the decision log shows otherwise"
+        )
+    if number := len(labels) - len({label.decision for label in labels}):
+        yield f"{number} labels name the decision of another label: no two labels are one decision"
 
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:

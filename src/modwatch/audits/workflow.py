@@ -5,7 +5,7 @@ later steps: what is sealed stays as it is, and the answer is the same.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.identities import MACHINE, conflict
-from modwatch.audits.publication import Level, Publication, published_files
+from modwatch.audits.publication import Level, OtherAudit, Publication, published_files
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import (
     AuditProgress,
@@ -42,6 +42,8 @@ from modwatch.common.errors import AuditCancelledError, AuditError, TimestampErr
 from modwatch.common.installed import version
 from modwatch.common.text import folded
 from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.files import Folder
+from modwatch.review.log.witnesses import Authority, Newest, newest
 from modwatch.review.queue.lanes import Lanes
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
@@ -78,6 +80,14 @@ class AuditResources(Protocol):
     def witnesses(self) -> Witnesses:
         """Signers, and the authority for timestamps."""
 
+    @property
+    def witness_folder(self) -> Folder | None:
+        """Where witnesses of the decision log are kept."""
+
+    @property
+    def authority(self) -> Authority | None:
+        """The authority that stamps them."""
+
 
 def open_audit(resources: AuditResources, name: str) -> "Audit":
     """Return the audit `name`, whether or not it is planned yet."""
@@ -88,6 +98,8 @@ def open_audit(resources: AuditResources, name: str) -> "Audit":
         database=resources.database,
         lanes=resources.lanes,
         witnesses=resources.witnesses,
+        place=resources.witness_folder,
+        authority=resources.authority,
     )
 
 
@@ -103,6 +115,9 @@ class Audit:
     lanes: Lanes
     #: Who may witness its steps, in addition to its own files, register and database.
     witnesses: Witnesses = field(default_factory=Witnesses)
+    #: Where witnesses of the decision log are kept, and the authority that stamps them.
+    place: Folder | None = None
+    authority: Authority | None = None
 
     @cached_property
     def chain(self) -> list[Event]:
@@ -322,6 +337,7 @@ class Audit:
             version=version(),
             service=service,
             earlier=self._published_before(),
+            others=[*self._of_same_days()],
             measures=period_measures(self.plan, self.lake, self.database) if service else None,
         )
         content = published_files(self.plan, folder.result, self.chain, publication)
@@ -366,18 +382,23 @@ class Audit:
         return made
 
     def cancel(self, *, actor: str, note: str = "") -> None:
-        """Cancel the audit and withdraw its items; its evidence stays."""
-        self._record("cancelled", actor=actor, note=note)
-        withdraw_audit(self.database, self.name)  # again, if the process was killed before
+        """Cancel the audit and withdraw its items; its evidence stays, with how many labels."""
+        with withdrawing(self.database, self.name):  # so that no label comes in meanwhile
+            facts = {evidence.LABELS: str(len(sources.current_labels(self.database, self.name)))}
+            self._record("cancelled", actor=actor, note=note, facts=facts)
 
     def verify(self) -> list[str]:
         """Return what is wrong with the evidence; see `verification.levels_of`."""
         return [problem for level in self.levels() for problem in level.problems]
 
-    def levels(self) -> list[Level]:
-        """Return what each level of verification shows; see `verification.levels_of`."""
+    def levels(self, witness: Newest | None = None) -> list[Level]:
+        """Return what each level of verification shows; see `verification.levels_of`.
+
+        `witness` is that of the decision log, by default the newest one that is kept.
+        """
+        witness = witness or newest(self.place, self.authority)
         return verification.levels_of(
-            self.name, self.store, self.lake, self.database, self.witnesses
+            self.name, self.store, self.lake, self.database, self.witnesses, witness
         )
 
     def _active_chain(self) -> list[Event]:
@@ -465,6 +486,21 @@ class Audit:
             self.stamp()
         except TimestampError as exc:  # a step must not wait for others; `stamp` tries again
             _log.warning("A step of audit %s has no timestamp yet: %s.", self.name, exc)
+
+    def _of_same_days(self) -> Iterator[OtherAudit]:
+        """Yield the other audits of days of the period."""
+        for name, steps in register.same_days(self.store.register(), self.plan).items():
+            labels = self.store.cancelled_labels(name)
+            if labels is None:
+                labels = len(sources.current_labels(self.database, name))
+            yield OtherAudit(
+                audit=name,
+                first=steps[0].first,
+                last=steps[0].last,
+                action=steps[-1].action,
+                at=steps[-1].at,
+                labels=labels,
+            )
 
     def _published_before(self) -> list[Document]:
         """Return the results of the other audits that were published, oldest period first."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
+    from modwatch.review.log.witnesses import Newest
 
 _R = TypeVar("_R")
 
@@ -283,7 +284,11 @@ def _ask(passphrase: bool) -> str:
     files=(bool, "Use only the files in a folder."),
     signers=(PATH, "File of public keys; every step must be signed."),
     roots=(PATH, "PEM file; every step must have a timestamp."),
-    witness=(PATH, "File with a witness of the decision log, kept elsewhere."),
+    witness=(
+        PATH,
+        "File with a witness of the decision log, kept elsewhere; default: the newest of "
+        "MODWATCH_WITNESS_FOLDER.",
+    ),
 )
 def verify(
     name: str, files: bool, signers: Path | None, roots: Path | None, witness: Path | None
@@ -324,7 +329,7 @@ def _levels(
         audit = open_audit(resources, name)
         if signers or roots:
             audit.witnesses = _witnesses(signers, roots)
-        return [*audit.levels(), *([_log_level(audit, witness)] if witness else [])]
+        return audit.levels(_given(witness) if witness else None)
 
 
 def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
@@ -339,20 +344,13 @@ def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
     )
 
 
-def _log_level(audit: "Audit", path: Path) -> "Level":
-    """Return what the whole decision log shows against a witness of it."""
-    from modwatch.audits.publication import Level
-    from modwatch.review.log.verification import verify_log
+def _given(path: Path) -> "Newest":
+    from modwatch.review.log.witnesses import Newest
 
     try:
-        witness = path.read_text()
+        return Newest(text=path.read_text())
     except (OSError, ValueError) as exc:
         raise AuditError(f"{path} cannot be read ({type(exc).__name__})") from None
-    return Level(
-        name="witness",
-        shows="no decision of the log was changed, removed or reordered since the witness",
-        problems=verify_log(audit.database, witness).problems,
-    )
 
 
 def _folder(path: Path) -> "AuditFolder":

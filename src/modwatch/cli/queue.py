@@ -43,18 +43,19 @@ def queue() -> None:
 )
 def verify_log(export: Path | None, partial: bool, witness: Path | None) -> int:
     """Verify the hash chains of the decision log; exit status 1 if there is a problem."""
-    from modwatch.review.log.verification import verify_export, verify_log
-    from modwatch.review.log.witnesses import latest
+    from modwatch.review.log.verification import verify_export
+    from modwatch.review.log.witnesses import Newest, newest
 
     if witness and not witness.parent.is_dir():
         raise QueueError(f"the folder of --witness, {witness.parent}, does not exist; create it")
     known = witness.read_text() if witness and witness.exists() else None
     if export is None:
         with open_resources() as resources:
-            if witness is None and (place := resources.witness_folder):
-                moment, known = latest(place, resources.authority)
-                print(f"compared with the witness of {moment or 'no day: there is none'}")
-            report = verify_log(resources.database, known)
+            used = Newest(text=known)
+            if witness is None:
+                used = newest(resources.witness_folder, resources.authority)
+                print(used.sentence)
+            report = used.report(resources.database)
     else:
         with _opened(export) as lines:
             report = verify_export(lines, known, partial=partial)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -65,7 +66,11 @@ def _options(resources: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options, after storing the policy permanently."""
     from modwatch.review.policy.tree import register_policy
 
-    options = console_options(resources.settings, address)
+    options = replace(
+        console_options(resources.settings, address),
+        witness_folder=resources.witness_folder,
+        authority=resources.authority,
+    )
     register_policy(resources.database, options.policy)
     return options
 

@@ -1,6 +1,7 @@
 """Labels and comments left out, added or exchanged; the attacker makes everything else fit."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from sqlalchemy import text
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
 from modwatch.audits.publication import level_of_files
+from modwatch.audits.seeds import LOG, NUMBER
 from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
@@ -177,3 +179,41 @@ def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: 
     assert problems(small, "decision log") == []
     assert "steps of the audit are not in the database" in problems(small, "register")[0]
     assert not verify_log(small.database).intact
+
+
+@pytest.mark.parametrize(
+    ("decision", "says"),
+    [
+        (lambda _: 64 * "0", "labels name decisions that are not SHA-256 hashes"),
+        (lambda n: f"{n:064x}", "labels name decisions that are not SHA-256 hashes"),
+        (lambda _: "not a hash", "labels name decisions that are not SHA-256 hashes"),
+        (lambda _: bytes(range(32)).hex(), "labels name the decision of another label"),
+    ],
+)
+def test_decisions_are_made_up(small: Resources, decision: Callable[[int], str], says: str) -> None:
+    """Files alone know no log, and still no hash is all zeros."""
+    begin(small)
+    label_everything(small)
+    open_audit(small, "small").seal()
+    sealed = small.audit_store.read("small")
+    assert not [found for found in remarks(small, "files") if "labels name" in found]
+    labels = enumerate(files.read_labels(sealed[files.labels_file(1)]))
+    made_up = [replace(label, decision=decision(n)) for n, label in labels]
+    forge(small, {files.labels_file(1): files.write_labels(made_up)})
+    assert problems(small, "files") == []
+    assert any(says in found for found in remarks(small, "files"))
+
+
+def test_approval_facts_are_made_up(small: Resources) -> None:
+    """The approval of the tests has a random number of zeros."""
+    begin(small)
+    made_up = "the approval fixes values that are not SHA-256 hashes"
+    assert any(found.startswith(made_up) for found in remarks(small, "files"))
+
+    def random(event: Event) -> Event:
+        numbers = {LOG: bytes(range(32)).hex(), NUMBER: bytes(range(32, 64)).hex()}
+        return replace(event, facts=numbers) if event.action == "approved" else event
+
+    forge(small, event=random, cut=2)
+    assert problems(small, "files") == []
+    assert not [found for found in remarks(small, "files") if found.startswith(made_up)]

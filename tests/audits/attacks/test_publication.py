@@ -1,14 +1,20 @@
 """Published files that say something else than the result."""
 
 import json
+from dataclasses import replace
+from html import unescape
 
 import pytest
 from audit_forger import finders, forge, problems, remarks
 from audit_path import go_to
+from small_audits import REQUEST, begin
 
 from modwatch.audits import files
-from modwatch.audits.publication import Publication
+from modwatch.audits.publication import Publication, level_of_files
+from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
+from modwatch.review.people import create_moderator
+from review.labelling import label_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
@@ -42,7 +48,7 @@ def test_what_the_files_are_made_of_is_forged(small: Resources) -> None:
     content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
     forge(small, {files.PUBLICATION: content})
     assert problems(small, "files") == []
-    [remark] = remarks(small, "decision log")
+    remark = remarks(small, "decision log")[0]
     assert remark.startswith("dsa-automated-means.csv counts 200 measures by the model alone")
     assert "lake and log now have 400" in remark
     assert finders(small) == {"register"}
@@ -86,3 +92,44 @@ def test_a_publication_that_is_none_is_reported(small: Resources) -> None:
         forge(small, {files.PUBLICATION: content}, redo=False)
         [problem] = problems(small, "files")
         assert "publication.json is not what a publication is made of" in problem
+
+
+def cancelled_with_labels(small: Resources) -> str:
+    """Cancel an audit whose labels are known, and publish another of its days; its sentence."""
+    begin(small, replace(REQUEST, audit="try"))
+    for name in ("cid", "dan"):  # nobody labels a comment twice
+        labeller = create_moderator(small.database, name, "moderator")
+        label_all(small.database, labeller, lambda _: 1)
+    open_audit(small, "try").seal()
+    given = len(files.read_labels(small.audit_store.read("try")[files.labels_file(1)]))
+    open_audit(small, "try").cancel(actor="eve", note="by and by")
+    go_to(small, "publish")
+    return f"when people had given {given} labels, before this audit was planned."
+
+
+def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resources) -> None:
+    """The attack was: label, look, cancel and plan another, of which the report says nothing."""
+    sentence = cancelled_with_labels(small)
+    folder = small.audit_store.read("small")
+    for name in (files.AUTOMATED_MEANS_FILE, files.QUALITATIVE_FILE):
+        assert sentence in folder[name].decode()
+    assert sentence in unescape(folder[files.REPORT].decode())
+    assert any(sentence in remark for remark in level_of_files(folder).remarks)
+    assert open_audit(small, "small").verify() == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": 0}, {"action": "planned"}, {"audit": "other"}], ids=str
+)
+def test_a_cancelled_audit_is_left_out_of_the_report(
+    small: Resources, change: dict[str, object]
+) -> None:
+    cancelled_with_labels(small)
+    fields = json.loads(small.audit_store.read("small")[files.PUBLICATION])
+    fields["others"][0] |= change
+    content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
+    forge(small, {files.PUBLICATION: content})
+    assert problems(small, "files") == []
+    assert "the report leaves out audit 'try' of the same days, or shows another" in " ".join(
+        problems(small, "register")
+    )

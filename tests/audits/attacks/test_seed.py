@@ -163,8 +163,11 @@ def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) 
         remove_folder(small, "small")
     later = replace(REQUEST, audit="anew", first=TUESDAY)
     plan_audit(small, later, actor="eva")
-    [remark] = remarks(small, "register", "anew")
+    [remark, *folders] = remarks(small, "register", "anew")
     assert remark.startswith(f"audit 'small' is of {MONDAY} to {TUESDAY}, too: planned at ")
+    assert [found.partition(":")[0] for found in folders] == (
+        ["the folder of audit 'small' was removed"] if discarded == "removed" else []
+    )
     assert f"last step {'cancelled' if discarded == 'cancelled' else 'planned'}" in remark
     assert finders(small, "anew") == set()
 
@@ -240,7 +243,7 @@ def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> N
     label_everything(small)
     open_audit(small, "small").seal()
     assert finders(small) == set()
-    assert "compare '3 14 15 92' with the published 'a lottery" in remarks(small, "files")[0]
+    assert "compare '3 14 15 92' with the published 'a lottery" in remarks(small, "files")[-1]
 
     def other(event: Event) -> Event:
         facts = {name: "6 5 35 89" if name == PUBLIC_VALUE else item

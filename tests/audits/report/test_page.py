@@ -293,5 +293,5 @@ def test_templates_use_every_field_of_their_context(context: Any, name: str) -> 
 
 
 def test_the_page_uses_all_that_it_is_given(adaptive: Auditor, result: Document) -> None:
-    page = page_context(adaptive.plan, result, adaptive.chain, (), "")
+    page = page_context(adaptive.plan, result, adaptive.chain, (), "", ())
     assert unused(page, "page", "page.html") == []

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,11 @@ from authority import serving, usual
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.common.errors import TimestampError
 from modwatch.common.ledger.chain import Head, witness_of
 from modwatch.common.ledger.timestamps import read_roots, stamp
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
-from modwatch.review.log.witnesses import Authority, latest, verify_and_witness
+from modwatch.review.log.witnesses import Authority, newest, verify_and_witness
 from modwatch.review.people import Moderator
 from review.labelling import decide_all, label_next
 
@@ -68,7 +67,8 @@ def test_each_verification_leaves_a_witness_for_the_next(
     second = verify_and_witness(engine, place)
     assert (second.report.problems, second.failure) == ((), "")
     assert len(place.names()) == 2
-    assert latest(place, None) == (second.last, second.report.witness)
+    found = newest(place, None)
+    assert (found.moment, found.text) == (second.last, second.report.witness)
 
 
 def test_what_was_witnessed_cannot_be_taken_back(
@@ -105,7 +105,7 @@ def test_a_stamped_witness_cannot_be_written_later(
     forged = witness_of(verify_log(engine).heads, done.last.timestamp())
     place.write(name, forged.encode())  # the old timestamp is of another text
     (problem,) = verify_and_witness(engine, place, authority).report.problems
-    assert problem.startswith("the last witness is not valid: the timestamp is not valid")
+    assert problem.startswith("the newest witness is not valid: the timestamp is not valid")
     place.remove(f"{name}.tsr")
     (problem,) = verify_and_witness(engine, place, authority).report.problems
     assert problem.endswith("has no timestamp; it may be forged")
@@ -118,8 +118,7 @@ def test_a_stamped_witness_is_of_the_time_that_it_says(
     name = "19700101T000000.000000Z.witness.json"
     place.write(name, content)
     place.write(f"{name}.tsr", stamp(authority.url, content, authority.roots))
-    with pytest.raises(TimestampError, match="not of the time in its name"):
-        latest(place, authority)
+    assert "not of the time in its name" in newest(place, authority).invalid
 
 
 def test_a_witness_under_another_name_is_a_problem(
@@ -170,7 +169,7 @@ def test_a_file_that_is_no_witness_is_a_problem(
 ) -> None:
     place.write("20260101T000000.000000Z.witness.json", content)
     (problem,) = verify_and_witness(engine, place).report.problems
-    assert problem.startswith("the last witness is not valid")
+    assert problem.startswith("the newest witness is not valid")
 
 
 def test_other_files_of_the_place_are_left_alone(
@@ -179,3 +178,20 @@ def test_other_files_of_the_place_are_left_alone(
     place.write("README.txt", b"keep")
     assert verify_and_witness(engine, place).failure == ""
     assert len(place.names()) == 2
+
+
+@pytest.mark.parametrize("cut", ['"heads": []', '"heads": [[0, 1, "00"]]'])
+def test_a_newest_witness_that_was_cut_is_a_problem(
+    engine: Engine, shift: None, place: Folder, cut: str
+) -> None:
+    """A witness of nothing would agree with any log."""
+    first = verify_and_witness(engine, place)
+    assert first.last is not None
+    at = first.last + timedelta(seconds=1)
+    content = f'{{{cut}, "at": "{at.isoformat()}"}}'
+    place.write(f"{at:%Y%m%dT%H%M%S.%fZ}.witness.json", content.encode())
+    forge(engine)
+    found = newest(place, None)
+    assert (found.text, found.unused) == (None, "")
+    assert "covers less than the one before it" in found.invalid
+    assert found.report(engine).problems[0] == found.sentence == found.invalid

@@ -5,7 +5,7 @@ which Modwatch does not process.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
@@ -87,12 +87,17 @@ def official_language(tag: str) -> str | None:
 
 
 def automated_means(
-    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures], *, service: str
+    plan: AuditPlan,
+    result: Mapping[str, Any],
+    measures: Mapping[str, Measures],
+    *,
+    service: str,
+    others: Sequence[str] = (),
 ) -> AutomatedMeans:
     """Return part 8 for the period of an audit: totals, own initiative, languages.
 
     `measures` are those of the period by the language tag of the comments, "" for none; all are
-    own-initiative measures.
+    own-initiative measures. `others` are sentences about other audits of the same days.
 
     Raises:
         AuditError: the result belongs to another plan.
@@ -103,7 +108,7 @@ def automated_means(
     method = _method(plan.rule, corrected="label_errors" in result)
     rates = _rates(result["figures"], plan.rule.level, method)
     total = sum(measures.values(), Measures())
-    note = _left_out(measures)
+    note = " ".join([_left_out(measures), *others]).strip()
     remark = f"{note} Measures after notices or orders are unknown and not included."
     return AutomatedMeans(
         service=service,
@@ -242,13 +247,18 @@ def _left_out(measures: Mapping[str, Measures]) -> str:
 
 
 def qualitative(
-    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures], *, service: str
+    plan: AuditPlan,
+    result: Mapping[str, Any],
+    measures: Mapping[str, Measures],
+    *,
+    service: str,
+    others: Sequence[str] = (),
 ) -> Qualitative:
     """Return part 11 for the period of an audit, as far as its evidence allows.
 
-    The service adds the consequences of a flag, and other automated means. `measures` as in
-    `automated_means`. Raises DsaReportError if the name of the service or the version of the model
-    is empty or has control characters.
+    The service adds the consequences of a flag, and other automated means. `measures` and `others`
+    as in `automated_means`. Raises DsaReportError if the name of the service or the version of the
+    model is empty or has control characters.
     """
     return Qualitative(
         service=service,
@@ -259,7 +269,7 @@ def qualitative(
             f"automatically. {_flagged(plan.threshold)} People "
             "review some of the comments; their decision replaces that of the model."
         ),
-        accuracy=" ".join(_accuracy(plan, result)),
+        accuracy=" ".join([*_accuracy(plan, result), *others]),
         purposes=(
             "To detect comments that violate the rules of the service, on its own initiative, and "
             "to select comments for human review. The rules of the service define the consequences "

@@ -25,6 +25,7 @@ def render_report(
     earlier: Sequence[Result] = (),
     *,
     service: str = "",
+    others: Sequence[str] = (),
 ) -> str:
     """Return the report of an audit as HTML; equal input gives equal output.
 
@@ -34,12 +35,13 @@ def render_report(
         chain: the events so far. The report is a draft until one is `signed_off`.
         earlier: results of other audits, for the trend; one of the same name is ignored.
         service: name of the service; omitted when empty.
+        others: sentences about other audits of the same days.
 
     Raises:
         AuditError: the result belongs to another plan, or is not the one sealed in the chain.
     """
     _verify_input(plan, result, chain)
-    page = page_context(plan, result, chain, tuple(earlier), service)
+    page = page_context(plan, result, chain, tuple(earlier), service, others)
     return render_html("modwatch.audits.report", "page.html", page=page)
 
 
@@ -67,6 +69,7 @@ def page_context(
     chain: Sequence[Event],
     earlier: tuple[Result, ...],
     service: str,
+    others: Sequence[str],
 ) -> dict[str, Any]:
     """Return what the template shows, by name; it uses every name."""
     interval = plan.rule
@@ -80,7 +83,7 @@ def page_context(
             ("Plan", plan.digest),
             ("Last step", chain[-1].digest if chain else "no steps recorded"),
         ),
-        "answers": narrative.answers(plan, result),
+        "answers": [*narrative.answers(plan, result), *others],
         "ranges": [charts.ranges(result, metric, interval) for metric in ("recall", "precision")],
         "strata": charts.strata(result),
         "trends": charts.trends(result, earlier, interval),

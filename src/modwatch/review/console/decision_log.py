@@ -21,7 +21,8 @@ from modwatch.review.console.request_context import (
 from modwatch.review.console.schemas import FormText, RecordSchema, RequestSchema, error_responses
 from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
-from modwatch.review.log.verification import LogReport, verify_log
+from modwatch.review.log.verification import LogReport
+from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.outbox.decision_events import LONGEST_PAGE, FeedPage, feed
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import Policy
@@ -53,6 +54,7 @@ class CheckSchema(RecordSchema):
     decisions: int
     problems: tuple[str, ...]
     head: str = Field(description="The same log has the same head.")
+    compared: str = Field("", description="Which witness the log was compared with, or why none.")
     witness: str = Field(description="Store it elsewhere, and send it with a later verification.")
 
 
@@ -93,9 +95,20 @@ def export_log(
 def check_log(
     context: ContextDep, request: Annotated[CheckRequest | None, Body()] = None
 ) -> CheckSchema:
-    """Verify the whole log: whether any decision was changed, removed or reordered."""
-    report = verify_log(context.engine, request.witness if request else None)
-    return CheckSchema.model_validate(report)
+    """Verify the whole log: whether any decision was changed, removed or reordered.
+
+    Without a `witness`, it is compared with the newest one that is kept.
+    """
+    used = _witness(context, request.witness if request else None)
+    checked = CheckSchema.model_validate(used.report(context.engine))
+    return checked.model_copy(update={"compared": used.sentence})
+
+
+def _witness(context: Context, given: str | None) -> Newest:
+    """Return the witness that was given, or else the newest one that is kept."""
+    if given:
+        return Newest(text=given)
+    return newest(context.options.witness_folder, context.options.authority)
 
 
 def export_response(
@@ -152,6 +165,8 @@ class DecisionLogPage(Page, template="decision_log.html"):
     may_export: bool
     problem: str | None
     report: LogReport | None
+    #: The witness that the log was compared with; None without a report.
+    used: Newest | None
 
 
 @pages.get("/records")
@@ -169,11 +184,12 @@ def verify(
 ) -> Response:
     """Verify the whole log, and show the result."""
     report, problem = None, None
+    used = _witness(session.context, witness.strip())
     try:
-        report = verify_log(session.engine, witness.strip() or None)
+        report = used.report(session.engine)
     except LedgerError as exc:
         problem = str(exc)
-    page = _log_page(session, report=report, problem=problem)
+    page = _log_page(session, report=report, used=used, problem=problem)
     return render(page, session)
 
 
@@ -200,7 +216,11 @@ def _day(typed: str) -> dt.date | None:
 
 
 def _log_page(
-    session: Session, *, report: LogReport | None = None, problem: str | None = None
+    session: Session,
+    *,
+    report: LogReport | None = None,
+    used: Newest | None = None,
+    problem: str | None = None,
 ) -> DecisionLogPage:
     person = session.person
     return DecisionLogPage(
@@ -210,4 +230,5 @@ def _log_page(
         may_export=person.may("decisions:read") and person.queues is None,
         problem=problem,
         report=report,
+        used=used,
     )

@@ -22,9 +22,11 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from sqlalchemy import Engine
 
 from modwatch.common.errors import AccessDeniedError
+from modwatch.data.lake.files import Folder
 from modwatch.review.console.i18n import Locale, negotiate
 from modwatch.review.console.preferences import Preferences, preferences_of
 from modwatch.review.console.schemas import FormText
+from modwatch.review.log.witnesses import Authority
 from modwatch.review.people import Moderator, OidcOptions, authenticate, session_seed
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
@@ -58,6 +60,9 @@ class ConsoleOptions:
     require_code: bool = False
     policy: Policy = field(default_factory=load_policy)
     lanes: Lanes = field(default_factory=load_lanes)
+    #: Where witnesses of the decision log are kept, and the authority that stamps them; None: none.
+    witness_folder: Folder | None = None
+    authority: Authority | None = None
     #: OpenID Connect provider for sign-in; None: passwords and tokens only.
     oidc: OidcOptions | None = None
     #: Addresses or networks of proxies whose `X-Forwarded-For` names the client.

@@ -8,7 +8,8 @@ write a witness of an earlier day. The result of each day is recorded for the al
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -18,7 +19,7 @@ from sqlalchemy import Engine
 
 from modwatch.common.errors import LakeError, LedgerError, TimestampError
 from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.chain import witness_in
+from modwatch.common.ledger.chain import EMPTY, Head, witness_in
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
@@ -45,12 +46,65 @@ class Authority:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Newest:
+    """The newest witness of a place, or why there is none to compare with."""
+
+    #: The witness; None: there is none, or it is not valid.
+    text: str | None = None
+    #: Its time, UTC; None for one that was given by hand, or if there is none.
+    moment: datetime | None = None
+    #: Why none is used; empty: one is, or is `invalid`.
+    unused: str = ""
+    #: Whether the place cannot be read.
+    unreadable: bool = False
+    #: What is wrong with it; empty: nothing.
+    invalid: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What a verification is compared with.
+
+        >>> Newest(unused="MODWATCH_WITNESS_FOLDER is not set").sentence
+        'no witness was used: MODWATCH_WITNESS_FOLDER is not set'
+        """
+        if self.unused:
+            return f"no witness was used: {self.unused}"
+        of = f" of {self.moment:%Y-%m-%d %H:%M} UTC" if self.moment else ""
+        return self.invalid or f"compared with the witness{of}"
+
+    def report(self, engine: Engine) -> LogReport:
+        """Verify the log against the witness; an `invalid` one is the first problem.
+
+        Raises `LedgerError` for one given by hand that is not valid.
+        """
+        report = verify_log(engine, self.text)
+        if self.invalid:
+            report = replace(report, problems=(self.invalid, *report.problems))
+        return report
+
+
+def newest(place: Folder | None, authority: Authority | None) -> Newest:
+    """Return the newest witness of `place`, verified with its timestamp where there is `authority`.
+
+    What cannot be read, or is no witness, is a part of the answer.
+    """
+    if place is None:
+        return Newest(unused="MODWATCH_WITNESS_FOLDER is not set")
+    try:
+        return _newest(place, authority)
+    except LakeError as exc:
+        return Newest(unused=str(exc), unreadable=True)
+    except (TimestampError, LedgerError) as exc:
+        return Newest(invalid=f"the newest witness is not valid: {exc}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Witnessed:
     """The result of `verify_and_witness`."""
 
-    #: The verification against the last witness; an invalid witness is one of its problems.
+    #: The verification against the newest witness; an invalid witness is one of its problems.
     report: LogReport
-    #: Time of the last witness, the new one if it was written; None: there is none.
+    #: Time of the newest witness, the new one if it was written; None: there is none.
     last: datetime | None
     #: Why the place or the authority could not be used; empty: they could.
     failure: str = ""
@@ -59,22 +113,14 @@ class Witnessed:
 def verify_and_witness(
     engine: Engine, place: Folder, authority: Authority | None = None
 ) -> Witnessed:
-    """Verify the log against the last witness in `place` and, if it is intact, write a new one.
+    """Verify the log against the newest witness in `place`; if it is intact, write a new one.
 
     An unusable place or authority is reported as `failure`: the log is verified all the same.
     Raises `DatabaseError`.
     """
-    last, witness = None, None
-    failure, invalid = "", ""
-    try:
-        last, witness = latest(place, authority)
-    except LakeError as exc:
-        failure = str(exc)
-    except (TimestampError, LedgerError) as exc:
-        invalid = f"the last witness is not valid: {exc}"
-    report = verify_log(engine, witness)
-    if invalid:
-        report = replace(report, problems=(invalid, *report.problems))
+    known = newest(place, authority)
+    report, last = known.report(engine), known.moment
+    failure = known.unused if known.unreadable else ""
     if not failure and report.intact:
         try:
             last = _write(place, report, authority)
@@ -83,22 +129,24 @@ def verify_and_witness(
     return Witnessed(report=report, last=last, failure=failure)
 
 
-def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None, str | None]:
-    """Return time and text of the last witness in `place`, or None for both if there is none.
+def _newest(place: Folder, authority: Authority | None) -> Newest:
+    """Return the newest witness in `place`.
 
     Raises:
         LakeError: the place cannot be read.
-        TimestampError: the timestamp of the last witness is missing, or is not valid, or is of
+        TimestampError: the timestamp of the newest witness is missing, or is not valid, or is of
             another time than its name.
-        LedgerError: the last witness is none, or is of another time than its name.
+        LedgerError: the newest witness is none, or is of another time than its name, or covers
+            less than the one before it.
     """
-    names = [name for name in place.names() if name.endswith(_WITNESS)]
+    names = sorted(name for name in place.names() if name.endswith(_WITNESS))
     if not names:
-        return None, None
-    name = max(names)
+        return Newest(unused="the folder of MODWATCH_WITNESS_FOLDER has none yet")
+    name = names[-1]
     content = place.read(name) or b""
     witness = content.decode(errors="replace")
-    moment = _moment(witness_in(witness).at)
+    known = witness_in(witness)
+    moment = _moment(known.at)
     if moment.strftime(_NAME) != name.removesuffix(_WITNESS):
         raise LedgerError(f"the witness {name} is not of the time in its name")
     if authority is not None:
@@ -111,7 +159,12 @@ def latest(place: Folder, authority: Authority | None) -> tuple[datetime | None,
                 f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
                 "time in its name"
             )
-    return moment, witness
+    before: Mapping[int, Head] = {}
+    with suppress(LedgerError, IndexError):  # one that is not valid was reported in its time
+        before = witness_in((place.read(names[-2]) or b"").decode(errors="replace")).heads
+    if any(known.heads.get(chain, EMPTY).length < head.length for chain, head in before.items()):
+        raise LedgerError(f"{name} covers less than the one before it: it was cut or exchanged")
+    return Newest(text=witness, moment=moment)
 
 
 def _moment(at: float | None) -> datetime:
