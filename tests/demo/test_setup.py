@@ -1,10 +1,13 @@
-"""The memory of a demo."""
+"""The memory of a demo, and who may read its texts."""
 
+import stat
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from modwatch.demo.setup import MemoryGauge
+from modwatch.demo.setup import MemoryGauge, _write_labelled
 from modwatch.installation.stack.supervisor import Service, Stack
 
 
@@ -15,6 +18,17 @@ def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
         before = gauge.peak_bytes
         stack.start(Service(name="hungry", command=hungry))
         assert _wait_until(lambda: gauge.peak_bytes > before + 150_000_000)
+
+
+def test_texts_are_for_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "training.jsonl"
+    corpus: Any = SimpleNamespace(texts=("one", "two"), labels=(0, 1), groups=())
+    for mode in (None, 0o644):  # a new file, and that of an earlier run
+        if mode:
+            path.chmod(mode)
+        _write_labelled(path, corpus)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(path.read_text().splitlines()) == 2
 
 
 def _wait_until(condition, seconds: float = 10) -> bool:

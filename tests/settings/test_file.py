@@ -65,3 +65,32 @@ def test_a_file_that_is_named_must_exist() -> None:
 def test_a_file_that_cannot_be_written_is_stated_in_a_line(tmp_path):
     with pytest.raises(SettingsError, match=r"cannot be written .*; name a file in a folder that"):
         write(tmp_path / "gone" / "a.env", "A=b\n")
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "says"),
+    [
+        (0o664, None, "other users may write the settings file .*chmod go-w"),
+        (0o646, None, "other users may write the settings file .*chmod go-w"),
+        (0o600, 65_534, "belongs to another user, .* run: chown 0 "),
+        (0o644, None, None),
+    ],
+)
+def test_a_file_that_others_may_write_is_refused(
+    tmp_path: Path, mode: int, owner: int | None, says: str | None
+) -> None:
+    """In the working folder or named: root obeyed the file of anybody."""
+    path = tmp_path / "mine.env"
+    path.write_text("MODWATCH_HOME=/a\n")
+    path.chmod(mode)
+    if owner is not None:
+        if os.geteuid():
+            pytest.skip("only root gives files away")
+        os.chown(path, owner, -1)
+    environ = {"MODWATCH_SETTINGS_FILE": str(path)}
+    if says is None:
+        assert apply_settings_file(environ) == {"MODWATCH_HOME": path}
+    else:
+        with pytest.raises(SettingsError, match=says):
+            apply_settings_file(environ)
+        assert "MODWATCH_HOME" not in environ

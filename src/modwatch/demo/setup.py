@@ -116,8 +116,10 @@ def write_model_data(data: DemoData, settings: Settings) -> None:
 
 
 def _write_labelled(path: Path, corpus: LabelledTexts) -> None:
-    """Write labelled comments as JSON lines, for `train_model`."""
+    """Write labelled comments as JSON lines, for `train_model`, readable by this user only."""
     groups = corpus.groups or ((),) * len(corpus.texts)
+    path.touch()
+    path.chmod(0o600)
     with path.open("w", encoding="utf-8") as file:
         for text, label, named in zip(corpus.texts, corpus.labels, groups, strict=True):
             row = {"text": text, "label": float(label), "groups": list(named)}

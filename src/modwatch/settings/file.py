@@ -35,15 +35,17 @@ def apply_settings_file(environ: MutableMapping[str, str]) -> dict[str, Path]:
     """Add the settings of the file to `environ`, which goes before; return the file of each added.
 
     Raises:
-        SettingsError: the file that MODWATCH_SETTINGS_FILE names cannot be read, or a line of a
-            file is no setting. Values are not quoted: they may be secret.
+        SettingsError: the file that MODWATCH_SETTINGS_FILE names cannot be read, another user may
+            write it, or a line of a file is no setting. Values are not quoted: they may be secret.
     """
     named = environ.get(VARIABLE)
     path = Path(named or DEFAULT)
     if named is None and not path.is_file():
         return {}
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            _refuse_foreign(path, os.fstat(file.fileno()))
+            text = file.read()
     except (OSError, UnicodeDecodeError) as exc:
         raise SettingsError(
             f"the settings file {path} cannot be read ({type(exc).__name__}); correct {VARIABLE}"
@@ -51,6 +53,23 @@ def apply_settings_file(environ: MutableMapping[str, str]) -> dict[str, Path]:
     added = {name: value for name, value in parse(text, path).items() if name not in environ}
     environ.update(added)
     return dict.fromkeys(added, path)
+
+
+def _refuse_foreign(path: Path, state: os.stat_result) -> None:
+    """Raise SettingsError for a file that another user than root and our own may write.
+
+    As ssh and sudo do: who writes the settings decides what this process runs and connects to.
+    """
+    if state.st_uid not in (0, os.geteuid()):
+        raise SettingsError(
+            f"the settings file {path} belongs to another user, who could change what Modwatch "
+            f"does; check its content, then run: chown {os.geteuid()} {shlex.quote(str(path))}"
+        )
+    if state.st_mode & 0o022:
+        raise SettingsError(
+            f"other users may write the settings file {path}; check its content, then run: "
+            f"chmod go-w {shlex.quote(str(path))}"
+        )
 
 
 def parse(text: str, path: Path) -> Mapping[str, str]:

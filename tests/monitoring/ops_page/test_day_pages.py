@@ -1,13 +1,14 @@
 """Addresses of days that cannot be."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from modwatch.monitoring.ops_page.page import day_router
+import modwatch
+from modwatch.monitoring.ops_page.page import create_ops_app
 
 
 @pytest.mark.parametrize(
@@ -22,11 +23,28 @@ from modwatch.monitoring.ops_page.page import day_router
 )
 def test_an_address_that_leads_nowhere_is_answered_in_words(path: str, words: str) -> None:
     data: Any = SimpleNamespace(site=None)
-    app = FastAPI()
-    app.include_router(day_router(data, lambda _: None))
+    app = create_ops_app(data, lambda: None, lambda _: None)
     answer = TestClient(app).get(f"/days/{path}")
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src")
     assert words in answer.text
     assert "<script" not in answer.text
+
+
+#: What serves pages with a policy in a header, and so needs none in the page.
+BY_HEADER = {"review/console", "monitoring/ops_page"}
+
+
+def test_every_page_has_a_content_security_policy() -> None:
+    """In a header where Modwatch serves it, or in itself where it is opened from a disk."""
+    source = Path(modwatch.__file__).parent
+    bare = {
+        path.relative_to(source)
+        for path in source.rglob("*")
+        if path.suffix in (".py", ".html")
+        and "<!doctype html>" in (words := path.read_text().lower())
+        and "content-security-policy" not in words
+    }
+    assert {"/".join(path.parts[:2]) for path in bare} <= BY_HEADER

@@ -2,8 +2,13 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine
 
-from modwatch.review.console.app import BODY_LIMIT
+from modwatch.review import people
+from modwatch.review.console.app import BODY_LIMIT, create_app
+from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.people import Moderator
+from review.console.visiting import hidden
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,28 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
     api = client.get("/api/v1/nowhere", headers={"Accept": "text/html"})
     assert api.json()["error"]["code"] == "not_found"
     assert client.put("/api/v1/leases").json()["error"]["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(("root", "prefix"), [("", "__Host-"), ("/modwatch", "__Secure-")])
+def test_cookies_over_https_are_of_this_host(
+    engine: Engine, ann: Moderator, root: str, prefix: str
+) -> None:
+    """Another site of the domain, or a page without TLS, sets no cookie that is believed."""
+    app = create_app(engine, ConsoleOptions(secure_cookies=True))
+    client = TestClient(app, base_url="https://mods.example.org", root_path=root)
+    form = hidden(client.get(f"{root}/login"))
+    token = people.issue_token(engine, ann.id)
+    answer = client.post(f"{root}/login", data={**form, "token": token}, follow_redirects=False)
+    assert answer.status_code == 303
+    set_ = [cookie for name, cookie in answer.headers.multi_items() if name == "set-cookie"]
+    assert all(cookie.startswith(f"{prefix}modwatch_") for cookie in set_)
+    assert all(f"Path={root or '/'};" in cookie and "Secure" in cookie for cookie in set_)
+    session = client.cookies[f"{prefix}modwatch_session"]
+    client.cookies.clear()
+    for name, status in ((f"{prefix}modwatch_session", 200), ("modwatch_session", 401)):
+        headers = {"Cookie": f"other=1; {name}={session}"}
+        assert client.get(f"{root}/api/v1/me", headers=headers).status_code == status
+
+
+def test_cookies_on_loopback_have_plain_names(client: TestClient) -> None:
+    assert set(client.get("/login").cookies) == {"modwatch_login"}

@@ -1,11 +1,18 @@
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sqlalchemy import Engine
 
+from modwatch.review import people
 from modwatch.review.console.preferences import ACTIONS, Preferences, preferences_of
+from modwatch.review.console.request_context import csrf_of
+from modwatch.review.people import Moderator
+from review.console.visiting import by_cookie
 
 
 @pytest.mark.parametrize(
@@ -46,3 +53,24 @@ def test_no_key_does_two_things(keys: dict[str, str]) -> None:
 @given(st.dictionaries(st.sampled_from([*Preferences.model_fields, "x"]), st.none() | st.text()))
 def test_whatever_is_stored_can_be_read(stored: dict[str, Any]) -> None:
     assert preferences_of(stored).all_keys
+
+
+def test_ones_own_tokens_are_listed_and_revoked(
+    engine: Engine, stranger: TestClient, ann: Moderator, ben: Moderator
+) -> None:
+    feed = people.issue_token(engine, ann.id, name="my script", scopes=["review"])
+    others = people.issue_token(engine, ben.id, name="of ben")
+    whole = people.issue_token(engine, ann.id)
+    session = people.open_session(engine, whole, timedelta(hours=1))
+    page = stranger.get("/preferences", headers=by_cookie(session)).text
+    assert "my script" in page
+    assert "of ben" not in page
+    ids = {token.name: token.id for of in (ann, ben) for token in people.tokens(engine, of.id)}
+    for name, status in (("of ben", 404), ("my script", 303)):
+        form = {"csrf": csrf_of(session), "token_id": ids[name]}
+        answer = stranger.post("/preferences/revoke", data=form, headers=by_cookie(session))
+        assert answer.status_code == status
+    bearers = [{"Authorization": f"Bearer {token}"} for token in (feed, others)]
+    assert [stranger.get("/api/v1/me", headers=who).status_code for who in bearers] == [401, 200]
+    stranger.post("/preferences/revoke", data={"csrf": form["csrf"]}, headers=by_cookie(session))
+    assert stranger.get("/preferences", headers=by_cookie(session)).status_code == 303

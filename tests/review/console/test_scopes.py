@@ -97,8 +97,8 @@ OTHERS = {
     ("POST", path)
     for path in (
         "/login", "/logout", "/decide", "/undo", "/next", "/leave", "/correct", "/preferences",
-        "/preferences/password", "/preferences/group", "/second-factor", "/second-factor/confirm",
-         "/api/v1/leases",
+        "/preferences/password", "/preferences/group", "/preferences/revoke",
+        "/second-factor", "/second-factor/confirm", "/api/v1/leases",
         "/api/v1/items/{item_id}/decisions", "/api/v1/items/{item_id}/corrections",
         "/api/v1/decisions/{decision_id}/undo",
     )

@@ -91,6 +91,17 @@ def test_without_labels(lead: TestClient) -> None:
     assert "No overturned labels in this period" in response
 
 
+def test_it_opens_on_the_newest_weeks_that_have_labels(
+    lead: TestClient, overturned: Callable[..., None]
+) -> None:
+    day = TODAY - timedelta(400)
+    overturned(3, day)
+    assert "too few confirmed labels (3)" in plain(page := lead.get("/lead/errors"))
+    assert f'name="last" value="{day}"' in page.text
+    monday = day - timedelta(day.weekday()) - timedelta(weeks=7)
+    assert f'name="first" value="{monday}"' in page.text
+
+
 def test_no_one_is_named(
     engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
 ) -> None:

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Engine
+from starlette.middleware.base import RequestResponseEndpoint
 
 from modwatch.common.addresses import DAY_PAGES, DayPage, Site
 from modwatch.common.errors import ModwatchError
@@ -179,7 +180,13 @@ def _days_late(day: date, today: date) -> int:
 #: Seconds for which a page is shown again before it is read anew.
 FRESH_SECONDS = 15.0
 
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+#: Pages allow their own style sheet by its hash; this is for those that have none, and for frames.
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'",
+}
 
 
 class DagRunOf(NamedTuple):
@@ -211,16 +218,22 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
 
     shown = _Fresh(overview_page), _Fresh(timeline)
 
+    @app.middleware("http")
+    async def with_headers(request: Request, following: RequestResponseEndpoint) -> Response:
+        answer = await following(request)
+        answer.headers.update(_HEADERS)
+        return answer
+
     @app.get("/")
     def show_overview() -> HTMLResponse:
-        return HTMLResponse(shown[0].text(), headers=_HEADERS)
+        return HTMLResponse(shown[0].text())
 
     @app.get("/timeline")
     def show_timeline() -> HTMLResponse:
         try:
-            return HTMLResponse(shown[1].text(), headers=_HEADERS)
+            return HTMLResponse(shown[1].text())
         except ModwatchError:  # the overview names what cannot be read
-            return HTMLResponse(shown[0].text(), headers=_HEADERS, status_code=503)
+            return HTMLResponse(shown[0].text(), status_code=503)
 
     @app.get("/mlflow")
     def open_mlflow() -> RedirectResponse:
@@ -284,13 +297,11 @@ def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
     @router.get("/days/{day}/{page}")
     def show(day: str, page: str) -> Response:
         try:
-            answer = pages[_page_named(page)](_day_named(day))
+            return pages[_page_named(page)](_day_named(day))
         except _NoAddressError as error:
-            answer = _sentence(str(error), status=404)
+            return _sentence(str(error), status=404)
         except ModwatchError as error:
-            answer = _sentence(str(error), status=503)
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+            return _sentence(str(error), status=503)
 
     return router
 

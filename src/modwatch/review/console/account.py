@@ -1,18 +1,20 @@
 """Your own account: who you are, settings, password and second factor."""
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
-from modwatch.review import people
+from modwatch.review import database, people
 from modwatch.review.console.i18n import LANGUAGES, N_
+from modwatch.review.console.people import revoke_access
 from modwatch.review.console.preferences import (
     ACTIONS,
     MANDATORY_REASONS,
@@ -22,21 +24,25 @@ from modwatch.review.console.preferences import (
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
-    AnyForm,
-    AnySession,
+    AccountForm,
+    AccountSession,
     ContextDep,
     PersonDep,
     Session,
     csrf_of,
     delete_cookies,
+    require,
 )
-from modwatch.review.console.schemas import error_responses
+from modwatch.review.console.schemas import OptionalId, error_responses
 from modwatch.review.people import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
+    Moderator,
     check_password,
     second_factor,
 )
+from modwatch.review.people.access_tokens import Token
+from modwatch.review.people.accounts import ACCOUNT
 
 
 class MeSchema(BaseModel):
@@ -50,6 +56,7 @@ class MeSchema(BaseModel):
     )
 
 
+AccountDep = Annotated[Moderator, Depends(require(ACCOUNT))]
 api = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
 
 
@@ -66,13 +73,13 @@ def read_me(request: Request, person: PersonDep) -> MeSchema:
 
 
 @api.get("/preferences")
-def read_preferences(person: PersonDep) -> Preferences:
+def read_preferences(person: AccountDep) -> Preferences:
     """Return your preferences, including defaults."""
     return preferences_of(person.preferences)
 
 
 @api.put("/preferences", responses=error_responses(413, 422))
-def write_preferences(chosen: Preferences, context: ContextDep, person: PersonDep) -> Preferences:
+def write_preferences(chosen: Preferences, context: ContextDep, person: AccountDep) -> Preferences:
     """Replace your preferences; two actions with the same key are invalid."""
     people.save_preferences(
         context.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
@@ -96,7 +103,7 @@ Password = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 
 @dataclass(frozen=True, kw_only=True)
 class PreferencesPage(Page, template="preferences.html"):
-    """All settings of one person."""
+    """All settings of one person, and their tokens and sessions."""
 
     problem: str | None
     #: Content of the form: saved, or invalid.
@@ -105,6 +112,8 @@ class PreferencesPage(Page, template="preferences.html"):
     #: Reasons that a person can opt out of.
     reasons: tuple[str, ...]
     reviews: bool
+    tokens: list[Token]
+    now: dt.datetime
     actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
     languages: Mapping[str, str] = field(default_factory=lambda: LANGUAGES)
     timezones: tuple[str, ...] = tuple(sorted(available_timezones()))
@@ -112,7 +121,7 @@ class PreferencesPage(Page, template="preferences.html"):
 
 
 @pages.get("/preferences")
-def show(session: AnySession) -> Response:
+def show(session: AccountSession) -> Response:
     """Return the form with the current settings."""
     chosen = session.preferences
     page = _preferences_page(session, chosen.model_dump(), chosen.all_keys)
@@ -120,7 +129,7 @@ def show(session: AnySession) -> Response:
 
 
 @pages.post("/preferences")
-async def save(session: AnyForm) -> Response:
+async def save(session: AccountForm) -> Response:
     """Save the settings, or show what is invalid."""
     sent = await session.request.form()
     keys = {name: str(sent.get(f"key_{name}", "")).strip().lower() for name in ACTIONS}
@@ -148,8 +157,8 @@ async def save(session: AnyForm) -> Response:
 
 
 @pages.post("/preferences/password")
-def change_password(session: AnyForm, old: Password, new: Password) -> Response:
-    """Change your own password, which ends all your sessions."""
+def change_password(session: AccountForm, old: Password, new: Password) -> Response:
+    """Change your own password, which ends all your sessions and access tokens."""
     try:
         people.change_password(session.engine, session.person.id, old, new)
     except ThrottledError:
@@ -163,8 +172,15 @@ def change_password(session: AnyForm, old: Password, new: Password) -> Response:
     return RedirectResponse("../login?notice=changed", 303)
 
 
+@pages.post("/preferences/revoke")
+def revoke(session: AccountForm, token_id: OptionalId = None) -> Response:
+    """Revoke one of your tokens or sessions, or without an id all your sessions."""
+    revoke_access(session, session.person.id, token_id)
+    return RedirectResponse("../preferences?notice=revoked", 303)
+
+
 @pages.post("/preferences/group")
-def describe(session: AnyForm, group: Annotated[str, Form(max_length=200)] = "") -> Response:
+def describe(session: AccountForm, group: Annotated[str, Form(max_length=200)] = "") -> Response:
     """Save a self-description, separate from the account; an empty one deletes it."""
     people.describe_group(session.engine, session.person.id, group.strip() or None)
     return RedirectResponse("../preferences?notice=described", 303)
@@ -179,6 +195,8 @@ def _preferences_page(
         keys=keys,
         reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
         reviews=session.person.reviews,
+        tokens=people.tokens(session.engine, session.person.id),
+        now=database.now(session.engine),
     )
 
 
@@ -204,14 +222,14 @@ class SecondFactorPage(Page, template="second_factor.html"):
 
 
 @pages.get("/second-factor")
-def show_second_factor(session: AnySession) -> Response:
+def show_second_factor(session: AccountSession) -> Response:
     """Return the first step, or that the person is enrolled."""
     return _first(session)
 
 
 @pages.post("/second-factor")
 def begin(
-    session: AnyForm, password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = ""
+    session: AccountForm, password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = ""
 ) -> Response:
     """Show a new secret, after the password was entered once more."""
     try:
@@ -228,7 +246,7 @@ def begin(
 
 
 @pages.post("/second-factor/confirm")
-def confirm(session: AnyForm, code: Annotated[str, Form(max_length=100)] = "") -> Response:
+def confirm(session: AccountForm, code: Annotated[str, Form(max_length=100)] = "") -> Response:
     """Enrol, show the recovery codes, and end all sessions."""
     try:
         codes = second_factor.confirm_enrolment(session.engine, session.person.id, code)
@@ -247,6 +265,6 @@ def _first(session: Session, problem: str | None = None, status: int = 200) -> R
     page = SecondFactorPage(
         problem=problem,
         enrolled=second_factor.enrolled(session.engine, session.person.id),
-        required=session.context.options.require_second_factor and not session.person.scopes,
+        required=session.context.options.require_second_factor and session.person.may_enrol_only,
     )
     return render(page, session, status)

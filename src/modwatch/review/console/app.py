@@ -80,6 +80,8 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     errors.install(app)
     app.add_middleware(BodyLimit)
+    if options.secure_cookies:
+        app.add_middleware(PrefixedCookies)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestTimer, telemetry=app.state.telemetry)
     return app
@@ -171,6 +173,38 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class PrefixedCookies:
+    """Prefixes the names of our cookies over HTTPS, so that no other site or page sets them.
+
+    Browsers accept `__Host-` from this host over HTTPS only, for all paths, and `__Secure-`, for a
+    console on a path of its own, over HTTPS only. Without the prefix, a cookie is ignored.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        prefix = b"__Secure-" if scope.get("root_path") else b"__Host-"
+
+        async def send_prefixed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    (name, prefix + value if name.lower() == b"set-cookie" else value)
+                    for name, value in message["headers"]
+                ]
+            await send(message)
+
+        sent = b";".join(value for name, value in scope["headers"] if name == b"cookie").split(b";")
+        ours = [one.strip().removeprefix(prefix) for one in sent if one.strip().startswith(prefix)]
+        others = [header for header in scope["headers"] if header[0] != b"cookie"]
+        headers = [*others, (b"cookie", b"; ".join(ours))]
+        await self._app({**scope, "headers": headers}, receive, send_prefixed)
 
 
 class BodyLimit:

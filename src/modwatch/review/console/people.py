@@ -227,6 +227,14 @@ def revoke_tokens(context: Context, actor: Moderator, person_id: int, token_ids:
         people.revoke_token_by_id(context.engine, token_id, actor_id=actor.id)
 
 
+def revoke_access(session: Session, person_id: int, token_id: int | None) -> None:
+    """Revoke one token or session of a person, or without an id all their sessions."""
+    tokens = people.tokens(session.engine, person_id)
+    sessions = [token.id for token in tokens if token.purpose == "session"]
+    revoked = sessions if token_id is None else [token_id]
+    revoke_tokens(session.context, session.person, person_id, revoked)
+
+
 pages = APIRouter(include_in_schema=False)
 AdminSession = Annotated[Session, Depends(page_session("admin"))]
 AdminForm = Annotated[Session, Depends(form_session("admin"))]
@@ -262,13 +270,6 @@ class PersonPage(Page, template="person.html"):
     roles: tuple[str, ...] = tuple(ROLE_SCOPES)
     shortest_password: int = SHORTEST_PASSWORD
     longest_password: int = LONGEST_PASSWORD
-
-    def state(self, token: Token) -> str:
-        """Return the state of a token: valid, revoked or expired."""
-        if token.revoked_at is not None:
-            return "revoked"
-        expired = token.expires_at is not None and token.expires_at <= self.now
-        return "expired" if expired else "valid"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,12 +359,11 @@ def issue_and_show(
 
 
 @pages.post("/admin/people/{person_id}/revoke")
-def revoke_access(person_id: RecordId, session: AdminForm, token_id: OptionalId = None) -> Response:
+def revoke_of_person(
+    person_id: RecordId, session: AdminForm, token_id: OptionalId = None
+) -> Response:
     """Revoke one token or session of a person, or without an id all their sessions."""
-    tokens = people.tokens(session.engine, person_id)
-    sessions = [token.id for token in tokens if token.purpose == "session"]
-    revoked = sessions if token_id is None else [token_id]
-    revoke_tokens(session.context, session.person, person_id, revoked)
+    revoke_access(session, person_id, token_id)
     return RedirectResponse(f"../{person_id}?notice=revoked", 303)
 
 

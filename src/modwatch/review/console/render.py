@@ -17,8 +17,9 @@ from modwatch.review.console.preferences import Preferences
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, Session, set_cookie
 from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
 from modwatch.review.people import Moderator, rotate_session
+from modwatch.review.people.accounts import ACCOUNT
 
-#: Path, name, and scopes: a person needs one of them; none: every person.
+#: Path, name, and scopes: a person needs one of them.
 NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", N_("Review"), ("review",)),
     ("day", N_("My activity"), ("review",)),
@@ -27,7 +28,7 @@ NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("records", N_("Decision log"), ("decisions:read",)),
     ("deliveries", N_("Webhook deliveries"), ("deliveries",)),
     ("admin", N_("Users"), ("admin",)),
-    ("preferences", N_("Settings"), ()),
+    ("preferences", N_("Settings"), (ACCOUNT,)),
 )
 
 
@@ -124,7 +125,7 @@ def _shell(request: Request, session: Session | None) -> Shell:
         navigation=tuple(
             (address, name)
             for address, name, scopes in NAVIGATION
-            if person and (not scopes or any(person.may(scope) for scope in scopes))
+            if person and any(person.may(scope) for scope in scopes)
         ),
         notice=NOTICES.get(here, {}).get(request.query_params.get("notice", "")),
     )
@@ -217,6 +218,7 @@ NOTICES: Mapping[str, Mapping[str, str]] = {
     "admin": {"saved": N_("Saved."), "revoked": N_("Access revoked.")},
     "preferences": {
         "saved": N_("Saved."),
+        "revoked": N_("Access revoked."),
         "described": N_("Saved. Thank you."),
         "wrong": N_("The current password is incorrect. Try again, or ask an admin."),
         "throttled": N_("Too many attempts. Wait 15 minutes, then try again."),

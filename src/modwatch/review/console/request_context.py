@@ -28,6 +28,7 @@ from modwatch.review.console.preferences import Preferences, preferences_of
 from modwatch.review.console.schemas import FormText
 from modwatch.review.log.witnesses import Authority
 from modwatch.review.people import Moderator, OidcOptions, authenticate, session_seed
+from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
@@ -160,11 +161,11 @@ def _person(
 PersonDep = Annotated[Moderator, Depends(_person)]
 
 
-def require(*scopes: str) -> Callable[..., Moderator]:
-    """Return the dependency of an API endpoint that needs one of `scopes`; without it, 403."""
+def require(scope: str, *others: str) -> Callable[..., Moderator]:
+    """Return the dependency of an API endpoint that needs one of the scopes; without it, 403."""
 
     def allowed(person: PersonDep) -> Moderator:
-        check_scopes(person, *scopes)
+        check_scopes(person, scope, *others)
         return person
 
     return allowed
@@ -182,8 +183,8 @@ ReviewerDep = Annotated[Moderator, Depends(require("review"))]
 LeadDep = Annotated[Moderator, Depends(require("lead"))]
 
 
-def page_session(*scopes: str) -> Callable[..., Session]:
-    """Return the dependency of a page that needs one of `scopes`; without any, a session is enough.
+def page_session(scope: str, *others: str) -> Callable[..., Session]:
+    """Return the dependency of a page that needs one of the scopes.
 
     No valid session redirects to the sign-in page; a session without the scope gets 403.
     """
@@ -194,18 +195,17 @@ def page_session(*scopes: str) -> Callable[..., Session]:
             person = authenticate(context.engine, token, "session")
         except AccessDeniedError:
             raise LoginRequiredError from None
-        if scopes:
-            check_scopes(person, *scopes)
+        check_scopes(person, scope, *others)
         return Session(request=request, context=context, person=person, token=token)
 
     return signed_in
 
 
-def form_session(*scopes: str) -> Callable[..., Session]:
+def form_session(scope: str, *others: str) -> Callable[..., Session]:
     """Return the dependency of a form: `page_session`, and the field `csrf` must be valid."""
 
     def submitted(
-        session: Annotated[Session, Depends(page_session(*scopes))], csrf: FormText
+        session: Annotated[Session, Depends(page_session(scope, *others))], csrf: FormText
     ) -> Session:
         check_csrf(session.token, csrf)
         return session
@@ -213,10 +213,10 @@ def form_session(*scopes: str) -> Callable[..., Session]:
     return submitted
 
 
-AnySession = Annotated[Session, Depends(page_session())]
+AccountSession = Annotated[Session, Depends(page_session(ACCOUNT))]
 ReviewSession = Annotated[Session, Depends(page_session("review"))]
 LeadSession = Annotated[Session, Depends(page_session("lead"))]
-AnyForm = Annotated[Session, Depends(form_session())]
+AccountForm = Annotated[Session, Depends(form_session(ACCOUNT))]
 ReviewForm = Annotated[Session, Depends(form_session("review"))]
 LeadForm = Annotated[Session, Depends(form_session("lead"))]
 
@@ -243,7 +243,7 @@ def set_cookie(request: Request, response: Response, name: str, value: str, **mo
 def delete_cookies(request: Request, response: Response, *names: str) -> None:
     """Delete cookies."""
     for name in names:
-        response.delete_cookie(name, path=_path(request), httponly=True, samesite="strict")
+        set_cookie(request, response, name, "", max_age=0, expires=0)
 
 
 def client_address(request: Request) -> str:

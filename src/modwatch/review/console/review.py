@@ -14,7 +14,6 @@ from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_o
 from modwatch.review.console.request_context import (
     Context,
     ContextDep,
-    PersonDep,
     ReviewerDep,
     check_scopes,
     require,
@@ -266,8 +265,8 @@ def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
     return QueueSchema(counts=queue.counts(engine, day), ages=queue.queue_ages(engine))
 
 
-@api.get("/policy")
-def read_policy(context: ContextDep, person: PersonDep) -> dict[str, Any]:  # noqa: ARG001
+@api.get("/policy", dependencies=[Depends(require("review", "decisions:read"))])
+def read_policy(context: ContextDep) -> dict[str, Any]:
     """Return the policy: version, codes, and the reasons for each action."""
     return {**context.options.policy.content, "digest": context.options.policy.digest}
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Cookie, Form, Header, Query, Response
+from fastapi import APIRouter, Cookie, Depends, Form, Header, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ConfigDict, Field
 from sqlalchemy import Engine, exists, select
@@ -28,16 +28,17 @@ from modwatch.review.console.preferences import ACTIONS
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     CSRF_HEADER,
-    AnySession,
     ReviewForm,
     ReviewSession,
     Session,
     check_csrf,
     delete_cookies,
+    page_session,
     set_cookie,
 )
 from modwatch.review.console.review import decide, lease_for, undo
 from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
+from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import QueueCounts
 from modwatch.review.tables import review_item
@@ -228,7 +229,7 @@ class ItemCardsPage(Page, template="item_cards.html"):
 
 @pages.get("/")
 def show(
-    session: AnySession,
+    session: Annotated[Session, Depends(page_session(ACCOUNT, "review"))],
     held: LeaseCookie = "",
     done: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     reveal: Annotated[int, Query()] = 0,

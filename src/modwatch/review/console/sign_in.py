@@ -131,7 +131,7 @@ def sign_in(
         )
         return _sign_in_page(request, problem, status=401, go_on=next)
     required = context.options.require_second_factor
-    to_enrol = required and not authenticate(context.engine, session, "session").scopes
+    to_enrol = required and authenticate(context.engine, session, "session").may_enrol_only
     response = RedirectResponse("./second-factor" if to_enrol else _own_page(next), 303)
     set_cookie(request, response, SESSION_COOKIE, session)
     if not token.strip():

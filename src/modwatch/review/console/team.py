@@ -22,6 +22,7 @@ from modwatch.review.quality_control.error_rates import (
     ErrorRateReport,
     OverturnedLabels,
     error_rate_report,
+    newest_labelled_day,
     overturned_labels,
 )
 from modwatch.review.workload import Grain, Throughput
@@ -182,10 +183,13 @@ def show_error_rates(
     last: dt.date | None = None,
     queue: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Return error rates and overturned labels, by default of this week and the seven before."""
-    last = last or database.now(session.engine).date()
-    first = first or last - dt.timedelta(days=last.weekday()) - _SEVEN_WEEKS
+    """Return error rates and overturned labels, by default of the newest eight weeks with labels.
+
+    The newest week that has any, and the seven before.
+    """
     engine, queues = session.engine, session.person.queues
+    last = last or newest_labelled_day(engine, queues) or database.now(engine).date()
+    first = first or last - dt.timedelta(days=last.weekday()) - _SEVEN_WEEKS
     report, problem = None, None
     overturned = OverturnedLabels(labels=(), more=False)
     try:

@@ -80,6 +80,12 @@ class Token:
     expires_at: dt.datetime | None
     revoked_at: dt.datetime | None
 
+    def state(self, now: dt.datetime) -> Literal["valid", "revoked", "expired"]:
+        """Return the state at a time."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
+
 
 def issue_token(
     engine: Engine,

@@ -26,16 +26,19 @@ from modwatch.review.log.decision_log import start_chain
 from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
 from modwatch.review.tables import ROLES, moderator, moderator_queue
 
+#: The scope of one's own settings, password, second factor and tokens.
+ACCOUNT = "account"
+
+_READ = {ACCOUNT, "queue:read", "decisions:read", "feed:read"}
+
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
     # Counts would show whether one's own label opened a confirmation.
-    "moderator": frozenset({"review"}),
-    "lead": frozenset({"review", "lead", "queue:read", "decisions:read", "feed:read"}),
-    "auditor": frozenset({"audit", "queue:read", "decisions:read", "feed:read"}),
-    "ops": frozenset({"queue:read", "metrics:read", "deliveries", "decisions:read", "feed:read"}),
-    "admin": frozenset(
-        {"admin", "deliveries", "queue:read", "metrics:read", "decisions:read", "feed:read"}
-    ),
+    "moderator": frozenset({ACCOUNT, "review"}),
+    "lead": frozenset({*_READ, "review", "lead"}),
+    "auditor": frozenset({*_READ, "audit"}),
+    "ops": frozenset({*_READ, "metrics:read", "deliveries"}),
+    "admin": frozenset({*_READ, "metrics:read", "deliveries", "admin"}),
 }
 
 SCOPES = frozenset().union(*ROLE_SCOPES.values())
@@ -62,6 +65,11 @@ class Moderator:
     def may(self, scope: str) -> bool:
         """Return whether the person and the token have `scope`."""
         return scope in self.scopes
+
+    @property
+    def may_enrol_only(self) -> bool:
+        """Whether nothing but the account is open, as before a required second factor."""
+        return self.scopes == {ACCOUNT}
 
     @property
     def reviews(self) -> bool:
@@ -238,7 +246,7 @@ def cut(role: str, scopes: Iterable[str] | None) -> frozenset[str]:
     >>> sorted(cut("moderator", ["review", "admin"]))
     ['review']
     >>> sorted(cut("moderator", None))
-    ['review']
+    ['account', 'review']
     """
     allowed = ROLE_SCOPES.get(role, frozenset())
     return allowed if scopes is None else allowed & frozenset(scopes)

@@ -33,8 +33,8 @@ from modwatch.common.errors import (
 )
 from modwatch.review.events import record_event
 from modwatch.review.people import second_factor, throttle
-from modwatch.review.people.access_tokens import end_access, end_sessions
-from modwatch.review.people.accounts import lock_person, update_person
+from modwatch.review.people.access_tokens import end_access
+from modwatch.review.people.accounts import ACCOUNT, lock_person, update_person
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import moderator
@@ -125,7 +125,7 @@ def log_in(
     """Return a session token for the person with this password; it ends after `lifetime`.
 
     `device` is the secret that this browser keeps; the log-in makes it known. With `code_required`,
-    the session of a lead or admin who has no second factor has no scope, but for enrolling one.
+    the session of a lead or admin who has no second factor has the scope `account` only.
     Raises `CodeRequiredError` if the account has one and the password is right. Raises
     `ThrottledError` after too many failures. Otherwise raises the same `AccessDeniedError`, after
     the same time, for an unknown name, a disabled account, one without a password, and a wrong
@@ -180,7 +180,7 @@ def _begin(
         record_log_in(connection, moderator_id, "password", address)
         scopes: list[str] | None = None
         if code_required and person["role"] in ROLES_WITH_CODE:
-            scopes = []
+            scopes = [ACCOUNT]
         return begin_session(connection, moderator_id, lifetime, scopes=scopes)
 
 
@@ -192,17 +192,17 @@ def set_password(
     Failed log-ins are forgotten. Raises `QueueError` for an unknown person or an invalid password,
     `WeakPasswordError` for one that is easy to guess. Passwords set before are not judged.
     """
-    _store(engine, moderator_id, password, actor_id, reset=True)
+    _store(engine, moderator_id, password, actor_id)
 
 
 def change_password(engine: Engine, moderator_id: int, old: str, new: str) -> None:
-    """Change a person's own password to `new`; all their sessions end.
+    """Change a person's own password to `new`; all their sessions and API tokens end.
 
-    API tokens, which admins issue, stay valid. Raises `AccessDeniedError` if `old` is wrong,
-    `ThrottledError` after five wrong ones in 15 minutes, and what `set_password` raises for `new`.
+    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` after five wrong ones in 15
+    minutes, and what `set_password` raises for `new`.
     """
     check_password(engine, moderator_id, old)
-    _store(engine, moderator_id, new, moderator_id, reset=False)
+    _store(engine, moderator_id, new, moderator_id)
 
 
 def check_password(engine: Engine, moderator_id: int, password: str) -> None:
@@ -219,9 +219,7 @@ def check_password(engine: Engine, moderator_id: int, password: str) -> None:
     throttle.forgive(engine, attempt)
 
 
-def _store(
-    engine: Engine, moderator_id: int, password: str, actor_id: int | None, *, reset: bool
-) -> None:
+def _store(engine: Engine, moderator_id: int, password: str, actor_id: int | None) -> None:
     hashed = hash_password(password)
     account = _account(engine, moderator.c.id == moderator_id)
     check_strength(password, "" if account is None else account["pseudonym"])
@@ -229,13 +227,13 @@ def _store(
         person = lock_person(connection, moderator_id)
         update_person(connection, moderator_id, password_hash=hashed)
         second_factor.end_second_step(connection, moderator_id)
-        revoked: dict[str, list[int]] = {}
-        if reset:
-            revoked["revoked_tokens"], _ = end_access(connection, moderator_id)
-        else:
-            end_sessions(connection, moderator_id)
+        revoked, _ = end_access(connection, moderator_id)
         record_event(
-            connection, "set_password", actor_id=actor_id, subject_id=moderator_id, **revoked
+            connection,
+            "set_password",
+            actor_id=actor_id,
+            subject_id=moderator_id,
+            revoked_tokens=revoked,
         )
     throttle.clear(engine, person["pseudonym"])
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Engine, bindparam, text
+from sqlalchemy import Engine, bindparam, select, text, true
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.common.errors import QueueError
 from modwatch.review.quality_control.comparisons import INDEPENDENT_LABELS, labels_of_comments
-from modwatch.review.tables import OPEN_STATUSES
+from modwatch.review.tables import OPEN_STATUSES, ROUTED_KINDS, review_item
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import interval
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED, GivenLabels, true_labels
@@ -106,6 +106,18 @@ def error_rate_report(
         by_reason=by_name(comments, "reason"),
         by_week={week: weeks[week] for week in sorted(weeks, reverse=True)},
     )
+
+
+def newest_labelled_day(engine: Engine, queues: Collection[str] | None = None) -> dt.date | None:
+    """Return the newest day whose comments in `queues`, or in all if None, have labels."""
+    item = review_item.c
+    labelled = select(item.dt).where(
+        item.status == "decided",
+        item.kind.in_(ROUTED_KINDS),
+        true() if queues is None else item.queue.in_(list(queues)),
+    )
+    with engine.connect() as connection:
+        return connection.scalar(labelled.order_by(item.dt.desc()).limit(1))
 
 
 def error_rates(comments: pd.DataFrame) -> ErrorRates:

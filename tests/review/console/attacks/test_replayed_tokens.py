@@ -84,10 +84,10 @@ def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) 
     ]
 
 
-def test_changing_ones_own_password_leaves_the_tokens_that_admins_issued(
+def test_changing_ones_own_password_ends_all_access(
     engine: Engine, client: TestClient, known: Moderator
 ) -> None:
     bearer = {"Authorization": f"Bearer {people.issue_token(engine, known.id)}"}
     session = by_cookie(session_of(engine, known))
     people.change_password(engine, known.id, OLD, NEW)
-    assert [get(client, headers) for headers in (bearer, session)] == [200, 401]
+    assert [get(client, headers) for headers in (bearer, session)] == [401, 401]
