@@ -155,13 +155,13 @@ def item_digest_sql(item: str, **changed: str) -> str:
 
     `changed` has the expressions of columns that the decision itself changes.
 
-    >>> item_digest_sql("held", labels_wanted="2")[:55]
-    "sha256(convert_to(json_build_array(extract(epoch from h"
+    >>> item_digest_sql("held", labels_wanted="2")[:56]
+    'sha256(convert_to(ROW(extract(epoch from held.dt), extra'
     """
     columns = {name: f"{item}.{name}" for name in _READ} | changed
     moments = (f"extract(epoch from {columns.pop(name)})" for name in ("dt", "queued_at", "due_at"))
     parts = ", ".join((*moments, *columns.values()))
-    return f"sha256(convert_to(json_build_array({parts})::text, 'UTF8'))"
+    return f"sha256(convert_to(ROW({parts})::text, 'UTF8'))"
 
 
 @dataclass(frozen=True, kw_only=True)

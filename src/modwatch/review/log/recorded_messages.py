@@ -29,12 +29,12 @@ _STATES = f"""
     ) AS d LEFT JOIN decision AS current ON current.id = d.last
 """  # noqa: S608 - our own text
 
-#: Of the last decision of a kind, twice the id, and one if it left its item decided.
-_LAST = "max(2 * id + (outcome = 'decided')::int) FILTER (WHERE kind = '{}') OVER read"
-
+#: The last decision of a kind, if it left its item decided.
 _DECIDED = ", ".join(
-    f"CASE {last} % 2 WHEN 1 THEN {last} / 2 END"
-    for last in (_LAST.format(kind) for kind in ACTIONABLE_KINDS)
+    f"CASE max(id) FILTER (WHERE kind = '{kind}') OVER read WHEN max(id) FILTER (WHERE kind = "
+    f"'{kind}' AND outcome = 'decided') OVER read THEN max(id) FILTER (WHERE kind = '{kind}') "
+    "OVER read END"
+    for kind in ACTIONABLE_KINDS
 )
 
 _MESSAGES = text(

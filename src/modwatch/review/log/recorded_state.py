@@ -46,25 +46,26 @@ _FINAL = ", ".join(f"'{action}'" for action in FINAL_ACTIONS)
 _ITEMS = text(
     f"""
     WITH last AS (
-        SELECT DISTINCT ON (item_id) item_id, outcome, item_digest FROM decision
+        SELECT DISTINCT ON (item_id) item_id, outcome FROM decision
         ORDER BY item_id, id DESC
     ), labels AS (
         SELECT item_id, bool_and(
-            coalesce(text_commitment = {text_commitment_sql("item")}, false)) AS same_texts
+            coalesce(text_commitment = {text_commitment_sql("item")}, false)) AS same_texts,
+            max(decision.id) = max(decision.id) FILTER (
+                WHERE item_digest = {item_digest_sql("item")}) AS same_values
         FROM decision JOIN review_item AS item ON item.id = decision.item_id
         WHERE item.status = 'decided' AND action IN ({_FINAL})
             AND {not_undone_sql("decision")}
         GROUP BY item_id
     )
     SELECT item.id, item.status, last.outcome,
-        labels.item_id IS NOT NULL AS labelled, labels.same_texts
+        labels.item_id IS NOT NULL AS labelled, same_texts, same_values
     FROM review_item AS item
     LEFT JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
-    WHERE item.status = 'decided' AND (labels.item_id IS NULL OR NOT labels.same_texts)
-        OR item.status IN ('decided', 'closed') AND (
-            last.outcome IS DISTINCT FROM item.status
-            OR last.item_digest <> {item_digest_sql("item")})
+    WHERE item.status = 'decided' AND (same_texts AND same_values) IS NOT TRUE
+        OR item.status IN ('decided', 'closed')
+            AND last.outcome IS DISTINCT FROM item.status
         OR last.outcome IN ('decided', 'closed') AND item.status <> last.outcome
     ORDER BY item.id
     """  # noqa: S608 - our own text
@@ -130,14 +131,14 @@ class RecordedState:
         return True
 
 
-def parsed(document: str) -> Any:
+def parsed(document: str | None) -> Any:
     """Return what a JSON text contains; None if Python cannot hold it: too deep, too long a number.
 
     >>> parsed('{"a": 1}'), parsed("[" * 100_000)
     ({'a': 1}, None)
     """
     try:
-        return json.loads(document)
+        return json.loads(document or "null")
     except (ValueError, RecursionError):
         return None
 
@@ -160,7 +161,7 @@ def _account_problems(connection: Connection, state: RecordedState) -> Iterator[
         if row.disabled != recorded["disabled"]:
             now, then = ("disabled", "enabled") if row.disabled else ("enabled", "disabled")
             yield f"account {row.id} is {now}, but its events say {then}"
-        if sorted(row.queues or ()) != sorted(map(str, recorded["queues"] or ())):
+        if sorted(map(str, row.queues or ())) != sorted(map(str, recorded["queues"] or ())):
             yield f"account {row.id} has other queues than its events say"
 
 
@@ -196,8 +197,8 @@ def _item_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
             yield f"item {row.id} is decided, but the log has no label of it"
         elif row.labelled and not row.same_texts:
             yield f"item {row.id} has other texts than those that were judged"
-        elif row.status == row.outcome:
-            yield f"item {row.id} has other values than when it was {row.status}"
+        elif row.labelled and not row.same_values:
+            yield f"item {row.id} has other values than when it was decided"
         else:
             yield (
                 f"item {row.id} is {row.status}, but its last decision left it "

@@ -60,7 +60,7 @@ _DECISIONS = text(
         END AS note_opens,
         CASE WHEN kind <> 'imported' OR reason IS DISTINCT FROM 'imported'
             THEN date_part('epoch', decided_at) END AS at,
-        CASE WHEN isfinite(dt) AND decided_at {_DATED}
+        CASE WHEN dt {_DATED} AND decided_at {_DATED}
             THEN {content_sql({name: name for name in COVERED})} END AS content
     FROM decision ORDER BY id
     """  # noqa: S608 - our own column names
