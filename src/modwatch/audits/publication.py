@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as strict_dataclass
+
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
 from modwatch.audits.evidence import Event, first_of, moment
@@ -32,7 +35,7 @@ from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Document
 
 
-@dataclass(frozen=True, kw_only=True)
+@strict_dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
 class OtherAudit:
     """Another audit of days of the same period, as it was when the report was written."""
 
@@ -90,6 +93,8 @@ class Publication:
                 measures = fields["measures"].items()
                 fields["measures"] = {tag: Measures(**counted) for tag, counted in measures}
             fields["others"] = [OtherAudit(**other) for other in fields["others"]]
+            for other in fields["others"]:
+                moment(other.at)  # raises AuditError
             made = cls(**fields)
             if made.to_json() == content:
                 return made

@@ -12,6 +12,7 @@ from small_audits import REQUEST, begin
 from modwatch.audits import files
 from modwatch.audits.publication import Publication, level_of_files
 from modwatch.audits.workflow import open_audit
+from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
@@ -116,6 +117,21 @@ def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resource
     assert sentence in unescape(folder[files.REPORT].decode())
     assert any(sentence in remark for remark in level_of_files(folder).remarks)
     assert open_audit(small, "small").verify() == []
+
+
+@pytest.mark.parametrize("change", [{"labels": "57"}, {"at": "x"}, {"at": 1}, {"more": 1}], ids=str)
+def test_another_audit_that_cannot_be_read_is_a_problem(change: dict[str, object]) -> None:
+    """Of another version, so that the files are not compared with the result."""
+    other: dict[str, object] = {
+        "audit": "try",
+        "first": "2026-01-05",
+        "last": "2026-01-06",
+        "action": "cancelled",
+    }
+    other = other | {"at": "2026-01-07T00:00:00+00:00", "labels": 57} | change
+    fields = json.loads(Publication(version="9.9").to_json()) | {"others": [other]}
+    with pytest.raises(AuditError, match=r"it was edited|is not in ISO 8601"):
+        Publication.from_json((json.dumps(fields, sort_keys=True, indent=1) + "\n").encode())
 
 
 @pytest.mark.parametrize(
