@@ -83,9 +83,9 @@ FROM_THE_QUEUE = (
 def table_rows(
     lake: Lake, table: str, days: tuple[datetime.date, datetime.date] = ALL_DAYS
 ) -> list[str]:
-    """Return every row of a table in these days, all columns, in an order of their own."""
-    batches = lake.read_between(table, *days)
-    return sorted(repr(sorted(row.items())) for batch in batches for row in batch.to_pylist())
+    """Return every row of a table in these days, in an order of their own, without salts."""
+    rows = (row for batch in lake.read_between(table, *days) for row in batch.to_pylist())
+    return sorted(repr(sorted((k, v) for k, v in row.items() if k != "salt")) for row in rows)
 
 
 def queue_rows(engine: Engine) -> list[dict[str, object]]:

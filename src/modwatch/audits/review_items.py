@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, case, exists, fu
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.common.errors import QueueError
+from modwatch.common.text import ERASED
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import NewItem
@@ -264,7 +265,9 @@ def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> li
         there = place(item, lanes)
         pull = lanes.rank_pull * (1 - number / len(items))
         ahead = there.promised * (1 - pull)
-        rows.append(asdict(item) | asdict(there) | {"dt": day, "audit": audit, "ahead": ahead})
+        status = "withdrawn" if item.text == ERASED else "waiting"
+        more = {"dt": day, "audit": audit, "ahead": ahead, "status": status}
+        rows.append(asdict(item) | asdict(there) | more)
     return rows
 
 

@@ -20,6 +20,7 @@ from modwatch.audits.folder import AuditFolder
 from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.erasure import text_commitments
 from modwatch.review.events import record_event
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import event
@@ -40,7 +41,6 @@ TRAITS = ("language", "platform", "groups")
 
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
-_READ = ["comment_id", "text", "parent_text"]
 
 #: The event that comments were removed because they are old.
 _REMOVAL = "remove_comments"
@@ -62,10 +62,9 @@ def survey(
     surveyed = []
     for day in tqdm(days, desc="Reading scores", unit="day", disable=None):
         comments = lake.count("comments", day)
-        texts = lake.read("comments", day, columns=_READ)
         scores = lake.read("scores", day, columns=columns, role="champion")
         counted = _CountedDay(day, scores, flagged, unflagged)
-        digests = day_digest(counted), texts_digest(_rows(texts))
+        digests = day_digest(counted), texts_digest(text_commitments(lake, day))
         surveyed.append(counted.summary(*digests, comments))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
@@ -91,12 +90,6 @@ def absent_days(lake: Lake, plan: AuditPlan) -> list[datetime.date]:
     """Return the days of a period that had comments and have none in the lake."""
     kept = set(lake.days("comments"))
     return [one.day for one in plan.population if one.comments and one.day not in kept]
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield id, text and parent text of each comment."""
-    for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in _READ), strict=True)
 
 
 class _CountedDay:

@@ -9,7 +9,17 @@ from types import MappingProxyType
 
 import click
 
-from modwatch.cli import alerts, annotations, audit, daily, models, people, queue, stack
+from modwatch.cli import (
+    alerts,
+    annotations,
+    audit,
+    daily,
+    models,
+    people,
+    personal_data,
+    queue,
+    stack,
+)
 from modwatch.cli.arguments import Group
 from modwatch.common.errors import ModwatchError
 from modwatch.common.installed import missing_extra
@@ -36,6 +46,9 @@ commands.add_section(
 )  # fmt: skip
 commands.add_section("Review", people.console, people.token, people.person, queue.queue)
 commands.add_section("Audit", audit.audit)
+commands.add_section(
+    "Personal data", personal_data.export, personal_data.erase, personal_data.verify_erasure
+)
 commands.add_section(
     "Models and research",
     models.train, models.model, models.serve, annotations.annotations,

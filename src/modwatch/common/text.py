@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Stands in the place of an erased text.
+ERASED = "[erased]"
+
 #: Control characters, without tab, line feed and carriage return.
 CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 

@@ -56,6 +56,8 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
             set and the source has no rows where some landed before; no table was changed.
         SourceError: the account does not close.
     """
+    from modwatch.data.lake.erasure import erased_again
+
     days.require_possible(day, resources.settings.first_day)
     account, source, lake = Account(), resources.source, resources.lake
     batches = iter(source.read(day, account))
@@ -65,7 +67,7 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
             f"{source.name} has no rows of {day} any more, and {before:,} landed before; correct "
             f"the source, or run `modwatch run ingest {day} --allow-empty` to empty the day"
         )
-    landed = lake.replace("landed", day, chain(first, batches))
+    landed = lake.replace("landed", day, erased_again(lake, day, chain(first, batches)))
     account.count("landed", landed)
     account.close(source.name)
     resources.checks.save_account(day, account)
@@ -81,6 +83,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         DayRejectedError: validation of the day failed; no table was changed.
         SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
     """
+    from modwatch.data.lake.erasure import salts
     from modwatch.data.validation import profiles, rows
     from modwatch.data.validation.comments import validate_comments
     from modwatch.data.validation.page import publish_result
@@ -105,7 +108,8 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
     profiles.save_profile(lake, day, comments=validated.profile)
     invalid = rows.quarantined_rows(landed(), validated.invalid)
     lake.replace("quarantine", day, invalid, stage="comments")
-    return lake.replace("comments", day, rows.valid_rows(landed(), validated.invalid))
+    valid = rows.valid_rows(landed(), validated.invalid, salts(lake, day))
+    return lake.replace("comments", day, valid)
 
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:

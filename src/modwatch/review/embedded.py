@@ -23,7 +23,8 @@ from modwatch.review.database import connect, create_database
 logger = logging.getLogger(__name__)
 
 #: Small and durable. Details and statements of failed queries can contain a comment's text, so
-#: neither is logged. Parallel plans need /dev/shm, which is tiny in containers.
+#: neither is logged. Parallel plans need /dev/shm, which is tiny in containers. Segments of the
+#: write-ahead log are removed and not reused: after an erasure, they have the text.
 _CONFIGURATION = """\
 max_connections = 200
 shared_buffers = 64MB
@@ -31,6 +32,8 @@ fsync = on
 synchronous_commit = on
 max_parallel_workers_per_gather = 0
 unix_socket_permissions = 0700
+wal_recycle = off
+min_wal_size = 32MB
 log_error_verbosity = terse
 log_min_error_statement = panic
 """

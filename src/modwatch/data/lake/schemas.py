@@ -52,7 +52,8 @@ _ESTIMATE = _columns(pa.float64(), "value", "low", "high")
 #: (`malformed_record`, `undecodable_text`, …), or null.
 LANDED = pa.schema([("dt", pa.date32()), *_SOURCE_ROW, ("problem", pa.string())])
 
-#: One validated comment.
+#: One validated comment. `salt` is drawn at the first publication, and goes with the texts when
+#: they are erased: what was committed to (`erasure.text_commitments`) cannot be guessed then.
 COMMENTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -62,6 +63,18 @@ COMMENTS = pa.schema(
         *_CONTEXT,
         *_OWN_SCORE,
         _ROW,
+        ("salt", pa.binary()),
+    ]
+)
+
+#: One comment whose texts were erased, in all tables and whenever its day is read again. `part`:
+#: `comment` (both texts and the author) | `parent` (the text that it answers). `commitment`: to the
+#: texts as they were published first; null where the comment was not published.
+ERASURES = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id", "part"),
+        ("commitment", pa.binary()),
     ]
 )
 
@@ -480,6 +493,7 @@ TABLES: dict[str, pa.Schema] = {
     "landed": LANDED,
     "comments": COMMENTS,
     "quarantine": QUARANTINE,
+    "erasures": ERASURES,
     "staged_scores": STAGED_SCORES,
     "scores": SCORES,
     "routing_design": ROUTING_DESIGN,

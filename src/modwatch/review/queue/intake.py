@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.errors import QueueError
-from modwatch.common.text import LONGEST_ID
+from modwatch.common.text import ERASED, LONGEST_ID
 from modwatch.review.database import take_turn
 from modwatch.review.queue.items import NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
@@ -84,11 +84,11 @@ def enqueue(
 
     One transaction. An item that was queued before keeps its id (unless a quality control item took
     it) and, if its text is the same, its lease. An open item that is missing from `items` is
-    withdrawn; decided and dismissed items are left as they are. So the same call again changes
-    nothing. `lanes` decide in which queue each item is served, by when, and how many people label
-    it. Ids of all kinds are assigned in order of rank, so that an id does not reveal the kind.
-    Constant memory. Raises `QueueError` naming the comment whose text or id cannot be stored, that
-    occurs twice, or whose kind is not one of `kinds`.
+    withdrawn, as is one whose text was erased; decided and dismissed items are left as they are. So
+    the same call again changes nothing. `lanes` decide in which queue each item is served, by when,
+    and how many people label it. Ids of all kinds are assigned in order of rank, so that an id does
+    not reveal the kind. Constant memory. Raises `QueueError` naming the comment whose text or id
+    cannot be stored, that occurs twice, or whose kind is not one of `kinds`.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -166,6 +166,8 @@ def _copy(
     routed = 0
     with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({names}) FROM STDIN") as copy:
         for item in items:
+            if item.text == ERASED:
+                continue
             row, there = _checked_row(item, kinds), place(item, lanes)
             copy.write_row((*row, *(getattr(there, name) for name in _PLACED)))
             routed += 1

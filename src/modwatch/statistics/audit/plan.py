@@ -55,7 +55,7 @@ class PopulationDay:
     threshold: float | None
     #: SHA-256 over id, score and decision of all comments in any order; see `draw.day_digest`.
     digest: str
-    #: SHA-256 over id and texts of all comments in any order; see `draw.texts_digest`.
+    #: Hash of all comments and commitments to their texts; see `draw.texts_digest`.
     texts: str
 
 

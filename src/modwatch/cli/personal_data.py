@@ -1,0 +1,111 @@
+"""`modwatch erase`, `modwatch export`: the rights of the people whose comments are kept."""
+
+import datetime
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modwatch.cli.arguments import PATH, options, with_resources
+from modwatch.common.errors import QueueError
+
+if TYPE_CHECKING:
+    from modwatch.data.lake.erasure import Subject
+    from modwatch.installation.resources import Resources
+
+_author = click.option("--author", help="All comments with this `author_id`.")
+_comments = click.option("--comment", multiple=True, help="The comment of this id; repeatable.")
+
+
+@click.command()
+@_author
+@_comments
+@options(
+    again=(PATH, "The comments of this certificate, as after a restored backup."),
+    dry_run=(bool, "Print what would be erased, and change nothing."),
+    reference=(str, "Stands in the certificate, such as the number of the request."),
+    certificate=(PATH, "File of the certificate; default: erasure-TIME.json in this folder."),
+)
+@with_resources
+def erase(
+    resources: "Resources",
+    *,
+    author: str | None,
+    comment: tuple[str, ...],
+    again: Path | None,
+    dry_run: bool,
+    reference: str | None,
+    certificate: Path | None,
+) -> None:
+    """Erase the texts of comments, their authors, and notes on them, and write a certificate."""
+    from modwatch.pipeline import personal_data
+
+    if again is not None:
+        comment += tuple(personal_data.Certificate.from_json(_read(again)).comment_ids)
+    subject = _subject(author, comment)
+    if dry_run:
+        _print_places(personal_data.find(resources, subject).places)
+        return
+    done = personal_data.erase(resources, subject, reference=reference or "")
+    now = datetime.datetime.now(datetime.UTC)
+    path = certificate or Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
+    _write_private(path, done.to_json())
+    _print_places(done.places)
+    print(f"{path} certifies it; the event is {done.position} in the log")
+
+
+@click.command()
+@click.argument("certificate", type=PATH)
+@with_resources
+def verify_erasure(resources: "Resources", *, certificate: Path) -> int:
+    """Compare log, queue and lake with a certificate; exit status 1 if there is a problem."""
+    from modwatch.pipeline import personal_data
+
+    known = personal_data.Certificate.from_json(_read(certificate))
+    problems = personal_data.problems(resources, known)
+    print(*problems or [f"{len(known.comment_ids)} comments are erased, as certified"], sep="\n")
+    return 1 if problems else 0
+
+
+@click.command()
+@_author
+@_comments
+@with_resources
+def export(resources: "Resources", *, author: str | None, comment: tuple[str, ...]) -> None:
+    """Write what is kept about an author, or about comments, to standard output as JSON."""
+    from modwatch.pipeline import personal_data
+
+    kept = personal_data.export(resources, _subject(author, comment))
+    json.dump(kept, sys.stdout, indent=1, default=str, ensure_ascii=False)
+    print()
+
+
+def _subject(author: str | None, comments: tuple[str, ...]) -> "Subject":
+    from modwatch.data.lake.erasure import Subject
+
+    if not author and not comments:
+        raise QueueError("name the author (--author) or the comments (--comment)")
+    return Subject(author=author or None, comment_ids=frozenset(comments))
+
+
+def _print_places(places: Any) -> None:
+    for place, number in places.items():
+        print(f"{place}: {number:,}")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise QueueError(f"{path} cannot be read ({type(exc).__name__})") from None
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except OSError as exc:
+        raise QueueError(f"{path} cannot be written ({type(exc).__name__})") from None

@@ -1,0 +1,189 @@
+"""Erasure of texts and authors from the lake.
+
+The row of an erased comment stays, with `ERASED` in place of its texts and no author, so that every
+count, score and figure stays what it was. The table `erasures` lists what was erased: when a day is
+read from its source again, or the lake is restored from a backup, it is erased again.
+
+Platforms give the text that a comment answers, and not its id: an erased comment is recognised in
+the rows of others by its text.
+"""
+
+import datetime
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from modwatch.common.ledger.chain import commitment
+from modwatch.common.text import ERASED
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import ERASURES
+
+#: A comment of a day.
+Key = tuple[datetime.date, str]
+
+#: What of a comment is erased: all of it, or the text that it answers.
+Part = Literal["comment", "parent"]
+
+#: The tables with rows of the source.
+_TABLES = ("landed", "comments", "quarantine")
+
+_READ = ["comment_id", "text", "parent_text", "salt"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Whose data a request is about: the comments of an author, or the comments of these ids."""
+
+    author: str | None = field(default=None, repr=False)
+    comment_ids: frozenset[str] = frozenset()
+
+    def of(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which rows (k,) of a batch are about the subject."""
+        named = pc.is_in(batch.column("comment_id"), pa.array([*self.comment_ids], pa.string()))
+        if self.author is None:
+            return named
+        return pc.or_(named, pc.fill_null(pc.equal(batch.column("author_id"), self.author), False))
+
+
+def rows_of(lake: Lake, subject: Subject) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows that came from the source about a subject, with their table."""
+    for table in _TABLES:
+        for batch in lake.read(table, lake.days(table)):
+            yield table, batch.filter(subject.of(batch))
+
+
+def quoting(lake: Lake, texts: Collection[str]) -> set[Key]:
+    """Return the comments that answer one of `texts`."""
+    wanted, found = pa.array([*texts], pa.string()), set[Key]()
+    for table in _TABLES:
+        columns = ["dt", "comment_id", "parent_text"]
+        for batch in lake.read(table, lake.days(table), columns=columns):
+            rows = batch.filter(pc.is_in(batch.column("parent_text"), wanted))
+            rows = rows.filter(rows.column("comment_id").is_valid())
+            found |= {(row["dt"], row["comment_id"]) for row in rows.to_pylist()}
+    return found
+
+
+def text_commitments(lake: Lake, day: datetime.date) -> Iterator[tuple[str, bytes]]:
+    """Yield id and commitment to the texts of each comment; of erased ones, as they were."""
+    erased = {row["comment_id"]: row["commitment"] for row in _erasures(lake, day)}
+    for batch in lake.read("comments", day, columns=_READ):
+        for comment_id, *texts in zip(
+            *(batch.column(name).to_pylist() for name in _READ), strict=True
+        ):
+            yield comment_id, erased.get(comment_id) or _commitment(*texts)
+
+
+def salts(lake: Lake, day: datetime.date) -> dict[str, bytes]:
+    """Return the salts of the published comments of a day, without those that are erased."""
+    stored = lake.table("comments", day, columns=["comment_id", "salt"])
+    pairs = zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
+    return {comment_id: salt for comment_id, salt in pairs if salt is not None}
+
+
+def erased_comments(lake: Lake, days: Collection[datetime.date]) -> set[Key]:
+    """Return the comments of `days` of which something is erased."""
+    table = lake.table("erasures", days, columns=["dt", "comment_id"])
+    return {(row["dt"], row["comment_id"]) for row in table.to_pylist()}
+
+
+def record(lake: Lake, parts: Mapping[Key, Part]) -> None:
+    """Record that these comments are to be erased; what was recorded before stays.
+
+    Nothing is erased yet: a process that is killed between this and `apply` leaves the list.
+    """
+    for day in sorted({day for day, _ in parts}):
+        rows = {row["comment_id"]: row for row in _erasures(lake, day)}
+        new = {key[1]: part for key, part in parts.items() if key[0] == day}
+        for comment_id, part in new.items():
+            row = rows.setdefault(comment_id, {"dt": day, "comment_id": comment_id, "part": part})
+            row["part"] = "comment" if "comment" in (row["part"], part) else "parent"
+        for comment_id, committed in text_commitments(lake, day):
+            if comment_id in new:
+                rows[comment_id].setdefault("commitment", committed)
+        lake.replace(
+            "erasures", day, [pa.RecordBatch.from_pylist([*rows.values()], schema=ERASURES)]
+        )
+
+
+def apply(lake: Lake, author: str | None = None) -> None:
+    """Erase everything that is recorded, and remove the files that have it.
+
+    With `author`, also their rows without a comment id, which cannot be recorded. The same call
+    again changes nothing. A day that is being scored is scored from the start.
+    """
+    recorded = set(lake.days("erasures"))
+    for table in _TABLES:
+        for day in lake.days(table):
+            if author is None and day not in recorded:
+                continue
+            erasing = Erasing.of(lake, day, author)
+            if any(map(erasing.changes, lake.read(table, day))):
+                lake.replace(table, day, map(erasing.without, lake.read(table, day)))
+                lake.replace("staged_scores", day, [])  # with hashes of texts
+        lake.vacuum(table, hours=0)
+    lake.vacuum("staged_scores", hours=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasing:
+    """What to erase of the rows of a day."""
+
+    subject: Subject
+    #: Comments of which the text that they answer is erased.
+    parents: pa.StringArray
+
+    @classmethod
+    def of(cls, lake: Lake, day: datetime.date, author: str | None = None) -> "Erasing":
+        """Return what is recorded to be erased of a day, and all of `author`."""
+        by_part: dict[str, list[str]] = {"comment": [], "parent": []}
+        for row in _erasures(lake, day):
+            by_part[row["part"]].append(row["comment_id"])
+        subject = Subject(author=author, comment_ids=frozenset(by_part["comment"]))
+        return cls(subject=subject, parents=pa.array(by_part["parent"], pa.string()))
+
+    def changes(self, batch: pa.RecordBatch) -> bool:
+        """Return whether a batch of the day has something that is to be erased."""
+        names = [name for name, _, _ in self._columns(batch)]
+        return not self.without(batch).select(names).equals(batch.select(names))
+
+    def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the day without what is to be erased."""
+        for name, rows, new in self._columns(batch):
+            kind, column = batch.schema.field(name), batch.column(name)
+            there = pc.and_(rows, column.is_valid())
+            place = batch.schema.get_field_index(name)
+            batch = batch.set_column(
+                place, kind, pc.if_else(there, pa.scalar(new, kind.type), column)
+            )
+        return batch
+
+    def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.BooleanArray, str | None]]:
+        """Yield each column with something to erase, in which rows (k,), and its new value."""
+        whole = self.subject.of(batch)
+        either = pc.or_(whole, pc.is_in(batch.column("comment_id"), self.parents))
+        yield "text", whole, ERASED
+        yield "parent_text", either, ERASED
+        yield "author_id", whole, None
+        if "salt" in batch.schema.names:
+            yield "salt", either, None
+
+
+def erased_again(
+    lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Return batches of a day that is read again, without what was erased of it."""
+    return map(Erasing.of(lake, day).without, batches)
+
+
+def _erasures(lake: Lake, day: datetime.date) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = lake.table("erasures", day).to_pylist()
+    return rows
+
+
+def _commitment(text: str, parent_text: str | None, salt: bytes | None) -> bytes:
+    return commitment(salt or b"", json.dumps([text, parent_text]))

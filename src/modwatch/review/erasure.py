@@ -1,0 +1,158 @@
+"""Erasure of texts and notes from the review database, as an entry of the log.
+
+Decisions commit to texts and notes by salted hashes: with text and salt gone, every chain, witness
+and sealed audit stays valid, and nobody can guess the text. The event `erase` names what was erased
+and commits to what is left, so `log.verification` accepts exactly that.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import Engine, func, select, text
+
+from modwatch.common.text import ERASED
+from modwatch.review.events import record_event
+from modwatch.review.log.decision_log import text_commitment_sql
+from modwatch.review.quality_control.gold import record_gold
+from modwatch.review.tables import decision, event, event_chain, gold_comment, review_item
+
+_COMMITTED = f"encode({text_commitment_sql('review_item')}, 'hex')"
+
+_OPEN = "status IN ('waiting', 'blocked', 'escalated')"
+
+#: Whoever holds an item loses it: they may not decide what they no longer see.
+_ENDED = f"""
+    text_salt = DEFAULT, version = version + ({_OPEN})::int,
+    parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END,
+    lease_digest = CASE WHEN NOT {_OPEN} THEN lease_digest END,
+    leased_by = CASE WHEN NOT {_OPEN} THEN leased_by END,
+    leased_until = CASE WHEN NOT {_OPEN} THEN leased_until END
+""".replace("::", r"\:\:")
+
+_ITEMS = text(
+    f"""
+    UPDATE review_item SET text = :erased, {_ENDED},
+        status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END
+    WHERE comment_id = ANY (:ids) AND (text <> :erased OR parent_text <> :erased)
+    RETURNING id, {_COMMITTED} AS committed
+    """  # noqa: S608 - our own text
+)
+
+_PARENTS = text(
+    f"UPDATE review_item SET {_ENDED} WHERE parent_text = ANY (:texts) "  # noqa: S608
+    f"RETURNING id, {_COMMITTED} AS committed"
+)
+
+_NOTES = text(
+    """
+    UPDATE decision SET note = NULL, note_salt = NULL
+    WHERE note IS NOT NULL AND item_id IN (SELECT id FROM review_item WHERE comment_id = ANY (:ids))
+    RETURNING id
+    """
+)
+
+_GOLD = text(
+    """
+    UPDATE gold_comment SET salt = DEFAULT, retired_at = coalesce(retired_at, now()),
+        text = CASE WHEN comment_id = ANY (:ids) THEN :erased ELSE text END,
+        parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END
+    WHERE comment_id = ANY (:ids) AND (text <> :erased OR parent_text <> :erased)
+        OR parent_text = ANY (:texts)
+    RETURNING comment_id
+    """
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasedReviews:
+    """What was erased, and the event that records it."""
+
+    #: Items and gold comments of erased comments, or of answers to them; notes of moderators.
+    items: int
+    gold: int
+    notes: int
+    #: The entry of the chain of events.
+    position: int
+    hash: bytes
+
+
+def queued_texts(engine: Engine, comment_ids: Collection[str]) -> list[tuple[date, str, str]]:
+    """Return day, id and text of each item and gold comment of these comments."""
+    ids = list(comment_ids)
+    item, gold = review_item.c, gold_comment.c
+    added = func.date(gold.added_at)
+    with engine.connect() as connection:
+        rows = connection.execute(
+            select(item.dt, item.comment_id, item.text)
+            .where(item.comment_id.in_(ids))
+            .union(select(added, gold.comment_id, gold.text).where(gold.comment_id.in_(ids)))
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+
+def erase_reviews(
+    engine: Engine, parts: Mapping[tuple[date, str], str], texts: Collection[str]
+) -> ErasedReviews:
+    """Erase the texts of comments, the notes on them, and `texts` where others answer them.
+
+    `parts`, by day and comment, are `comment`, or `parent` for answers; the event names them all.
+    Open items are withdrawn, also leased ones; gold comments are retired. One transaction; the same
+    call again erases nothing more, and is recorded again.
+    """
+    ids = list({comment_id for (_, comment_id), part in parts.items() if part == "comment"})
+    values = {"ids": ids, "texts": list(texts), "erased": ERASED}
+    with engine.begin() as connection:
+        notes = connection.scalars(_NOTES, values).all()
+        items: dict[str, Any] = {}
+        for statement in (_ITEMS, _PARENTS):
+            items |= {str(row.id): row.committed for row in connection.execute(statement, values)}
+        gold = connection.scalars(_GOLD, values).all()
+        record_gold(connection, "retire_gold", gold)
+        record_event(
+            connection,
+            "erase",
+            actor_id=None,
+            comments=[[str(day), comment_id, part] for (day, comment_id), part in parts.items()],
+            items=items,
+            notes=list(notes),
+        )
+        chain = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one()
+    return ErasedReviews(
+        items=len(items), gold=len(gold), notes=len(notes), position=chain[0], hash=chain[1]
+    )
+
+
+def recorded_erasure(engine: Engine, position: int, digest: bytes) -> set[tuple[str, ...]] | None:
+    """Return the comments that the event at a position erased; None: it is another event."""
+    known = select(event.c.details).where(
+        event.c.position == position,
+        event.c.action == "erase",
+        event.c.hash == digest,
+    )
+    with engine.connect() as connection:
+        details = connection.scalar(known)
+    return None if details is None else {tuple(row) for row in details["comments"]}
+
+
+def decisions_about(engine: Engine, comment_ids: Collection[str]) -> list[dict[str, Any]]:
+    """Return the decisions on comments, without who made them and why they were asked."""
+    names = ("dt", "comment_id", "action", "label", "policy_code", "reason", "note", "decided_at")
+    columns = (decision.c[name] for name in names)
+    query = select(*columns).where(decision.c.comment_id.in_(list(comment_ids)))
+    with engine.connect() as connection:
+        return [dict(row) for row in connection.execute(query.order_by(decision.c.id)).mappings()]
+
+
+def compact(owner: Engine) -> None:
+    """Remove erased texts from the files of the database, and from its write-ahead log.
+
+    PostgreSQL keeps the old version of a row until its space is needed. Needs a superuser, and
+    locks each table while it is written anew.
+    """
+    with owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in (review_item, decision, gold_comment):
+            connection.execute(text(f"VACUUM (FULL) {table.name}"))
+        for statement in ("CHECKPOINT", "SELECT pg_switch_wal()", "CHECKPOINT"):
+            connection.execute(text(statement))

@@ -1,0 +1,276 @@
+"""Requests of people: what is kept about them is erased everywhere, and everything verifies."""
+
+import datetime
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from audit_path import killed_in
+from databases import as_owner
+from small_audits import REQUEST, begin, label_everything, seal
+from sqlalchemy import text
+
+from installation import (
+    MONDAY,
+    TO_THE_QUEUE,
+    Installation,
+    files_with,
+    review,
+    table_rows,
+    tables_with,
+)
+from modwatch.audits.verification import levels_of
+from modwatch.audits.workflow import open_audit
+from modwatch.common.errors import LeaseConflictError, QueueError
+from modwatch.common.text import ERASED
+from modwatch.data.lake.erasure import Subject
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.pipeline import personal_data
+from modwatch.pipeline.personal_data import Certificate, Found, erase, export, find, problems
+from modwatch.review.log.verification import verify_log
+from modwatch.review.people import create_moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold
+from modwatch.review.queue import decide, lease
+
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def one(resources: Resources, column: str = "author_id") -> tuple[str, list[str]]:
+    """Return an author whose comments are answered and were queued, and their texts."""
+    rows = resources.lake.table("comments", MONDAY).to_pylist()
+    quoted = {row["parent_text"] for row in rows}
+    queued = {row["comment_id"] for row in resources.lake.table("routed", MONDAY).to_pylist()}
+    found = next(row for row in rows if row["text"] in quoted and row["comment_id"] in queued)
+    return found[column], [r["text"] for r in rows if r[column] == found[column]]
+
+
+def places_of(home: Installation, words: str) -> list[object]:
+    name = home.settings.database_url.get_secret_value().rpartition("/")[2].partition("?")[0]
+    return [*files_with(words, [home.home]), *tables_with(name, words)]
+
+
+def test_an_erased_author_is_found_nowhere_and_everything_verifies(
+    install: Callable[..., Installation],
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    review(home, limit=20)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        before = verify_log(resources.database)
+        figures = {t: table_rows(resources.lake, t) for t in ("scores", "routed", "segment_counts")}
+        done = erase(resources, Subject(author=author), reference="request 12")
+        assert done.places["comments"] == len(texts)
+        assert done.places["answers"] > 0
+        assert problems(resources, done) == []
+        after = verify_log(resources.database, before.witness)
+        assert after.intact, after.problems
+        assert after.erased == done.places["queue"]
+        assert figures == {t: table_rows(resources.lake, t) for t in figures}
+        with pytest.raises(QueueError, match="no such comment"):
+            find(resources, Subject(author=author))
+    for words in texts:
+        assert places_of(home, words) == []
+    assert files_with(author, [home.home / "lake"]) == []
+    # The source still has them.
+    home.run(*TO_THE_QUEUE)
+    for words in texts:
+        assert places_of(home, words) == []
+    with open_resources(home.settings) as resources:
+        assert verify_log(resources.database, before.witness).intact
+
+
+def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) -> None:
+    seal(small)
+    sampled = open_audit(small, "small").folder.sample(1)[0].comment_id
+    erase(small, Subject(comment_ids=frozenset({sampled})))
+    levels = levels_of("small", small.audit_store, small.lake, small.database, small.witnesses)
+    assert [problem for level in levels for problem in level.problems] == []
+    (lake,) = (level for level in levels if level.name == "lake")
+    # On both days, since ids of the small lake are the same.
+    assert any("2 texts of the period were erased" in remark for remark in lake.remarks)
+
+
+def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) -> None:
+    from modwatch.data.lake import erasure
+
+    seal(small)
+    sampled = open_audit(small, "small").folder.sample(1)[0]
+    erasure.record(small.lake, {(sampled.day, sampled.comment_id): "comment"})
+    erasure.apply(small.lake)
+    levels = levels_of("small", small.audit_store, small.lake, small.database, small.witnesses)
+    assert any(
+        "no erasure of the log names" in problem for level in levels for problem in level.problems
+    )
+
+
+def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:
+    begin(small)
+    ann = create_moderator(small.database, "ann", "moderator")
+    held = lease(small.database, ann.id)
+    assert held is not None
+    erase(small, Subject(comment_ids=frozenset({held.item.comment_id})))
+    with pytest.raises(QueueError, match="withdrawn"):
+        decide(
+            small.database, label=1, moderator_id=ann.id, item_id=held.item.id,
+            lease_token=held.token, idempotency_key="1",
+        )  # fmt: skip
+    label_everything(small)
+    open_audit(small, "small").seal()
+    assert open_audit(small, "small").verify() == []
+
+
+def test_an_erased_comment_is_never_asked_about(small: Resources) -> None:
+    ids = frozenset({f"c{number}" for number in range(300)})
+    erase(small, Subject(comment_ids=ids))
+    begin(small)
+    label_everything(small)
+    with small.database.connect() as connection:
+        shown = connection.execute(
+            text("SELECT i.text, count(d.id) FROM review_item i LEFT JOIN decision d "
+                 "ON d.item_id = i.id GROUP BY 1")
+        ).all()  # fmt: skip
+    assert dict(map(tuple, shown))[ERASED] == 0
+
+
+def test_gold_and_notes_are_erased_too(small: Resources) -> None:
+    begin(small)
+    ann = create_moderator(small.database, "ann", "moderator")
+    held = lease(small.database, ann.id)
+    assert held is not None
+    decide(
+        small.database, label=1, moderator_id=ann.id, item_id=held.item.id,
+        lease_token=held.token, idempotency_key="1", note="they wrote zanzibar before",
+    )  # fmt: skip
+    about = {"comment_id": held.item.comment_id, "label": 1, "source": "panel"}
+    answer = {"comment_id": "x", "label": 0, "source": "panel", "text": "an answer"}
+    gold = GoldComment(text="the gold zanzibar", **about)
+    add_gold(small.database, [gold, GoldComment(parent_text="the gold zanzibar", **answer)])
+    done = erase(small, Subject(comment_ids=frozenset({held.item.comment_id})))
+    assert (done.places["gold"], done.places["notes"]) == (2, 1)
+    assert tables_with(str(small.database.url.database), "zanzibar") == []
+    report = verify_log(small.database)
+    assert report.problems == ()
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "UPDATE decision SET note = NULL, note_salt = NULL WHERE note IS NOT NULL",
+        f"UPDATE review_item SET text = '{ERASED}', text_salt = NULL WHERE status = 'decided'",
+    ],
+)
+def test_an_erasure_without_an_event_is_named(small: Resources, forgery: str) -> None:
+    begin(small)
+    ann = create_moderator(small.database, "ann", "moderator")
+    held = lease(small.database, ann.id)
+    assert held is not None
+    decide(
+        small.database, label=1, moderator_id=ann.id, item_id=held.item.id,
+        lease_token=held.token, idempotency_key="1", note="a note",
+    )  # fmt: skip
+    assert verify_log(small.database).intact
+    with small.database.begin() as connection:  # as the application: its trigger allows notes
+        connection.execute(text(forgery))
+    assert len(verify_log(small.database).problems) == 1
+
+
+def test_no_note_can_be_changed(small: Resources) -> None:
+    from modwatch.common.errors import DatabaseError
+
+    begin(small)
+    label_everything(small)
+    for change in ("note = 'x'", "note = NULL, label = 1 - label"):
+        with (
+            pytest.raises(Exception, match="append-only|permission denied"),
+            as_owner(small.database) as connection,
+        ):
+            connection.execute(text(f"UPDATE decision SET {change}"))
+    assert DatabaseError
+
+
+def test_an_erasure_that_was_killed_is_completed(
+    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        with killed_in("modwatch.data.lake.erasure.apply", monkeypatch):
+            erase(resources, Subject(author=author))
+        done = erase(resources, Subject(author=author))
+        assert problems(resources, done) == []
+    for words in texts:
+        assert places_of(home, words) == []
+
+
+def test_what_a_restored_backup_brings_back_is_found_and_erased_again(
+    install: Callable[..., Installation],
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        backup = {t: [*resources.lake.read(t, MONDAY)] for t in ("landed", "comments")}
+        done = erase(resources, Subject(author=author))
+        for table, rows in backup.items():
+            resources.lake.replace(table, MONDAY, rows)
+        resources.lake.replace("erasures", MONDAY, [])
+        assert "restored backup" in problems(resources, done)[0]
+        again = erase(resources, Subject(comment_ids=done.comment_ids))
+        assert problems(resources, done) == problems(resources, again) == []
+    for words in texts:
+        assert places_of(home, words) == []
+
+
+def test_certificates_are_files_without_texts_or_authors(
+    install: Callable[..., Installation],
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        done = erase(resources, Subject(author=author))
+        content = done.to_json()
+        assert author.encode() not in content
+        assert not any(json.dumps(words).encode() in content for words in texts)
+        assert Certificate.from_json(content) == done
+        forged = replace(done, comments=done.comments[1:])
+        assert problems(resources, forged) == [problems(resources, replace(done, position=1))[0]]
+    for damaged in (b"", b"[]", b"{}", content[:-9], content.replace(b"parent", b"other")):
+        with pytest.raises(QueueError, match="not the certificate"):
+            Certificate.from_json(damaged)
+
+
+def test_people_get_what_is_kept_about_them_and_nothing_of_others(
+    install: Callable[..., Installation],
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    review(home, limit=30)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        kept = export(resources, Subject(author=author))
+    assert {row["text"] for row in kept["comments"]} == set(texts)
+    assert len(kept["scores"]) == len(kept["comments"])
+    assert kept["routed"]
+    for rows in kept.values():
+        assert not {"parent_text", "moderator", "salt", "moderator_id"} & rows[0].keys()
+    with open_resources(home.settings) as resources:
+        assert export(resources, Subject(author="nobody")) == {}
+
+
+@pytest.mark.services
+def test_an_embedded_database_keeps_no_text_in_its_files(
+    make_installation: Callable[..., Installation], tmp_path: Path
+) -> None:
+    home = make_installation(tmp_path, database_url="embedded")
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as resources:
+        author, texts = one(resources)
+        assert files_with(texts[0], [home.home / "postgres"]) != []
+        erase(resources, Subject(author=author))
+        for words in texts:
+            assert files_with(words, [home.home]) == []
