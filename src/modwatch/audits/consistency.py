@@ -200,7 +200,7 @@ def outcome_problems(
         yield "counts other labels than were sealed: labels were left out or added"
     if any(outcome.outcome == "decided" and not outcome.labels for outcome in outcomes):
         yield "contains a comment that was decided and has no label: its label was left out"
-    if not stopped and any(outcome.outcome != "decided" for outcome in outcomes):
+    if not stopped and any(outcome.outcome not in ("decided", "erased") for outcome in outcomes):
         yield "contains undecided comments, although the labelling was not stopped"
 
 

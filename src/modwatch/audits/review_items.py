@@ -11,7 +11,18 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Interval, bindparam, case, exists, func, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Interval,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.common.errors import QueueError
@@ -95,7 +106,7 @@ class QueuedComment:
     comment_id: str
     text: str
     parent_text: str | None
-    #: decided | closed | waiting | escalated | withdrawn; what is blocked waits.
+    #: decided | closed | waiting | escalated | withdrawn | erased; what is blocked waits.
     outcome: str
 
 
@@ -161,7 +172,11 @@ def queued_comments(engine: Engine, audit: str) -> list[QueuedComment]:
             item.comment_id,
             item.text,
             item.parent_text,
-            case((item.status == "blocked", "waiting"), else_=item.status).label("outcome"),
+            case(
+                (and_(item.text == ERASED, item.status == "withdrawn"), "erased"),
+                (item.status == "blocked", "waiting"),
+                else_=item.status,
+            ).label("outcome"),
         )
         .where(item.audit == audit)
         .order_by(item.dt, item.comment_id)

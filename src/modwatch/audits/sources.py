@@ -19,6 +19,7 @@ from tqdm import tqdm
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
+from modwatch.common.text import ERASED
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
 from modwatch.review.events import record_event
@@ -307,11 +308,21 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
             f"{_comments(number)} of the sample {_are(number)} missing from the queue, although "
             "the labels are sealed: these comments cannot have been labelled"
         )
+    said = (
+        {key_of(one) for one in folder.outcomes(sealed) if one.outcome == "erased"}
+        if sealed
+        else ()
+    )
+    if number := sum(queued[key].outcome != "erased" for key in said if key in queued):
+        yield (
+            f"{_comments(number)} of the sample {_are(number)} said to be erased, and the queue "
+            "still has their texts: labels were avoided"
+        )
     texts = _texts(lake, drawn)
     number = sum(
         (item.text, item.parent_text) != (texts[key]["text"], texts[key]["parent_text"])
         for key, item in queued.items()
-        if key in texts
+        if key in texts and item.text != ERASED  # whether it may be: `verify_log`
     )
     if number:
         yield (

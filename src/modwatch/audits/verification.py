@@ -20,6 +20,8 @@ from modwatch.audits.verify import planned_sizes
 from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.erasure import erased_comments
+from modwatch.review.erasure import recorded_erasures
 from modwatch.review.log.witnesses import Newest
 from modwatch.statistics.audit.draw import Drawn, draw
 
@@ -56,8 +58,8 @@ def levels_of(
             name="lake",
             shows="scores, texts and numbers of comments are those that were planned with, and the "
             "sample is what plan and seed draw from them",
-            problems=_found(lambda: _with_lake(lake, folder, gone)),
-            remarks=[*_no_longer_kept(gone)],
+            problems=_found(lambda: _with_lake(lake, database, folder, gone)),
+            remarks=[*_no_longer_kept(gone), *_found(lambda: _erased(lake, folder))],
         ),
         Level(
             name="decision log",
@@ -108,8 +110,25 @@ def _no_longer_kept(gone: list[datetime.date]) -> Iterator[str]:
         )
 
 
-def _with_lake(lake: Lake, folder: AuditFolder, gone: list[datetime.date]) -> Iterator[str]:
+def _erased(lake: Lake, folder: AuditFolder) -> Iterator[str]:
+    if number := len(erased_comments(lake, [day.day for day in folder.plan.population])):
+        yield (
+            f"{number:,} texts of the period were erased: the plan binds them as before, and "
+            "nobody can read them"
+        )
+
+
+def _with_lake(
+    lake: Lake, database: Engine, folder: AuditFolder, gone: list[datetime.date]
+) -> Iterator[str]:
     plan = folder.plan
+    known = {tuple(row[:2]) for row in recorded_erasures(database)}
+    erased = erased_comments(lake, [day.day for day in plan.population])
+    if number := sum((str(day), comment_id) not in known for day, comment_id in erased):
+        yield (
+            f"{number:,} texts of the period are marked as erased, and no erasure of the log names "
+            "them: their words may have been others"
+        )
     kept = [planned for planned in plan.population if planned.day not in gone]
     days, *scores = sources.survey(lake, [planned.day for planned in kept])
     if gone:

@@ -60,6 +60,8 @@ def verify_log(export: Path | None, partial: bool, witness: Path | None) -> int:
         with _opened(export) as lines:
             report = verify_export(lines, known, partial=partial)
     print(f"{report.decisions:,} decisions, head {report.head}", *report.problems, sep="\n")
+    if report.erased:
+        print(f"{report.erased:,} texts and notes were erased, as the events of the log say")
     if witness and known is None:
         print(f"{witness} did not exist: nothing was compared; it is created now", file=sys.stderr)
     if witness and report.intact:

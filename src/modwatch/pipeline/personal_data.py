@@ -24,7 +24,7 @@ from modwatch.review.erasure import (
     decisions_about,
     erase_reviews,
     queued_texts,
-    recorded_erasure,
+    recorded_erasures,
 )
 
 #: The tables of the lake with rows about a comment, besides those with its texts.
@@ -138,7 +138,7 @@ def erase(resources: Resources, subject: Subject, *, reference: str = "") -> Cer
 def problems(resources: Resources, certificate: Certificate) -> list[str]:
     """Return how log, queue and lake differ from a certificate; empty: they are as it says."""
     found, ids = [], certificate.comment_ids
-    recorded = recorded_erasure(resources.database, certificate.position, certificate.hash)
+    recorded = recorded_erasures(resources.database, certificate.position, certificate.hash)
     if recorded != {(str(day), *rest) for day, *rest in certificate.comments}:
         found.append(
             f"the log has no erasure of these comments at position {certificate.position}: it was "

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine, Text, cast, func, select, text
 
 from modwatch.common.text import ERASED
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
+from modwatch.review.log.recorded_state import parsed
 from modwatch.review.quality_control.gold import record_gold
 from modwatch.review.tables import decision, event, event_chain, gold_comment, review_item
 
@@ -43,6 +44,26 @@ _ITEMS = text(
 _PARENTS = text(
     f"UPDATE review_item SET {_ENDED} WHERE parent_text = ANY (:texts) "  # noqa: S608
     f"RETURNING id, {_COMMITTED} AS committed"
+)
+
+#: Items of old days that nobody holds, but those of open audits.
+_OLD = text(
+    f"""
+    UPDATE review_item SET text = :erased, {_ENDED},
+        status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END
+    WHERE dt < :before AND (leased_until IS NULL OR leased_until <= now())
+        AND (audit IS NULL OR NOT audit = ANY (:audits))
+        AND (text <> :erased OR parent_text <> :erased)
+    RETURNING id
+    """  # noqa: S608 - our own text
+)
+
+_OLD_NOTES = text(
+    """
+    UPDATE decision SET note = NULL, note_salt = NULL
+    WHERE dt < :before AND note IS NOT NULL AND item_id IN (
+        SELECT id FROM review_item WHERE dt < :before AND text = :erased)
+    """
 )
 
 _NOTES = text(
@@ -124,16 +145,38 @@ def erase_reviews(
     )
 
 
-def recorded_erasure(engine: Engine, position: int, digest: bytes) -> set[tuple[str, ...]] | None:
-    """Return the comments that the event at a position erased; None: it is another event."""
-    known = select(event.c.details).where(
-        event.c.position == position,
-        event.c.action == "erase",
-        event.c.hash == digest,
-    )
+def erase_old(engine: Engine, before: date, open_audits: Collection[str]) -> int:
+    """Erase texts and notes of the items of days before `before`; return of how many items.
+
+    Items that are leased now, or of `open_audits`, are kept; other open ones are withdrawn.
+    """
+    values = {"before": before, "audits": list(open_audits), "erased": ERASED}
+    with engine.begin() as connection:
+        items = connection.scalars(_OLD, values).all()
+        if items:
+            connection.execute(_OLD_NOTES, values)
+            record_event(connection, "erase", actor_id=None, before=str(before))
+    return len(items)
+
+
+def recorded_erasures(
+    engine: Engine, position: int | None = None, digest: bytes | None = None
+) -> set[tuple[str, ...]]:
+    """Return day, id and part of each comment that the log says was erased.
+
+    With `position` and `digest`, by the event with this hash at this position, if there is one.
+    """
+    query = select(cast(event.c.details, Text)).where(event.c.action == "erase")
+    if position is not None:
+        query = query.where(event.c.position == position, event.c.hash == digest)
     with engine.connect() as connection:
-        details = connection.scalar(known)
-    return None if details is None else {tuple(row) for row in details["comments"]}
+        documents = connection.scalars(query).all()
+    found = set[tuple[str, ...]]()
+    for document in documents:
+        match parsed(document):  # `log.verification` names what is malformed
+            case {"comments": [*rows]}:
+                found |= {tuple(map(str, row)) for row in rows if isinstance(row, list)}
+    return found
 
 
 def decisions_about(engine: Engine, comment_ids: Collection[str]) -> list[dict[str, Any]]:

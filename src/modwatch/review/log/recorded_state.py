@@ -8,10 +8,12 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Text, cast, func, literal_column, select, text
 
+from modwatch.common.text import ERASED
 from modwatch.review.database import json_digest
 from modwatch.review.log.decision_log import (
     commitment_sql,
@@ -50,7 +52,9 @@ _ITEMS = text(
         ORDER BY item_id, id DESC
     ), labels AS (
         SELECT item_id, bool_and(
-            coalesce(text_commitment = {text_commitment_sql("item")}, false)) AS same_texts,
+            coalesce(text_commitment = {text_commitment_sql("item")}, false)
+            OR item.dt < :erased_before AND item.text = :erased
+                AND coalesce(item.parent_text, :erased) = :erased) AS same_texts,
             max(decision.id) = max(decision.id) FILTER (
                 WHERE item_digest = {item_digest_sql("item")}) AS same_values
         FROM decision JOIN review_item AS item ON item.id = decision.item_id
@@ -59,7 +63,8 @@ _ITEMS = text(
         GROUP BY item_id
     )
     SELECT item.id, item.status, last.outcome,
-        labels.item_id IS NOT NULL AS labelled, same_texts, same_values
+        labels.item_id IS NOT NULL AS labelled, same_texts, same_values,
+        encode({text_commitment_sql("item")}, 'hex') AS committed
     FROM review_item AS item
     LEFT JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
@@ -95,7 +100,7 @@ class RecordedState:
     #: The actions of events that leave something, in SQL.
     ACTIONS: ClassVar[str] = (
         "'create', 'change_role', 'disable', 'enable', 'set_queues', 'add_gold', 'retire_gold', "
-        "'register_policy'"
+        "'register_policy', 'erase'"
     )
 
     #: `pseudonym`, `role`, `disabled` and `queues` of each account.
@@ -104,6 +109,13 @@ class RecordedState:
     gold: dict[str, tuple[str, bool]] = field(default_factory=dict)
     #: Digest by version.
     policies: dict[str, str] = field(default_factory=dict)
+    #: Commitment to what is left of the texts, by item.
+    erased_items: dict[str, Any] = field(default_factory=dict)
+    #: Texts and notes of earlier days may be erased.
+    erased_before: date = date.min
+    #: Decisions whose notes are erased, as the events say, and as the log is, with their days.
+    erased_notes: set[int] = field(default_factory=set)
+    missing_notes: dict[int, date] = field(default_factory=dict)
 
     def add(self, action: str, subject_id: int | None, details: str | None) -> bool:
         """Add the next event; return False if its details, in JSON, lack what it records.
@@ -126,6 +138,13 @@ class RecordedState:
                 self.gold[id_] = (committed, action == "retire_gold")
             case "register_policy", _, {"version": str(version), "digest": str(digest)}:
                 self.policies[version] = digest
+            case "erase", _, {"items": dict(items), "notes": [*notes]} if all(
+                type(note) is int for note in notes
+            ):
+                self.erased_items |= items
+                self.erased_notes.update(notes)
+            case "erase", _, {"before": str(day)} if (before := _day(day)) is not None:
+                self.erased_before = max(self.erased_before, before)
             case _:
                 return False
         return True
@@ -191,19 +210,34 @@ def _policy_problems(connection: Connection, state: RecordedState) -> Iterator[s
         yield f"the policy {version} is missing, but an event recorded it"
 
 
-def _item_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
-    for row in connection.execute(_ITEMS):
+def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
+    values = {"erased": ERASED, "erased_before": state.erased_before}
+    for row in connection.execute(_ITEMS, values):
+        erased = state.erased_items.get(str(row.id), "") == row.committed
         if row.status == "decided" and not row.labelled:
             yield f"item {row.id} is decided, but the log has no label of it"
-        elif row.labelled and not row.same_texts:
+        elif row.labelled and not row.same_texts and not erased:
             yield f"item {row.id} has other texts than those that were judged"
         elif row.labelled and not row.same_values:
             yield f"item {row.id} has other values than when it was decided"
-        else:
+        elif row.status != row.outcome:
             yield (
                 f"item {row.id} is {row.status}, but its last decision left it "
                 f"{row.outcome or 'unchanged'}"
             )
+
+
+def _note_problems(_: Connection, state: RecordedState) -> Iterator[str]:
+    for id_, day in state.missing_notes.items():
+        if id_ not in state.erased_notes and day >= state.erased_before:
+            yield f"the note of decision {id_} is missing, and no event says that it was erased"
+
+
+def _day(written: str) -> date | None:
+    try:
+        return date.fromisoformat(written)
+    except ValueError:
+        return None
 
 
 def _confirmation_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
@@ -217,5 +251,6 @@ STATE: dict[str, Callable[[Connection, RecordedState], Iterator[str]]] = {
     "gold comments": _gold_problems,
     "policies": _policy_problems,
     "items": _item_problems,
+    "notes": _note_problems,
     "confirmations": _confirmation_problems,
 }

@@ -55,7 +55,9 @@ _DATED = "BETWEEN '0001-01-01' AND '9999-12-31'"
 _DECISIONS = text(
     f"""
     SELECT coalesce(moderator_id, 0) AS chain, {_ENTRY},
+        CASE WHEN isfinite(dt) THEN dt ELSE 'epoch' END AS day,
         CASE WHEN num_nulls(note, note_salt, note_commitment) = 3 THEN true
+            WHEN num_nulls(note, note_salt) = 2 THEN null
             ELSE coalesce(note_commitment = {commitment_sql("note_salt", "note")}, false)
         END AS note_opens,
         CASE WHEN kind <> 'imported' OR reason IS DISTINCT FROM 'imported'
@@ -101,6 +103,8 @@ class LogReport:
     #: The time of the verification by the clock of the database, in seconds since 1970; None: an
     #: export was verified.
     at: float | None = None
+    #: Items whose texts were erased, and notes.
+    erased: int = 0
 
     @property
     def intact(self) -> bool:
@@ -137,6 +141,8 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
             for row in connection.execute(_DECISIONS, execution_options=streamed).mappings():
                 _follow(chains, row, _content_hash(row), note_opens=row["note_opens"])
                 decisions += 1
+                if row["note_opens"] is None:
+                    state.missing_notes[row["id"]] = row["day"]
         with going_on("events"):
             for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
                 _follow(chains, row, _content_hash(row))
@@ -150,7 +156,11 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
                 for problem in find(connection, state):
                     chains.report(problem, section)
     return LogReport(
-        decisions=decisions, problems=tuple(chains.problems), heads=chains.heads, at=at
+        decisions=decisions,
+        problems=tuple(chains.problems),
+        heads=chains.heads,
+        at=at,
+        erased=len(state.erased_items) + len(state.erased_notes),
     )
 
 
@@ -170,8 +180,9 @@ def verify_export(
     """Verify every chain of decisions in a JSONL export, without the database.
 
     Only a witness can prove that the end of the log is not missing. An export without notes
-    verifies too, because an entry binds only the commitment to its note; notes that are there are
-    compared with it. With `partial`, for exports of some days, gaps are allowed.
+    verifies too, also if they were erased, because an entry binds only the commitment to its note;
+    notes that are there are compared with it. With `partial`, for exports of some days, gaps are
+    allowed.
     """
     seen = witness_in(witness)
     ends = {chain: head for chain, head in seen.heads.items() if chain != EVENTS}
@@ -181,9 +192,8 @@ def verify_export(
         if line.strip():
             try:
                 row = _exported_row(line)
-                note_opens = "note" not in row or opens(
-                    row["note_commitment"], row["note_salt"], row["note"]
-                )
+                note = row.get("note_salt"), row.get("note")
+                note_opens = note == (None, None) or opens(row["note_commitment"], *note)
                 _follow(chains, row, row_hash(row), note_opens=note_opens)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 chains.report(f"line {number} is not a decision as Modwatch exports it")
@@ -229,12 +239,12 @@ def _follow(
     row: Mapping[Any, Any] | RowMapping,
     expected: bytes | None,
     *,
-    note_opens: bool = True,
+    note_opens: bool | None = True,
 ) -> None:
     chain, position, place = row["chain"], row["position"], _place(row)
     entry = Entry(chain, position, row["previous_hash"], row["hash"], place, row["at"])
     chains.follow(entry, expected)
-    if not note_opens:
+    if note_opens is False:
         chains.report(
             f"{place} was changed: its note is not the one that it commits to", chain, "note"
         )

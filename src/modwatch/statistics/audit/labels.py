@@ -13,8 +13,8 @@ from modwatch.statistics.audit.draw import DrawnComment
 ACTIONS = ("label", "correct", "adjudicate")
 
 #: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
-#: `escalated` to a lead, `withdrawn` or `closed`.
-OUTCOMES = ("decided", "waiting", "escalated", "withdrawn", "closed")
+#: `escalated` to a lead, `withdrawn`, `closed`, or `erased` before it was decided.
+OUTCOMES = ("decided", "waiting", "escalated", "withdrawn", "closed", "erased")
 
 Key = tuple[date, str]
 

@@ -1,0 +1,80 @@
+"""Texts that are erased by age: the log says before which day, and nothing else may be missing."""
+
+import datetime as dt
+from collections.abc import Callable
+
+import pytest
+from databases import unguarded
+from sqlalchemy import Engine, text
+
+from modwatch.common.text import ERASED
+from modwatch.review.erasure import erase_old
+from modwatch.review.log.verification import verify_log
+from modwatch.review.people import Moderator
+from review.labelling import held, label_next
+
+NEXT = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def old(
+    engine: Engine, fill: Callable[[int], None], ann: Moderator, ben: Moderator, day: dt.date
+) -> dt.date:
+    """Erase four items before this day: one labelled with a note, one skipped, one waiting."""
+    fill(4)
+    label_next(engine, ann, note="a note")
+    held(engine, ben)
+    assert erase_old(engine, day + NEXT, []) == 3
+    return day + NEXT
+
+
+def texts(engine: Engine) -> list[tuple[str, str]]:
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT status, text FROM review_item ORDER BY id"))
+        return sorted((status, words) for status, words in rows)
+
+
+def test_old_texts_go_with_their_notes_and_the_log_verifies(engine: Engine, old: dt.date) -> None:
+    assert [words for _, words in texts(engine)].count(ERASED) == 3
+    assert [status for status, words in texts(engine) if words != ERASED] == ["waiting"]  # leased
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(note) FROM decision")) == 0
+    assert verify_log(engine).problems == ()
+    assert erase_old(engine, old, []) == 0
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "UPDATE review_item SET text = 'other words' WHERE status = 'decided'",
+        "UPDATE review_item SET parent_text = 'other words' WHERE status = 'decided'",
+        "UPDATE review_item SET prob = 0.9 WHERE status = 'decided'",
+        "UPDATE decision SET label = 1 - label",
+        "UPDATE decision SET note_commitment = sha256('x')",
+    ],
+)
+def test_only_what_was_erased_may_be_missing(engine: Engine, old: dt.date, forgery: str) -> None:
+    with unguarded(engine) as connection:
+        connection.execute(text(forgery))
+    assert len(verify_log(engine).problems) == 1
+
+
+def test_later_days_are_not_covered(engine: Engine, old: dt.date) -> None:
+    with unguarded(engine) as connection:
+        connection.execute(
+            text("UPDATE event SET details = jsonb_build_object('before', '2001-01-01') "
+                 "WHERE action = 'erase'")
+        )  # fmt: skip
+    problems = " ".join(verify_log(engine).problems)
+    assert "has other texts" in problems
+    assert "no event says that it was erased" in problems
+
+
+def test_items_of_open_audits_are_kept(
+    engine: Engine, fill: Callable[[int], None], day: dt.date
+) -> None:
+    fill(2)
+    with unguarded(engine) as connection:
+        connection.execute(text("UPDATE review_item SET audit = 'spring', kind = 'audit'"))
+    assert erase_old(engine, day + NEXT, ["spring"]) == 0
+    assert erase_old(engine, day + NEXT, ["autumn"]) == 2
