@@ -170,7 +170,7 @@ def test_gold_and_notes_are_erased_too(small: Resources) -> None:
 @pytest.mark.parametrize(
     "forgery",
     [
-        "UPDATE decision SET note = NULL, note_salt = NULL WHERE note IS NOT NULL",
+        "SELECT erase_notes(array(SELECT id FROM review_item))",
         f"UPDATE review_item SET text = '{ERASED}', text_salt = NULL WHERE status = 'decided'",
     ],
 )
@@ -184,7 +184,7 @@ def test_an_erasure_without_an_event_is_named(small: Resources, forgery: str) ->
         lease_token=held.token, idempotency_key="1", note="a note",
     )  # fmt: skip
     assert verify_log(small.database).intact
-    with small.database.begin() as connection:  # as the application: its trigger allows notes
+    with small.database.begin() as connection:  # as the application
         connection.execute(text(forgery))
     assert len(verify_log(small.database).problems) == 1
 

@@ -83,7 +83,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         DayRejectedError: validation of the day failed; no table was changed.
         SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
     """
-    from modwatch.data.lake.erasure import salts
+    from modwatch.data.lake.erasure import salted
     from modwatch.data.validation import profiles, rows
     from modwatch.data.validation.comments import validate_comments
     from modwatch.data.validation.page import publish_result
@@ -108,8 +108,8 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
     profiles.save_profile(lake, day, comments=validated.profile)
     invalid = rows.quarantined_rows(landed(), validated.invalid)
     lake.replace("quarantine", day, invalid, stage="comments")
-    valid = rows.valid_rows(landed(), validated.invalid, salts(lake, day))
-    return lake.replace("comments", day, valid)
+    valid = rows.valid_rows(landed(), validated.invalid)
+    return lake.replace("comments", day, salted(lake, day, valid))
 
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:

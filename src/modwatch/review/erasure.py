@@ -58,19 +58,11 @@ _OLD = text(
     """  # noqa: S608 - our own text
 )
 
-_OLD_NOTES = text(
-    """
-    UPDATE decision SET note = NULL, note_salt = NULL
-    WHERE dt < :before AND note IS NOT NULL AND item_id IN (
-        SELECT id FROM review_item WHERE dt < :before AND text = :erased)
-    """
-)
-
 _NOTES = text(
     """
-    UPDATE decision SET note = NULL, note_salt = NULL
-    WHERE note IS NOT NULL AND item_id IN (SELECT id FROM review_item WHERE comment_id = ANY (:ids))
-    RETURNING id
+    SELECT erase_notes(array(
+        SELECT id FROM review_item WHERE comment_id = ANY (:ids) OR dt < :before AND text = :erased
+    ))
     """
 )
 
@@ -123,7 +115,7 @@ def erase_reviews(
     call again erases nothing more, and is recorded again.
     """
     ids = list({comment_id for (_, comment_id), part in parts.items() if part == "comment"})
-    values = {"ids": ids, "texts": list(texts), "erased": ERASED}
+    values = {"ids": ids, "texts": list(texts), "erased": ERASED, "before": date.min}
     with engine.begin() as connection:
         notes = connection.scalars(_NOTES, values).all()
         items: dict[str, Any] = {}
@@ -150,11 +142,11 @@ def erase_old(engine: Engine, before: date, open_audits: Collection[str]) -> int
 
     Items that are leased now, or of `open_audits`, are kept; other open ones are withdrawn.
     """
-    values = {"before": before, "audits": list(open_audits), "erased": ERASED}
+    values = {"ids": [], "before": before, "audits": list(open_audits), "erased": ERASED}
     with engine.begin() as connection:
         items = connection.scalars(_OLD, values).all()
         if items:
-            connection.execute(_OLD_NOTES, values)
+            connection.execute(_NOTES, values)
             record_event(connection, "erase", actor_id=None, before=str(before))
     return len(items)
 

@@ -24,8 +24,7 @@ VERSION_TABLE = "modwatch_alembic_version"
 _LOCK = 0x6D6F6477
 
 
-#: Privileges of the application besides SELECT, by table. `UPDATE -a -b`: on all columns but these;
-#: `UPDATE a b`: on these, which a trigger allows to be erased.
+#: Privileges of the application besides SELECT, by table. `UPDATE -a -b`: on all columns but these.
 PRIVILEGES = {
     "moderator": ("INSERT", "UPDATE -id -pseudonym -created_at"),
     "moderator_group": ("INSERT", "UPDATE", "DELETE"),
@@ -39,7 +38,7 @@ PRIVILEGES = {
     "review_item": ("INSERT", "UPDATE -dt -comment_id -kind -round -audit"),
     "lane": ("INSERT",),
     "bulk_close": ("INSERT", "UPDATE -id -moderator_id -criteria -reason -started_at"),
-    "decision": ("INSERT", "UPDATE note note_salt"),
+    "decision": ("INSERT",),
     "decision_chain": ("INSERT", "UPDATE -moderator_id"),
     "gold_comment": ("INSERT", "UPDATE -comment_id"),
     "policy_version": ("INSERT",),
@@ -126,11 +125,9 @@ def may_alter_log(engine: Engine) -> bool:
 
 def _privilege(table: str, privilege: str) -> sql.Composable:
     """Return a privilege in SQL, with its columns."""
-    verb, *names = privilege.split()
-    if not names:
+    verb, *without = privilege.split(" -")
+    if not without:
         return sql.SQL(verb)
-    without = {name.removeprefix("-") for name in names if name.startswith("-")}
     columns = [column.name for column in metadata.tables[table].columns]
-    granted = [name for name in columns if name not in without] if without else names
-    named = sql.SQL(", ").join(map(sql.Identifier, granted))
+    named = sql.SQL(", ").join(sql.Identifier(name) for name in columns if name not in without)
     return sql.SQL("{} ({})").format(sql.SQL(verb), named)

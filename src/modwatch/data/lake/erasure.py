@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modwatch.common.ledger.chain import commitment
+from modwatch.common.ledger.chain import commitment, new_salt
 from modwatch.common.text import ERASED
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import ERASURES
@@ -78,11 +78,21 @@ def text_commitments(lake: Lake, day: datetime.date) -> Iterator[tuple[str, byte
             yield comment_id, erased.get(comment_id) or _commitment(*texts)
 
 
-def salts(lake: Lake, day: datetime.date) -> dict[str, bytes]:
-    """Return the salts of the published comments of a day, without those that are erased."""
+def salted(
+    lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `comments` with a salt in each row: that of the published row, or a new one.
+
+    So a day that is published again is still the one that an audit was planned with.
+    """
     stored = lake.table("comments", day, columns=["comment_id", "salt"])
-    pairs = zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
-    return {comment_id: salt for comment_id, salt in pairs if salt is not None}
+    known = dict(
+        zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
+    )
+    for batch in batches:
+        salts = [known.get(one) or new_salt() for one in batch.column("comment_id").to_pylist()]
+        place = batch.schema.get_field_index("salt")
+        yield batch.set_column(place, batch.schema.field(place), pa.array(salts, pa.binary()))
 
 
 def erased_comments(lake: Lake, days: Collection[datetime.date]) -> set[Key]:

@@ -536,7 +536,7 @@ def measured_columns(schema: pa.Schema) -> list[str]:
     >>> measured_columns(CHECK_ANSWERS)
     ['label', 'known', 'stratum', 'inclusion_probability']
     """
-    kinds = (pa.types.is_string, pa.types.is_nested)
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_nested)
     # Every table has the partition `dt`, for which Delta needs no statistics.
     return [
         field.name

@@ -1,6 +1,6 @@
 """Rows of a day: read by a schema whatever they look like, and split by what validation found."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.common.errors import CheckError
-from modwatch.common.ledger.chain import new_salt
 from modwatch.data.lake.schemas import COMMENTS, QUARANTINE
 from modwatch.data.validation.result import InvalidRows
 
@@ -78,12 +77,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def valid_rows(
-    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, salts: Mapping[str, bytes]
-) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `schemas.COMMENTS`: the valid rows, in the order they came.
-
-    `salts`, by comment, are those of an earlier publication of the day, and are kept.
+def valid_rows(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `schemas.COMMENTS`: the valid rows, in the order they came, without salts.
 
     Raises:
         CheckError: the batches are not those that were validated.
@@ -91,8 +86,8 @@ def valid_rows(
     for batch in batches:
         good = pa.array(is_valid(batch, invalid))
         day = pa.array([invalid.day] * batch.num_rows, pa.date32())
-        salt = [salts.get(one) or new_salt() for one in batch.column("comment_id").to_pylist()]
-        yield _rows(batch, good, COMMENTS, dt=day, salt=pa.array(salt, pa.binary()))
+        salt = pa.nulls(batch.num_rows, pa.binary())
+        yield _rows(batch, good, COMMENTS, dt=day, salt=salt)
 
 
 def quarantined_rows(

@@ -357,6 +357,13 @@ CREATE TRIGGER event_append_only_table BEFORE TRUNCATE ON event
 -- The end of the empty chain of events.
 INSERT INTO event_chain (length, hash) VALUES (0, decode(repeat('00', 32), 'hex'));
 
+-- The application erases notes, and may not change decisions otherwise, or lock them.
+CREATE FUNCTION erase_notes(items bigint[]) RETURNS SETOF bigint LANGUAGE sql
+SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    UPDATE decision SET note = NULL, note_salt = NULL
+    WHERE item_id = ANY (items) AND note IS NOT NULL RETURNING id
+$$;
+
 -- Only the owner of a table may analyze it.
 CREATE FUNCTION analyze_outbox() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = public, pg_temp AS $$
