@@ -45,9 +45,8 @@ def test_days_that_are_too_old_go_and_the_last_that_is_kept_stays(small: Resourc
     for rows in (small.lake.count("comments", MONDAY), 4):
         if rows == 4:  # as when the day is run again
             put_comments(small.lake, MONDAY, 4)
-        assert retention.remove_rows(small, LATER)[3] == (
-            f"comments before {TUESDAY}: days 1, rows {rows}, files 1, 0.0 MB"
-        )
+        found = retention.remove_rows(small, LATER)
+        assert f"comments before {TUESDAY}: days 1, rows {rows}, files 1, 0.0 MB" in found
         assert stored_days(small.lake) == {"comments": [TUESDAY], "scores": [MONDAY, TUESDAY]}
     assert "days 0" in retention.remove_rows(small, LATER)[3]
 
@@ -100,9 +99,9 @@ def test_while_the_daily_job_stands_still_nothing_goes(
 
 
 def test_every_table_with_a_text_or_a_name_has_an_age() -> None:
-    """All others are figures, which are kept for ever."""
+    """All others are figures, which are kept for ever, and what must not come back."""
     personal = {"text", "comment_id", "author_id", "moderator", "annotator"}
-    aged = {table for tables in retention.TABLES.values() for table in tables}
+    aged = {"erasures", *(table for tables in retention.TABLES.values() for table in tables)}
     assert aged == {name for name, schema in TABLES.items() if personal & set(schema.names)}
 
 

@@ -16,6 +16,11 @@ from review.labelling import held, label_next
 NEXT = dt.timedelta(days=1)
 
 
+def erase(engine: Engine, before: dt.date, *open_audits: str) -> int:
+    with engine.begin() as connection:
+        return erase_old(connection, before, open_audits)
+
+
 @pytest.fixture
 def old(
     engine: Engine, fill: Callable[[int], None], ann: Moderator, ben: Moderator, day: dt.date
@@ -24,7 +29,7 @@ def old(
     fill(4)
     label_next(engine, ann, note="a note")
     held(engine, ben)
-    assert erase_old(engine, day + NEXT, []) == 3
+    assert erase(engine, day + NEXT) == 3
     return day + NEXT
 
 
@@ -40,7 +45,7 @@ def test_old_texts_go_with_their_notes_and_the_log_verifies(engine: Engine, old:
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT count(note) FROM decision")) == 0
     assert verify_log(engine).problems == ()
-    assert erase_old(engine, old, []) == 0
+    assert erase(engine, old) == 0
 
 
 @pytest.mark.parametrize(
@@ -76,5 +81,5 @@ def test_items_of_open_audits_are_kept(
     fill(2)
     with unguarded(engine) as connection:
         connection.execute(text("UPDATE review_item SET audit = 'spring', kind = 'audit'"))
-    assert erase_old(engine, day + NEXT, ["spring"]) == 0
-    assert erase_old(engine, day + NEXT, ["autumn"]) == 2
+    assert erase(engine, day + NEXT, "spring") == 0
+    assert erase(engine, day + NEXT, "autumn") == 2

@@ -22,7 +22,6 @@ from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
-from modwatch.review.events import record_event
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import event
 from modwatch.statistics.audit.draw import (
@@ -42,9 +41,6 @@ TRAITS = ("language", "platform", "groups")
 
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
-
-#: The event that comments were removed because they are old.
-_REMOVAL = "remove_comments"
 
 #: Days before the period whose labels are used where the period itself has none.
 _DAYS_BEFORE = 28
@@ -70,12 +66,6 @@ def survey(
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 
-def record_removal(database: Engine, before: datetime.date) -> None:
-    """Record that comments of days before a day are removed, as their retention is over."""
-    with database.begin() as connection:
-        record_event(connection, _REMOVAL, actor_id=None, before=before.isoformat())
-
-
 def removed_days(database: Engine, lake: Lake, plan: AuditPlan) -> list[datetime.date]:
     """Return the days of a period whose comments are no longer kept, as it was recorded.
 
@@ -83,7 +73,7 @@ def removed_days(database: Engine, lake: Lake, plan: AuditPlan) -> list[datetime
     """
     before = func.max(event.c.details["before"].astext)
     with database.connect() as connection:
-        last = connection.scalar(select(before).where(event.c.action == _REMOVAL)) or ""
+        last = connection.scalar(select(before).where(event.c.action == "erase")) or ""
     return [day for day in absent_days(lake, plan) if day.isoformat() < last]
 
 

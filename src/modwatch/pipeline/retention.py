@@ -10,7 +10,7 @@ sentence each. As in `pipeline.daily`, imports stand inside the steps.
 """
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modwatch.common import days
@@ -44,26 +44,33 @@ _AUDITED = ("comments", "scores")
 def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = False) -> list[str]:
     """Remove old days of the tables with rows of comments, but those of open audits.
 
-    Their files stay until `vacuum`. That comments were removed is an event, so that verification of
-    an audit of theirs does not take it for a forgery.
+    Their files stay until `vacuum`. Their texts in the queue are erased first. An event says so:
+    verification does not take it for a forgery.
 
     Raises:
         AuditError: the evidence of an audit cannot be read, so it may be an open one.
     """
-    from modwatch.audits.sources import record_removal
     from modwatch.data.lake.delta import Stored
+    from modwatch.review.erasure import erase_old
 
     lake, found = resources.lake, list[str]()
-    audited = dict(_audited_days(resources))
+    audits = _open_audits(resources)
+    audited = {
+        past: f"audit {name!r} is open" for name, period in audits.items() for past in period
+    }
     for name, tables in TABLES.items():
         first = _first_kept(resources, day, name)
         held = audited if name in _AUDITED else {}
         for table in tables:
             old = {past: size for past, size in lake.stored(table).items() if past < first}
             gone = [past for past in old if past not in held]
+            if gone and table == "comments":
+                with resources.database.connect() as connection:
+                    number = erase_old(connection, first, audits)
+                    found.append(f"texts in the queue before {first}: {number:,}")
+                    if not dry_run:
+                        connection.commit()
             if gone and not dry_run:
-                if table == "comments":
-                    record_removal(resources.database, first)
                 for past in gone:
                     lake.replace(table, past, [])
             size = sum((old[past] for past in gone), Stored())
@@ -145,16 +152,17 @@ def vacuum(resources: "Resources", _day: datetime.date, *, dry_run: bool = False
     return [f"replaced files: {_size(sum(old, Stored()))}"]
 
 
-def _audited_days(resources: "Resources") -> Iterator[tuple[datetime.date, str]]:
-    """Yield the days of open audits, and why they are kept."""
+def _open_audits(resources: "Resources") -> dict[str, list[datetime.date]]:
+    """Return the days of each audit that is neither published nor cancelled."""
     from modwatch.audits.evidence import FOLLOWS
     from modwatch.audits.workflow import open_audit
 
-    for name in resources.audit_store.names():
-        audit = open_audit(resources, name)
-        if FOLLOWS[audit.chain[-1].action]:
-            for planned in audit.plan.population:
-                yield planned.day, f"audit {name!r} is open"
+    audits = (open_audit(resources, name) for name in resources.audit_store.names())
+    return {
+        audit.name: [planned.day for planned in audit.plan.population]
+        for audit in audits
+        if FOLLOWS[audit.chain[-1].action]
+    }
 
 
 def _first_kept(resources: "Resources", day: datetime.date, name: str) -> datetime.date:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Engine, Text, cast, func, select, text
+from sqlalchemy import Connection, Engine, Text, cast, func, select, text
 
 from modwatch.common.text import ERASED
 from modwatch.review.events import record_event
@@ -137,17 +137,16 @@ def erase_reviews(
     )
 
 
-def erase_old(engine: Engine, before: date, open_audits: Collection[str]) -> int:
+def erase_old(connection: Connection, before: date, open_audits: Collection[str]) -> int:
     """Erase texts and notes of the items of days before `before`; return of how many items.
 
-    Items that are leased now, or of `open_audits`, are kept; other open ones are withdrawn.
+    Items that are leased now, or of `open_audits`, are kept; other open ones are withdrawn. The
+    event also says that comments of these days are removed from the lake.
     """
     values = {"ids": [], "before": before, "audits": list(open_audits), "erased": ERASED}
-    with engine.begin() as connection:
-        items = connection.scalars(_OLD, values).all()
-        if items:
-            connection.execute(_NOTES, values)
-            record_event(connection, "erase", actor_id=None, before=str(before))
+    items = connection.scalars(_OLD, values).all()
+    connection.execute(_NOTES, values)
+    record_event(connection, "erase", actor_id=None, before=str(before))
     return len(items)
 
 

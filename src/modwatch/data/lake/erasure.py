@@ -81,18 +81,20 @@ def text_commitments(lake: Lake, day: datetime.date) -> Iterator[tuple[str, byte
 def salted(
     lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `comments` with a salt in each row: that of the published row, or a new one.
+    """Return batches of `comments` with a salt in each row: of the published row, or a new one.
 
     So a day that is published again is still the one that an audit was planned with.
     """
     stored = lake.table("comments", day, columns=["comment_id", "salt"])
-    known = dict(
-        zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
-    )
-    for batch in batches:
+    pairs = zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
+    known = dict(pairs)
+
+    def with_salts(batch: pa.RecordBatch) -> pa.RecordBatch:
         salts = [known.get(one) or new_salt() for one in batch.column("comment_id").to_pylist()]
         place = batch.schema.get_field_index("salt")
-        yield batch.set_column(place, batch.schema.field(place), pa.array(salts, pa.binary()))
+        return batch.set_column(place, batch.schema.field(place), pa.array(salts, pa.binary()))
+
+    return map(with_salts, batches)
 
 
 def erased_comments(lake: Lake, days: Collection[datetime.date]) -> set[Key]:
