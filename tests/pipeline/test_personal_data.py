@@ -20,7 +20,6 @@ from installation import (
     review,
     table_rows,
 )
-from modwatch.audits.verification import levels_of
 from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED
@@ -100,7 +99,7 @@ def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) ->
     seal(small)
     sampled = open_audit(small, "small").folder.sample(1)[0].comment_id
     erase(small, Subject(comment_ids=frozenset({sampled})))
-    levels = levels_of("small", small.audit_store, small.lake, small.database, small.witnesses)
+    levels = open_audit(small, "small").levels()
     assert [problem for level in levels for problem in level.problems] == []
     (lake,) = (level for level in levels if level.name == "lake")
     # On both days, since ids of the small lake are the same.
@@ -112,7 +111,7 @@ def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) ->
     sampled = open_audit(small, "small").folder.sample(1)[0]
     erasure.record(small.lake, {(sampled.day, sampled.comment_id): "comment"})
     erasure.apply(small.lake)
-    levels = levels_of("small", small.audit_store, small.lake, small.database, small.witnesses)
+    levels = open_audit(small, "small").levels()
     assert any(
         "no erasure of the log names" in problem for level in levels for problem in level.problems
     )
