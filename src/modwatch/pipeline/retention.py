@@ -10,13 +10,13 @@ sentence each. As in `pipeline.daily`, imports stand inside the steps.
 """
 
 import datetime
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modwatch.common import days
 
 if TYPE_CHECKING:
-    from modwatch.data.lake.delta import Stored
     from modwatch.installation.resources import Resources
 
 #: Tables of the lake with rows of comments, by the setting `keep_…` of their age. All others have
@@ -27,15 +27,9 @@ TABLES = {
     "quarantine": ("quarantine",),
     "comments": ("comments",),
     "scores": (
-        "scores",
-        "routed",
-        "labels",
-        "confirmations",
-        "follow_ups",
-        "check_answers",
-        "annotations",
+        "scores", "routed", "labels", "confirmations", "follow_ups", "check_answers", "annotations",
     ),
-}
+}  # fmt: skip
 
 #: Settings of tables that an audit reads.
 _AUDITED = ("comments", "scores")
@@ -50,7 +44,6 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
     Raises:
         AuditError: the evidence of an audit cannot be read, so it may be an open one.
     """
-    from modwatch.data.lake.delta import Stored
     from modwatch.review.erasure import erase_old
 
     lake, found = resources.lake, list[str]()
@@ -73,13 +66,11 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
             if gone and not dry_run:
                 for past in gone:
                     lake.replace(table, past, [])
-            size = sum((old[past] for past in gone), Stored())
+            size = sum((old[past] for past in gone), Counter[str]())
             found.append(f"{table} before {first}: days {len(gone)}, {_size(size)}")
-            kept = sorted(past for past in old if past in held)
-            why = ", ".join(sorted({held[past] for past in kept}))
-            found += (
-                [f"{table} kept: days {len(kept)}, {kept[0]} to {kept[-1]}: {why}"] if kept else []
-            )
+            if kept := [past for past in old if past in held]:
+                why = ", ".join(sorted({held[past] for past in kept}))
+                found.append(f"{table} kept: days {len(kept)}, {kept[0]} to {kept[-1]}: {why}")
     return found
 
 
@@ -103,16 +94,12 @@ def remove_ended(
         attempts = prune(connection)
         if not dry_run:
             connection.commit()
-    found = [
+    return [
         f"alerts: {messages:,}",
+        f"alerts kept: {left:,}, of series that are not all delivered and old",
         f"sessions and access tokens: {tokens:,}",
         f"log-in attempts and known browsers: {attempts:,}",
     ]
-    return (
-        [*found, f"alerts kept: {left:,}, of series that are not all delivered and old"]
-        if left
-        else found
-    )
 
 
 def remove_runs(resources: "Resources", day: datetime.date, *, dry_run: bool = False) -> list[str]:
@@ -144,12 +131,11 @@ def compact(resources: "Resources", day: datetime.date, *, dry_run: bool = False
 
 def vacuum(resources: "Resources", _day: datetime.date, *, dry_run: bool = False) -> list[str]:
     """Delete the files of the lake whose rows were replaced or removed, and old commits."""
-    from modwatch.data.lake.delta import Stored
     from modwatch.data.lake.schemas import TABLES as EVERY
 
     hours = 24 * resources.settings.keep_old_files
     old = (resources.lake.vacuum(table, hours=hours, dry_run=dry_run) for table in EVERY)
-    return [f"replaced files: {_size(sum(old, Stored()))}"]
+    return [f"replaced files: {_size(sum(old, Counter[str]()))}"]
 
 
 def _open_audits(resources: "Resources") -> dict[str, list[datetime.date]]:
@@ -176,16 +162,11 @@ def _last_published(resources: "Resources", day: datetime.date) -> datetime.date
     return published[-1] if published else resources.settings.first_day
 
 
-def _size(stored: "Stored") -> str:
-    rows = f"rows {stored.rows:,}, " if stored.rows else ""
-    return f"{rows}files {stored.files:,}, {stored.bytes / 1e6:,.1f} MB"
+def _size(stored: Counter[str]) -> str:
+    rows = f"rows {stored['rows']:,}, " if stored["rows"] else ""
+    return f"{rows}files {stored['files']:,}, {stored['bytes'] / 1e6:,.1f} MB"
 
 
 #: In the order in which `modwatch retention` runs them.
-STEPS: tuple[Callable[..., list[str]], ...] = (
-    remove_rows,
-    remove_ended,
-    remove_runs,
-    compact,
-    vacuum,
-)
+STEPS: tuple[Callable[..., list[str]], ...]
+STEPS = (remove_rows, remove_ended, remove_runs, compact, vacuum)

@@ -1,6 +1,7 @@
 import datetime
 import json
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from modwatch.common.errors import LakeError, SourceError
-from modwatch.data.lake.delta import Lake, Stored
+from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LABELS, TABLES, measured_columns
 
 DAY = datetime.date(2026, 1, 5)
@@ -230,16 +231,16 @@ def test_replaced_rows_are_deleted_when_they_are_old_enough(lake: Lake) -> None:
     for name in "abc":
         lake.replace("labels", DAY, [labels([name])])
     size = sum(file.stat().st_size for file in stored(lake))
-    assert lake.vacuum("labels") == Stored()
+    assert lake.vacuum("labels") == Counter()
     old = lake.vacuum("labels", hours=0, dry_run=True)
     assert len(stored(lake)) == 3
     assert lake.vacuum("labels", hours=0) == old
-    assert (old.files, len(stored(lake)), ids(lake, DAY)) == (2, 1, ["c"])
+    assert (old["files"], len(stored(lake)), ids(lake, DAY)) == (2, 1, ["c"])
     live = lake.stored("labels")
-    assert live == {DAY: Stored(rows=1, files=1, bytes=stored(lake)[0].stat().st_size)}
-    assert old.bytes + live[DAY].bytes == size
-    assert lake.vacuum("labels", hours=0) == Stored()
-    assert lake.vacuum("profiles") == Stored()
+    assert live == {DAY: {"rows": 1, "files": 1, "bytes": stored(lake)[0].stat().st_size}}
+    assert old["bytes"] + live[DAY]["bytes"] == size
+    assert lake.vacuum("labels", hours=0) == Counter()
+    assert lake.vacuum("profiles") == Counter()
     assert lake.stored("profiles") == {}
 
 
@@ -251,7 +252,7 @@ def test_files_without_a_commit_are_deleted_after_a_day_only(lake: Lake) -> None
         copy.write_bytes(live.read_bytes())
         written = live.stat().st_mtime - hours * 3600
         os.utime(copy, (written, written))
-    assert lake.vacuum("labels", hours=0).files == 1
+    assert lake.vacuum("labels", hours=0)["files"] == 1
     assert running.exists()
     assert not killed.exists()
     assert ids(lake, DAY) == ["a"]

@@ -7,8 +7,9 @@ and written in batches: memory does not grow with the size of a day.
 import datetime
 import logging
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import and_
@@ -89,22 +90,6 @@ class Traffic:
 
     def __str__(self) -> str:
         return f"read: {_listed(self.read)}; wrote: {_listed(self.written)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """What is stored; `+` adds it up."""
-
-    rows: int = 0
-    files: int = 0
-    bytes: int = 0
-
-    def __add__(self, other: "Stored") -> "Stored":
-        return Stored(
-            rows=self.rows + other.rows,
-            files=self.files + other.files,
-            bytes=self.bytes + other.bytes,
-        )
 
 
 def _listed(rows: Counter[str]) -> str:
@@ -254,45 +239,37 @@ class Lake:
         """Return the number of rows of `day`."""
         return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
 
-    def stored(self, table: str) -> dict[datetime.date, Stored]:
-        """Return what the rows of each day take, in the order of time."""
+    def stored(self, table: str) -> dict[datetime.date, Counter[str]]:
+        """Return how many `rows`, `files` and `bytes` each day has, in the order of time."""
         delta = self._open(table)
-        found: dict[datetime.date, Stored] = {}
-        files = pa.table(delta.get_add_actions(flatten=True)).to_pylist() if delta else []
-        for file in files:
-            one = Stored(rows=file["num_records"], files=1, bytes=file["size_bytes"])
-            found[file["partition.dt"]] = found.get(file["partition.dt"], Stored()) + one
+        found = defaultdict[datetime.date, Counter[str]](Counter)
+        for file in pa.table(delta.get_add_actions(flatten=True)).to_pylist() if delta else ():
+            size = {"rows": file["num_records"], "files": 1, "bytes": file["size_bytes"]}
+            found[file["partition.dt"]].update(size)
         return dict(sorted(found.items()))
 
     def compact(self, table: str, before: datetime.date) -> int:
         """Write small files of the same earlier day into one; return how many fewer there are.
 
-        Rows keep their order. Who replaces a day meanwhile may fail, so leave out recent ones.
+        Rows keep their order. Who replaces one of these days meanwhile may fail.
 
         Raises:
             LakeError: the table cannot be read or written.
         """
-        delta = self._open(table)
-        if delta is None:
+        if (delta := self._open(table)) is None:
             return 0
-        try:
+        with self._mapped(table, "compacted"):
             done = delta.optimize.compact(
-                partition_filters=[("dt", "<", before.isoformat())],
-                writer_properties=_writer(table),
+                partition_filters=[("dt", "<", str(before))], writer_properties=_writer(table)
             )
-        except (DeltaError, OSError) as exc:
-            raise LakeError(
-                f"files of table {table} of {self.root} could not be compacted "
-                f"({type(exc).__name__}); check MODWATCH_LAKE and its permissions"
-            ) from None
         return int(done["numFilesRemoved"] - done["numFilesAdded"])
 
     def vacuum(
         self, table: str, *, hours: int = _UNCOMMITTED_HOURS, dry_run: bool = False
-    ) -> Stored:
-        """Delete the files whose rows were replaced, and old commits of the log; return the files.
+    ) -> Counter[str]:
+        """Delete the files whose rows were replaced; return how many `files` and `bytes`.
 
-        Others may read and write the table. Commits of the log are kept for a week.
+        Others may read and write the table. Commits of its log are kept for a week.
 
         Args:
             table: a name in `schemas.TABLES`.
@@ -303,11 +280,10 @@ class Lake:
         Raises:
             LakeError: the table cannot be read, or a file cannot be deleted.
         """
-        delta = self._open(table)
-        if delta is None:
-            return Stored()
+        if (delta := self._open(table)) is None:
+            return Counter()
         find = partial(delta.vacuum, dry_run=True, enforce_retention_duration=False)
-        try:
+        with self._mapped(table, "vacuumed"):
             # Only a full vacuum finds files that the log does not name. Those that it names were
             # committed, and may go sooner.
             old = {*find(max(hours, _UNCOMMITTED_HOURS), full=True), *find(hours)}
@@ -318,12 +294,7 @@ class Lake:
                 for file in found:
                     files.delete_file(file.path)
                 delta.cleanup_metadata()
-        except (DeltaError, OSError) as exc:
-            raise LakeError(
-                f"old files of table {table} of {self.root} could not be deleted "
-                f"({type(exc).__name__}); check MODWATCH_LAKE and its permissions"
-            ) from None
-        return Stored(files=len(found), bytes=sum(file.size for file in found))
+        return Counter(files=len(found), bytes=sum(file.size for file in found))
 
     def _scan(
         self,
@@ -353,7 +324,7 @@ class Lake:
         condition: pc.Expression | None,
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        try:
+        with self._mapped(table, "read"):
             for batch in dataset.to_batches(
                 columns=list(columns) if columns else None,
                 filter=condition,
@@ -364,20 +335,22 @@ class Lake:
             ):
                 self.traffic.read[table] += batch.num_rows
                 yield batch
-        except (DeltaError, OSError, pa.ArrowException) as exc:
-            raise LakeError(
-                f"table {table} of {self.root} could not be read ({type(exc).__name__}); "
-                "check MODWATCH_LAKE and its permissions"
-            ) from None
 
     def _open(self, table: str) -> DeltaTable | None:
+        with self._mapped(table, "opened"):
+            try:
+                return DeltaTable(self._uri(table))
+            except TableNotFoundError:
+                return None
+
+    @contextmanager
+    def _mapped(self, table: str, doing: str) -> Iterator[None]:
+        """Raise errors of the lake as LakeError, without their messages, which preview rows."""
         try:
-            return DeltaTable(self._uri(table))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as exc:
+            yield
+        except (DeltaError, OSError, pa.ArrowException) as exc:
             raise LakeError(
-                f"table {table} of {self.root} could not be opened ({type(exc).__name__}); "
+                f"table {table} of {self.root} could not be {doing} ({type(exc).__name__}); "
                 "check MODWATCH_LAKE and its permissions"
             ) from None
 
