@@ -191,7 +191,7 @@ _VALUES = {
         "decision", "decided_at", "moderator_id = held.leased_by AND position = chain.length"
     ),
     "text_commitment": text_commitment_sql("held"),
-    "item_digest": item_digest_sql("held", labels_wanted="wanted.labels"),
+    "item_digest": item_digest_sql("held", labels_wanted="wanted.labels::smallint"),
     "outcome": f"""CASE
         WHEN request.action = 'skip' THEN held.status
         WHEN request.action = 'escalate' THEN 'escalated'
