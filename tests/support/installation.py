@@ -32,6 +32,7 @@ ALL_DAYS = (datetime.date.min, datetime.date.max)
 
 #: Columns of the queue that are different whenever a row is written.
 _OF_THE_MOMENT = ("id", "queued_at", "serve_by", "due_at", "text_salt")
+_ROW_OF_THE_MOMENT = ("salt", "clock_difference_seconds")
 _RUN_OF_THE_MOMENT = ("published_at", "mlflow.source.name", "mlflow.user")
 
 
@@ -83,9 +84,13 @@ FROM_THE_QUEUE = (
 def table_rows(
     lake: Lake, table: str, days: tuple[datetime.date, datetime.date] = ALL_DAYS
 ) -> list[str]:
-    """Return every row of a table in these days, in an order of their own, without salts."""
+    """Return every row of a table in these days, in an order of their own.
+
+    Without what is different whenever a row is written.
+    """
     rows = (row for batch in lake.read_between(table, *days) for row in batch.to_pylist())
-    return sorted(repr(sorted((k, v) for k, v in row.items() if k != "salt")) for row in rows)
+    kept = ([(k, v) for k, v in row.items() if k not in _ROW_OF_THE_MOMENT] for row in rows)
+    return sorted(repr(sorted(row)) for row in kept)
 
 
 def queue_rows(engine: Engine) -> list[dict[str, object]]:
