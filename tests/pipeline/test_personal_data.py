@@ -21,7 +21,7 @@ from installation import (
     table_rows,
 )
 from modwatch.audits.workflow import open_audit
-from modwatch.common.errors import QueueError
+from modwatch.common.errors import AuditError, QueueError
 from modwatch.common.text import ERASED
 from modwatch.data.lake import erasure
 from modwatch.data.lake.delta import Lake
@@ -115,6 +115,18 @@ def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) ->
     assert any(
         "no erasure of the log names" in problem for level in levels for problem in level.problems
     )
+
+
+def test_nobody_avoids_a_label_by_writing_that_a_text_is_erased(small: Resources) -> None:
+    begin(small)
+    with small.database.begin() as connection:
+        connection.execute(
+            text(f"UPDATE review_item SET text = '{ERASED}', status = 'withdrawn' WHERE id = "
+                 "(SELECT min(id) FROM review_item)")
+        )  # fmt: skip
+    label_everything(small)
+    with pytest.raises(AuditError, match="undecided"):
+        open_audit(small, "small").seal()
 
 
 def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:

@@ -22,6 +22,7 @@ from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
+from modwatch.review.erasure import recorded_erasures
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import event
 from modwatch.statistics.audit.draw import (
@@ -298,15 +299,12 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
             f"{_comments(number)} of the sample {_are(number)} missing from the queue, although "
             "the labels are sealed: these comments cannot have been labelled"
         )
-    said = (
-        {key_of(one) for one in folder.outcomes(sealed) if one.outcome == "erased"}
-        if sealed
-        else ()
-    )
-    if number := sum(queued[key].outcome != "erased" for key in said if key in queued):
+    outcomes = folder.outcomes(sealed) if sealed else ()
+    said = {key_of(one) for one in outcomes if one.outcome == "erased"}
+    if number := len(said - recorded_erasures(database).keys()):
         yield (
-            f"{_comments(number)} of the sample {_are(number)} said to be erased, and the queue "
-            "still has their texts: labels were avoided"
+            f"{_comments(number)} of the sample {_are(number)} said to be erased, and no erasure "
+            "of the log names them: labels were avoided"
         )
     texts = _texts(lake, drawn)
     number = sum(
@@ -334,11 +332,16 @@ def outcomes(
     missing = sum(key_of(comment) not in queued for comment in drawn)
     if missing:
         raise AuditError(f"audit {audit!r}: {_comments(missing)} of the sample are not queued")
+    found = {key: item.outcome for key, item in queued.items()}
+    # Else somebody only wrote that the text was erased.
+    unnamed = {key for key, outcome in found.items() if outcome == "erased"}
+    unnamed -= recorded_erasures(database).keys()
+    found |= dict.fromkeys(unnamed, "withdrawn")
     return [
         Outcome(
             day=comment.day,
             comment_id=comment.comment_id,
-            outcome=queued[key_of(comment)].outcome,
+            outcome=found[key_of(comment)],
             labels=given[key_of(comment)],
         )
         for comment in drawn

@@ -122,9 +122,8 @@ def _with_lake(
     lake: Lake, database: Engine, folder: AuditFolder, gone: list[datetime.date]
 ) -> Iterator[str]:
     plan = folder.plan
-    known = {tuple(row[:2]) for row in recorded_erasures(database)}
     erased = erased_comments(lake, [day.day for day in plan.population])
-    if number := sum((str(day), comment_id) not in known for day, comment_id in erased):
+    if number := len(erased - recorded_erasures(database).keys()):
         yield (
             f"{number:,} texts of the period are marked as erased, and no erasure of the log names "
             "them: their words may have been others"

@@ -139,7 +139,7 @@ def problems(resources: Resources, certificate: Certificate) -> list[str]:
     """Return how log, queue and lake differ from a certificate; empty: they are as it says."""
     found, ids = [], certificate.comment_ids
     recorded = recorded_erasures(resources.database, certificate.position, certificate.hash)
-    if recorded != {(str(day), *rest) for day, *rest in certificate.comments}:
+    if recorded != {(day, comment_id): part for day, comment_id, part in certificate.comments}:
         found.append(
             f"the log has no erasure of these comments at position {certificate.position}: it was "
             "restored from a backup, or the certificate is of another installation"

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Text, cast, func, select, text
 from modwatch.common.text import ERASED
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
-from modwatch.review.log.recorded_state import parsed
+from modwatch.review.log.recorded_state import day_of, parsed
 from modwatch.review.quality_control.gold import record_gold
 from modwatch.review.tables import decision, event, event_chain, gold_comment, review_item
 
@@ -152,8 +152,8 @@ def erase_old(connection: Connection, before: date, open_audits: Collection[str]
 
 def recorded_erasures(
     engine: Engine, position: int | None = None, digest: bytes | None = None
-) -> set[tuple[str, ...]]:
-    """Return day, id and part of each comment that the log says was erased.
+) -> dict[tuple[date, str], str]:
+    """Return the comments that the log says were erased, with the part as in `erase_reviews`.
 
     With `position` and `digest`, by the event with this hash at this position, if there is one.
     """
@@ -162,12 +162,19 @@ def recorded_erasures(
         query = query.where(event.c.position == position, event.c.hash == digest)
     with engine.connect() as connection:
         documents = connection.scalars(query).all()
-    found = set[tuple[str, ...]]()
+    found: dict[tuple[date, str], str] = {}
     for document in documents:
         match parsed(document):  # `log.verification` names what is malformed
             case {"comments": [*rows]}:
-                found |= {tuple(map(str, row)) for row in rows if isinstance(row, list)}
+                found |= dict(filter(None, map(_comment, rows)))
     return found
+
+
+def _comment(row: object) -> tuple[tuple[date, str], str] | None:
+    match row:
+        case [str(written), str(comment_id), str(part)] if (day := day_of(written)) is not None:
+            return (day, comment_id), part
+    return None
 
 
 def decisions_about(engine: Engine, comment_ids: Collection[str]) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ class RecordedState:
             ):
                 self.erased_items |= items
                 self.erased_notes.update(notes)
-            case "erase", _, {"before": str(day)} if (before := _day(day)) is not None:
+            case "erase", _, {"before": str(day)} if (before := day_of(day)) is not None:
                 self.erased_before = max(self.erased_before, before)
             case _:
                 return False
@@ -233,7 +233,12 @@ def _note_problems(_: Connection, state: RecordedState) -> Iterator[str]:
             yield f"the note of decision {id_} is missing, and no event says that it was erased"
 
 
-def _day(written: str) -> date | None:
+def day_of(written: str) -> date | None:
+    """Return the day in ISO 8601; None if it is none.
+
+    >>> day_of("2026-01-05"), day_of("yesterday")
+    (datetime.date(2026, 1, 5), None)
+    """
     try:
         return date.fromisoformat(written)
     except ValueError:
