@@ -122,13 +122,16 @@ def path_server(services: None) -> Iterator["EmbeddedServer"]:
 
 @pytest.fixture(scope="session")
 def migrated_queue_url(path_server: "EmbeddedServer") -> str:
-    from databases import owner_url
+    from databases import NUMBERED, as_owner, owner_url
+    from sqlalchemy import text
 
     from modwatch.review.embedded import APPLICATION
     from modwatch.review.migrate import upgrade
 
     url = path_server.application_url("path")
     upgrade(owner_url(url), application=APPLICATION)
+    with as_owner(url) as connection:
+        connection.execute(text(NUMBERED))
     return url
 
 

@@ -104,15 +104,16 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
         items = [new_item(f"c{i}", i + 1) for i in range(_SHIFT)]
         queue.enqueue(engine, items, day)  # type: ignore[arg-type]
         team = [simulated(engine, f"person {i}") for i in range(3)]
+        truth = {item.text: (item.comment_id, item.rank % 2) for item in items}
         crash = Thread(target=crash_and_recover, args=(engine, Path(folder)))
         with served(engine) as address:
             crash.start()
-            report = work(address, team, {f"c{i}": i % 2 for i in range(_SHIFT)}, concurrency=3)
+            report = work(address, team, truth, concurrency=3)
             crash.join(timeout=120)
             # What was leased to people whose request broke off comes back when the lease ends.
             with engine.begin() as connection:
                 connection.execute(text("UPDATE review_item SET leased_until = now()"))
-            rest = work(address, team, {f"c{i}": i % 2 for i in range(_SHIFT)})
+            rest = work(address, team, truth)
         assert report.decisions + rest.decisions == _SHIFT
         assert queue.counts(engine).decided == _SHIFT
         log = queue.verify_log(engine)

@@ -10,6 +10,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue import deciding, dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneState
 from review.labelling import cancel, held, label_next
 
@@ -146,8 +147,8 @@ def test_queues_and_reasons_are_distinguished(
         ("general", "toxicity", 1),
         ("general", "uncertainty", 1),
     ]
-    assert [state.queue for state in workload.overview(engine, queues=["de"])] == ["de"]
-    assert workload.overview(engine, queues=[]) == []
+    assert [lane.queue for lane in workload.work_left(engine, queues=["de"])] == ["de"]
+    assert workload.work_left(engine, queues=[]) == []
     lease = queue.lease(engine, ann.id, queues=["de"])
     assert lease is not None
     assert [holder.queue for holder in workload.holders(engine, queues=["de"])] == ["de"]
@@ -238,3 +239,44 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     assert workload.throughput(engine, yesterday, yesterday) == []
     assert workload.throughput(engine, today, today, queues=["elsewhere"]) == []
     assert workload.throughput(engine, today, today, queues=["general"]) == days
+
+
+@pytest.mark.parametrize("kind", ["review", "confirmation", "gold", "retest", "audit"])
+@pytest.mark.parametrize("action", ["lease", "label", "skip", "escalate", "release"])
+def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
+    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, kind: str,
+    action: str,
+) -> None:  # fmt: skip
+    """Of three ordinary items and one of `kind`, which is the only thing that changes."""
+    queue.enqueue(engine, [new_item("a")], day)
+    label_next(engine, ann)
+    with unguarded(engine) as connection:
+        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 hour'"))
+    queue.enqueue(engine, [new_item(f"c{n}", n + 2) for n in range(3)], day + timedelta(1))
+    queue.enqueue(
+        engine, [new_item("a", kind=kind)], day + 2 * timedelta(kind == "review"), kinds=[kind]
+    )
+    with engine.begin() as connection:
+        first = text("UPDATE review_item SET serve_by = '2020-01-01' WHERE status = 'waiting' "
+                     "AND comment_id = 'a'")  # fmt: skip
+        connection.execute(first)
+    every = Criteria(queue="general")
+
+    def counted() -> object:
+        lanes = [(lane.waiting, lane.overdue, lane.decided_today)
+                 for lane in workload.work_left(engine)]  # fmt: skip
+        return lanes, dismissal.matching(engine, every), shown_counts(engine).waiting
+
+    before = counted()
+    lease = held(engine, cora)
+    assert lease.item.comment_id == "a"
+    assert counted() == before
+    request = {"moderator_id": cora.id, "item_id": lease.item.id, "lease_token": lease.token,
+               "idempotency_key": "k"}  # fmt: skip
+    if action == "release":
+        queue.release(engine, cora.id, lease.item.id, lease.token)
+    elif action == "label":
+        queue.decide(engine, label=1, **request)
+    elif action in ("skip", "escalate"):
+        {"skip": queue.skip, "escalate": queue.escalate}[action](engine, **request)
+    assert counted() == before

@@ -1,7 +1,9 @@
 """The owner's view of a review database: tests connect as the application, which owns nothing."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources as migrations
 
 from sqlalchemy import Connection, Engine, insert, make_url, text
 
@@ -35,6 +37,24 @@ def unguarded(database: Engine | str) -> Iterator[Connection]:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
         yield connection
 
+
+#: Numbers items 1, 2, 3 …, so that a test can name one. `AS_INSTALLED` is what installations have.
+NUMBERED = """
+    CREATE SEQUENCE IF NOT EXISTS review_item_id_seq;
+    GRANT USAGE ON review_item_id_seq TO PUBLIC;
+    ALTER TABLE review_item ALTER id SET DEFAULT nextval('review_item_id_seq'),
+        ALTER version SET DEFAULT 1
+"""
+
+_SCHEMA = (migrations.files("modwatch.review.migrations.versions") / "0001_schema.sql").read_text()
+_DEFAULTS = re.search(r"id bigint PRIMARY KEY DEFAULT (.*?),\n    dt date", _SCHEMA, re.S)
+_VERSION = re.search(r"version integer NOT NULL DEFAULT (.*?),\n", _SCHEMA)
+assert _DEFAULTS is not None
+assert _VERSION is not None
+AS_INSTALLED = (
+    f"ALTER TABLE review_item ALTER id SET DEFAULT {_DEFAULTS[1]}, "
+    f"ALTER version SET DEFAULT {_VERSION[1]}"
+)
 
 #: PostgreSQL makes new files for each table and index that it truncates, which takes ten times as
 #: long as the deletion of a few rows. Above a mebibyte, dead rows would cost more.

@@ -5,7 +5,8 @@ from datetime import date
 
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import Engine
+from databases import AS_INSTALLED, NUMBERED, as_owner
+from sqlalchemy import Engine, text
 
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.review import people, queue
@@ -26,6 +27,16 @@ def session_engine(migrated_queue_url: str) -> Iterator[Engine]:
 def engine(queue_url: str, session_engine: Engine) -> Engine:
     """An engine on a review database in which nothing has happened."""
     return session_engine
+
+
+@pytest.fixture
+def random_numbers(engine: Engine) -> Iterator[None]:
+    """Give items the numbers and versions that they have in an installation."""
+    with as_owner(engine) as connection:
+        connection.execute(text(AS_INSTALLED))
+    yield
+    with as_owner(engine) as connection:
+        connection.execute(text(NUMBERED))
 
 
 @pytest.fixture

@@ -126,7 +126,8 @@ class Shift:
         self._resources = resources
         self._people = people
         self._lead = create_lead(resources.database, ratings)
-        self._truth = _Truth(resources, {comment.comment_id: comment.label for comment in gold})
+        known = {comment.text: (comment.comment_id, comment.label) for comment in gold}
+        self._truth = _Truth(resources, known)
 
     def work(self, *, leave: int = 0) -> None:
         """Work the queue until at most `leave` items, and as many escalated ones, are left."""
@@ -171,17 +172,17 @@ def label_audit(resources: Resources, people: Sequence[SimulatedModerator]) -> i
             return decisions
 
 
-class _Truth(Mapping[str, int]):
-    """The labels of the source and of gold comments by comment id; loaded on first use."""
+class _Truth(Mapping[str, tuple[str, int]]):
+    """Ids and labels of the source's and of gold comments by text; loaded on first use."""
 
-    def __init__(self, resources: Resources, gold: Mapping[str, int]) -> None:
+    def __init__(self, resources: Resources, gold: Mapping[str, tuple[str, int]]) -> None:
         self._resources = resources
         self._labels = dict(gold)
 
-    def __getitem__(self, comment_id: str) -> int:
-        if comment_id not in self._labels:
+    def __getitem__(self, text: str) -> tuple[str, int]:
+        if text not in self._labels:
             self._load()
-        return self._labels[comment_id]
+        return self._labels[text]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._labels)
@@ -191,6 +192,7 @@ class _Truth(Mapping[str, int]):
 
     def _load(self) -> None:
         for day in self._resources.lake.days("comments"):
-            rows = self._resources.lake.table("comments", day, columns=["comment_id", "label"])
-            ids, labels = (column.to_pylist() for column in rows.columns)
-            self._labels.update(zip(ids, labels, strict=True))
+            names = ["text", "comment_id", "label"]
+            rows = self._resources.lake.table("comments", day, columns=names)
+            texts, ids, labels = (column.to_pylist() for column in rows.columns)
+            self._labels.update(zip(texts, zip(ids, labels, strict=True), strict=True))

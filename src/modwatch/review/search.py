@@ -1,8 +1,10 @@
 """Search for comments in the queue, and the history of one comment.
 
-What is shown depends on the `Viewer` alone.
+What is shown depends on the `Viewer` alone, and `_visible` and `_plain` decide it for every search
+and history: a person who may be served items learns the kind of none of them.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from typing import Annotated, Any
 import psycopg
 from pydantic import ConfigDict, Field
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Double,
@@ -19,22 +22,34 @@ from sqlalchemy import (
     FromClause,
     ScalarSelect,
     Select,
+    Subquery,
+    all_,
     and_,
     case,
     cast,
     exists,
+    false,
     func,
     literal,
     not_,
     or_,
     select,
     text,
+    tuple_,
 )
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, QueueError
 from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
-from modwatch.review.tables import OPEN_STATUSES, decision, is_open, moderator, review_item
+from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
+    OPEN_STATUSES,
+    decision,
+    gold_comment,
+    is_open,
+    moderator,
+    review_item,
+)
 
 #: Maximum number of days of a search through texts, which reads every item.
 MOST_DAYS = 31
@@ -59,7 +74,8 @@ class Viewer:
     scores: bool
     #: The notes of others.
     notes: bool
-    #: May be served items: why an item was queued is hidden until it is decided.
+    #: May be served items: sees no comment that waits for their label, and of those that they hold
+    #: or labelled neither ids and times nor why they were queued.
     reviews: bool
     #: Labels audits: labels of a comment are hidden while an audit item of it is open.
     audits: bool = False
@@ -98,8 +114,8 @@ class FoundItem:
     """One item; fields that the viewer may not see are None."""
 
     id: int
-    dt: date
-    comment_id: str
+    dt: date | None
+    comment_id: str | None
     text: str = field(repr=False)
     parent_text: str | None = field(repr=False)
     language: str | None
@@ -121,7 +137,10 @@ class FoundItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One page of the result of a search, latest first."""
+    """One page of the result of a search.
+
+    Those queued last come first, or those decided last for people who may be served items.
+    """
 
     items: tuple[FoundItem, ...]
     #: Cursor of the next page; None on the last one.
@@ -153,7 +172,8 @@ class Event:
 class History:
     """The events of one comment that the viewer may see."""
 
-    comment_id: str
+    #: None if the viewer may not see it.
+    comment_id: str | None
     items: tuple[FoundItem, ...]
     #: In order of time.
     events: tuple[Event, ...]
@@ -165,8 +185,6 @@ PATIENCE = timedelta(seconds=5)
 #: People see their own decisions for so long; retests come later, and must not find the answer.
 OWN_DAYS = timedelta(days=14)
 
-_NO_ID = 2**63 - 1
-
 
 def find(
     engine: Engine,
@@ -175,19 +193,24 @@ def find(
     *,
     patience: timedelta = PATIENCE,
 ) -> Found:
-    """Return a page of items that match `query`, latest first.
+    """Return a page of items that match `query`.
 
     Texts are shortened. A search for a text or a policy code covers at most 31 days, unless the
     comment id is given too. Raises `QueueError` for an invalid query, or one that takes longer than
     `patience`.
     """
     _check(query)
+    last = _last_decisions(viewer)
+    queued = cast(1_000_000 * func.extract("epoch", review_item.c.queued_at), BigInteger)
+    place = last.c.decision_id if viewer.reviews else queued
+    before = tuple_(place, review_item.c.id) < tuple_(*_after(query.cursor))
+    matching = select(review_item.c.id, place.label("place")).where(
+        *_visible(viewer), *_conditions(query, viewer), before
+    )
+    if viewer.reviews:
+        matching = matching.join(last, last.c.item_id == review_item.c.id)
     first = (
-        select(review_item.c.id)
-        .where(
-            *_visible(viewer), *_conditions(query, viewer), review_item.c.id < _after(query.cursor)
-        )
-        .order_by(review_item.c.id.desc())
+        matching.order_by(place.desc(), review_item.c.id.desc())
         .limit(query.limit + 1)
         .cte("first")
         # The other columns are computed for these items only.
@@ -195,13 +218,16 @@ def find(
     )
     statement = (
         _items(viewer, BEGINNING)
+        .add_columns(first.c.place)
         .join(first, first.c.id == review_item.c.id)
-        .order_by(review_item.c.id.desc())
+        .order_by(first.c.place.desc(), review_item.c.id.desc())
     )
     with engine.begin() as connection, _time_limit(connection, patience):
-        rows = connection.execute(statement).mappings().all()
+        rows = [dict(row) for row in connection.execute(statement).mappings()]
+    places = [row.pop("place") for row in rows]
     items = tuple(FoundItem(**row) for row in rows[: query.limit])
-    return Found(items=items, cursor=str(items[-1].id) if len(rows) > query.limit else None)
+    more = len(rows) > query.limit
+    return Found(items=items, cursor=f"{places[-2]}-{items[-1].id}" if more else None)
 
 
 def history(
@@ -223,7 +249,9 @@ def history(
         storable(comment_id, "id", "the comment")
         same = review_item.c.comment_id == comment_id
         rows = connection.execute(
-            _items(viewer).where(same, *_visible(viewer)).order_by(review_item.c.id)
+            _items(viewer)
+            .where(same, *_visible(viewer))
+            .order_by(review_item.c.queued_at, review_item.c.id)
         ).mappings()
         items = tuple(FoundItem(**row) for row in rows)
         if not items or comment_id is None or item_id not in (None, *(item.id for item in items)):
@@ -232,9 +260,9 @@ def history(
             )
         rows = connection.execute(_events(viewer, [item.id for item in items])).mappings()
         events = [Event(**row) for row in rows]
-    queued = [_queued(item) for item in items] if viewer.sees_all else []
+    queued = [_queued(item) for item in items if item.queued_at is not None]
     return History(
-        comment_id=comment_id,
+        comment_id=max((item.comment_id for item in items if item.comment_id), default=None),
         items=items,
         events=tuple(sorted(queued + events, key=lambda event: (event.at, event.decision_id or 0))),
     )
@@ -250,39 +278,95 @@ def literal_pattern(part: str) -> str:
     return f"%{escaped}%"
 
 
-_PLAIN = ("id", "dt", "comment_id", "language", "platform", "queue")
-#: These reveal the kind of an item, and what others decided.
-_OF_THE_QUEUE = ("status", "version", "queued_at", "due_at")
+_PLAIN = ("id", "language", "platform", "queue")
 _TEXTS = ("text", "parent_text")
+_OF_ALL = ("status", "version")
+#: These reveal the kind of an item.
+_TELLING = ("dt", "comment_id", "queued_at", "due_at")
 _SECRET = ("kind", "reason", "model_version")
 _SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
 
 
 def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     item = review_item.c
-    # Who may be served an open item does not see why it is there, whatever its kind: a kind that
-    # alone were hidden would be known by that.
-    shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), is_open)))
+    # Items of every kind alike: a kind of which alone something were hidden would be known by that.
+    plain = _plain(viewer)
+    told = and_(literal(viewer.sees_all), not_(plain))
+    shown = and_(literal(viewer.scores), not_(plain))
     return select(
         *(item[name] for name in _PLAIN),
         *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
-        *(case((literal(viewer.sees_all), item[name])).label(name) for name in _OF_THE_QUEUE),
+        *(case((literal(viewer.sees_all), item[name])).label(name) for name in _OF_ALL),
+        *(case((told, item[name])).label(name) for name in _TELLING),
         *(case((shown, item[name])).label(name) for name in _SECRET),
         *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
         case((_labels_shown(viewer), _current_label(viewer))).label("label"),
     )
 
 
+def _plain(viewer: Viewer) -> ColumnElement[bool]:
+    """Return the condition that an item is shown without what would reveal its kind."""
+    if not viewer.reviews:
+        return false()
+    return or_(is_open, review_item.c.id.in_(select(decision.c.item_id).where(_mine(viewer))))
+
+
 def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
+    item = review_item.c
     if viewer.queues is not None:
-        yield review_item.c.queue.in_(list(viewer.queues))
+        yield item.queue.in_(list(viewer.queues))
+    mine = item.id.in_(select(decision.c.item_id).where(*_own(viewer)))
     if not viewer.sees_all:
-        mine = select(decision.c.item_id).where(*_own(viewer))
-        yield review_item.c.id.in_(mine)
-    # While a person holds an item, they see nothing else of its comment.
+        yield mine
+    elif viewer.reviews:
+        yield or_(mine, _settled(viewer))
+    # While a person holds an item, they see nothing of its comment, unless they resolve it.
     other = review_item.alias("other")
-    held = exists().where(other.c.comment_id == review_item.c.comment_id, *_held(viewer, other))
-    yield or_(not_(held), and_(*_held(viewer, review_item)))
+    held = exists().where(other.c.comment_id == item.comment_id, *_held(viewer, other))
+    yield or_(not_(held), and_(item.status == "escalated", *_held(viewer, review_item)))
+
+
+def _settled(viewer: Viewer) -> ColumnElement[bool]:
+    """Return the condition that this person will not be asked to label the item's comment.
+
+    Decided items of a comment tell that another item of it, which waits, is a confirmation, a
+    retest or gold, and what the answer is. Escalated items are not blind.
+    """
+    item, other, again = review_item.c, review_item.alias("waiting_one"), decision.alias("long_ago")
+    asked = exists().where(
+        other.c.comment_id == item.comment_id,
+        other.c.status == "waiting",
+        literal(viewer.moderator_id) != all_(other.c.excluded),
+        func.coalesce(other.c.reserved_for, viewer.moderator_id) == viewer.moderator_id,
+    )
+    gold = exists().where(
+        gold_comment.c.comment_id == item.comment_id, gold_comment.c.retired_at.is_(None)
+    )
+    retested = exists().where(
+        again.c.comment_id == item.comment_id,
+        again.c.moderator_id == viewer.moderator_id,
+        again.c.action == "label",
+        again.c.decided_at <= func.now() - OWN_DAYS,
+    )
+    closed = or_(
+        and_(item.kind.in_(ACTIONABLE_KINDS), item.status.not_in(OPEN_STATUSES)),
+        and_(item.kind == "confirmation", item.status == "decided"),
+    )
+    return or_(
+        item.status == "escalated",
+        and_(closed, not_(asked), not_(gold), not_(retested)),
+    )
+
+
+def _mine(viewer: Viewer) -> ColumnElement[bool]:
+    return decision.c.moderator_id == viewer.moderator_id
+
+
+def _last_decisions(viewer: Viewer) -> Subquery:
+    """Return the last decision of each item that a person who may be served items finds."""
+    shown = () if viewer.sees_all else _own(viewer)
+    last = func.max(decision.c.id).label("decision_id")
+    return select(decision.c.item_id, last).where(*shown).group_by(decision.c.item_id).subquery()
 
 
 def _held(viewer: Viewer, item: FromClause) -> tuple[ColumnElement[bool], ...]:
@@ -293,7 +377,7 @@ def _held(viewer: Viewer, item: FromClause) -> tuple[ColumnElement[bool], ...]:
 def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions of those of their own decisions that a person may see."""
     since = func.now() - OWN_DAYS
-    return (decision.c.moderator_id == viewer.moderator_id, decision.c.decided_at > since)
+    return (_mine(viewer), decision.c.decided_at > since)
 
 
 def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
@@ -333,7 +417,7 @@ def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
         .join(moderator, moderator.c.id == row.moderator_id)
         .join(review_item, review_item.c.id == row.item_id)
         .where(row.item_id.in_(list(items)), *(() if viewer.sees_all else _own(viewer)))
-        .order_by(row.id)
+        .order_by(row.decided_at, row.id)
     )
 
 
@@ -383,12 +467,13 @@ def _check(query: SearchQuery) -> None:
         )
 
 
-def _after(cursor: str | None) -> int:
+def _after(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
-        return _NO_ID
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        return (2**63 - 1, 0)
+    if not re.fullmatch(r"[0-9]{1,18}-[0-9]{1,18}", cursor):
         raise QueueError("the cursor is not one of a search; start again without it")
-    return int(cursor)
+    place, _, item_id = cursor.partition("-")
+    return int(place), int(item_id)
 
 
 @contextmanager

@@ -155,7 +155,7 @@ _Shift = Counter[str]
 def work(
     base_url: str,
     moderators: Sequence[SimulatedModerator],
-    truth: Mapping[str, int],
+    truth: Mapping[str, tuple[str, int]],
     *,
     limit: int | None = None,
     concurrency: int = 4,
@@ -163,7 +163,8 @@ def work(
 ) -> ShiftReport:
     """Let `moderators` work the queue at `base_url` until none of them is served an item.
 
-    `truth` has the true label (1 toxic, 0 not) of every comment that may be served. The shift also
+    `truth` has the id and the true label (1 toxic, 0 not) of every comment that may be served, by
+    its text: people are served no ids of comments. The shift also
     ends after `limit` labels, skips and escalations. With `escalated` they are leads, who
     adjudicate escalated items. At most `concurrency` people work at once, each with a connection.
     Raises `QueueError` for a comment that `truth` lacks or an API that keeps failing, and
@@ -203,7 +204,7 @@ def _work_until_unserved(
     client: httpx.Client,
     moderator: SimulatedModerator,
     shift: _Shift,
-    truth: Mapping[str, int],
+    truth: Mapping[str, tuple[str, int]],
     budget: threading.Semaphore,
     request: dict[str, Any],
 ) -> int:
@@ -223,17 +224,17 @@ def _decide(
     client: httpx.Client,
     moderator: SimulatedModerator,
     shift: _Shift,
-    truth: Mapping[str, int],
+    truth: Mapping[str, tuple[str, int]],
     lease: dict[str, Any],
 ) -> None:
     item = lease["item"]
-    comment_id = item["comment_id"]
-    if comment_id not in truth:
+    if item["text"] not in truth:
         raise QueueError(
-            f"the true label of comment {comment_id!r} is unknown; pass the labels of all comments "
-            "that may be served"
+            f"the true label of item {item['id']} is unknown; pass the labels of all comments that "
+            "may be served"
         )
-    decision = moderator.answer(comment_id, truth[comment_id])
+    comment_id, label = truth[item["text"]]
+    decision = moderator.answer(comment_id, label)
     body = {"lease_token": lease["token"], "seconds": moderator.seconds(comment_id), **decision}
     key = {"Idempotency-Key": lease["token"]}
     answer = _send(client, f"/api/v1/items/{item['id']}/decisions", body, key)

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     Double,
+    FetchedValue,
     ForeignKey,
     Identity,
     Integer,
@@ -195,7 +196,8 @@ STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 review_item = Table(
     "review_item",
     metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: Random, in no order; the server assigns it.
+    Column("id", BigInteger, server_default=FetchedValue(), primary_key=True),
     Column("dt", Date, nullable=False),
     Column("comment_id", Text, nullable=False),
     Column("kind", Text, nullable=False),

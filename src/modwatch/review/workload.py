@@ -19,6 +19,7 @@ from sqlalchemy import (
     cast,
     distinct,
     func,
+    or_,
     select,
     true,
     update,
@@ -27,8 +28,15 @@ from sqlalchemy import (
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import decided_between, in_force
-from modwatch.review.queue.metrics import leased, seconds, undecided
-from modwatch.review.tables import NO_LEASE, decision, is_open, moderator, review_item
+from modwatch.review.queue.metrics import leased, seconds, to_do, undecided, undoable
+from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
+    NO_LEASE,
+    decision,
+    is_open,
+    moderator,
+    review_item,
+)
 
 Grain = Literal["hour", "day"]
 
@@ -37,26 +45,40 @@ _WORK = ("label", "adjudicate", "skip", "escalate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaneState:
-    """One queue and reason. Ages in seconds since the item was first queued, None if no item."""
+class LaneWork:
+    """One queue and reason, as shown to people who may be served items of it.
+
+    Ages in seconds since the item was first queued, None if no item. Only escalations count over
+    all kinds. No number changes when an item is leased, nor while its decision can be undone, so
+    none tells whether that item is a measurement.
+    """
 
     queue: str
     reason: str
-    #: Neither leased nor escalated.
+    #: Not decided, leased or not; a decision counts once it can no longer be undone.
     waiting: int
-    leased: int
     #: Waiting for a lead, not leased.
     escalated: int
-    #: Confirmations of labels that no one has given yet, or that are not confirmed; not included in
-    #: ages and overdue items.
-    blocked: int
-    #: Waiting, leased or escalated past the deadline.
+    #: Waiting or escalated past the deadline.
     overdue: int
     oldest_seconds: float | None
     median_seconds: float | None
     oldest_escalated_seconds: float | None
-    #: Decided since midnight UTC, without decisions that were undone.
+    #: Decided since midnight UTC, without decisions that were undone or still can be.
     decided_today: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneState(LaneWork):
+    """One queue and reason at this moment, over items of all kinds.
+
+    Waiting are items that are neither leased nor escalated.
+    """
+
+    leased: int
+    #: Confirmations of labels that no one has given yet, or that are not confirmed; not included in
+    #: ages and overdue items.
+    blocked: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,29 +137,46 @@ class Escalation:
     held_by: str | None
 
 
-def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneState]:
+def overview(engine: Engine) -> list[LaneState]:
     """Return every queue and reason with items that are open or were decided today, by name.
 
-    Only of `queues`, or of all if None. One scan of the open items.
+    Not for people who may be served items. One scan of the open items.
     """
-    now, today = _open(queues).subquery(), _decided_today(queues).subquery()
-    counted = [
-        func.coalesce(now.c[name], 0).label(name)
-        for name in ("waiting", "leased", "escalated", "blocked", "overdue")
-    ]
+    item = review_item.c
+    counted = {
+        "waiting": and_(item.status == "waiting", leased.isnot(True)),
+        "leased": leased,
+        "blocked": item.status == "blocked",
+    }
+    lanes = _lanes(_open(is_open, undecided, **counted), _decided_today(true()))
+    return [LaneState(**row) for row in at_once(engine, lanes)]
+
+
+def work_left(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneWork]:
+    """Return the work of every queue and reason, by name; only of `queues`, or of all if None."""
+    item, within = review_item.c, _within(queues)
+    counts = or_(and_(to_do(), within), and_(item.status == "escalated", within))
+    done = and_(item.kind.in_(ACTIONABLE_KINDS), ~undoable(), within)
+    lanes = _lanes(_open(counts, counts, waiting=to_do()), _decided_today(done))
+    return [LaneWork(**row) for row in at_once(engine, lanes)]
+
+
+def _lanes(opened: Select[Any], decided: Select[Any]) -> Select[Any]:
+    now, today = opened.subquery(), decided.subquery()
+    numbers = [name for name in now.c.keys() if name not in ("queue", "reason", *_AGES)]  # noqa: SIM118
+    counted = [func.coalesce(now.c[name], 0).label(name) for name in numbers]
     same = and_(now.c.queue == today.c.queue, now.c.reason == today.c.reason)
-    statement = (
+    return (
         select(
             func.coalesce(now.c.queue, today.c.queue).label("queue"),
             func.coalesce(now.c.reason, today.c.reason).label("reason"),
             *counted,
-            *(now.c[f"{which}_seconds"] for which in ("oldest", "median", "oldest_escalated")),
+            *(now.c[name] for name in _AGES),
             func.coalesce(today.c.decided_today, 0).label("decided_today"),
         )
         .select_from(now.join(today, same, full=True))
         .order_by("queue", "reason")
     )
-    return [LaneState(**row) for row in at_once(engine, statement)]
 
 
 def throughput(
@@ -176,30 +215,31 @@ def throughput(
     return [Throughput(**row) for row in at_once(engine, statement)]
 
 
-def _open(queues: Collection[str] | None) -> Select[Any]:
+def _open(
+    which: ColumnElement[bool], aging: ColumnElement[bool], **counted: ColumnElement[bool]
+) -> Select[Any]:
+    """Return the query of the items of `which` by lane, and of the ages of those of `aging`."""
     item = review_item.c
-    by_status = {
-        status: and_(item.status == status, leased.isnot(True))
-        for status in ("waiting", "escalated")
-    }
     waited = func.now() - item.queued_at
-    median = func.percentile_cont(0.5).within_group(waited).filter(undecided)
-    escalated = func.max(waited).filter(item.status == "escalated")
+    median = func.percentile_cont(0.5).within_group(waited).filter(aging)
+    escalated = item.status == "escalated"
+    counted["escalated"] = and_(escalated, leased.isnot(True))
     columns: list[ColumnElement[Any]] = [
         item.queue,
         item.reason,
-        *(func.count().filter(place).label(name) for name, place in by_status.items()),
-        func.count().filter(leased).label("leased"),
-        func.count().filter(item.status == "blocked").label("blocked"),
-        func.count().filter(undecided, item.due_at < func.now()).label("overdue"),
-        seconds(func.max(waited).filter(undecided)).label("oldest_seconds"),
+        *(func.count().filter(place).label(name) for name, place in counted.items()),
+        func.count().filter(aging, item.due_at < func.now()).label("overdue"),
+        seconds(func.max(waited).filter(aging)).label("oldest_seconds"),
         seconds(median).label("median_seconds"),
-        seconds(escalated).label("oldest_escalated_seconds"),
+        seconds(func.max(waited).filter(escalated)).label("oldest_escalated_seconds"),
     ]
-    return select(*columns).where(is_open, _within(queues)).group_by(item.queue, item.reason)
+    return select(*columns).where(which).group_by(item.queue, item.reason)
 
 
-def _decided_today(queues: Collection[str] | None) -> Select[Any]:
+_AGES = ("oldest_seconds", "median_seconds", "oldest_escalated_seconds")
+
+
+def _decided_today(which: ColumnElement[bool]) -> Select[Any]:
     item = review_item.c
     return (
         select(item.queue, item.reason, func.count(distinct(item.id)).label("decided_today"))
@@ -208,7 +248,7 @@ def _decided_today(queues: Collection[str] | None) -> Select[Any]:
             decision.c.decided_at >= func.date_trunc("day", func.now(), "UTC"),
             decision.c.action.in_(["label", "adjudicate"]),
             item.status == "decided",
-            _within(queues),
+            which,
         )
         .group_by(item.queue, item.reason)
     )

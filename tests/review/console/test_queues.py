@@ -73,7 +73,7 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
     assert "5 days" in plain(page)
     assert "Someone may be in danger" in plain(page)
     assert "within 24 h" in plain(page)
-    assert re.search(r"general uncertain 2 1 1 overdue within 24 h 5 days", plain(page))
+    assert re.search(r"general uncertain 4 1 overdue within 24 h 5 days", plain(page))
 
 
 def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill: Fill) -> None:
@@ -182,12 +182,14 @@ def test_another_number_is_reported_and_asked_again(
     fill(5)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
-    queue.lease(engine, ann.id)
+    queue.lease(engine, ann.id)  # counts: a lead must not see by the number what they hold
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 5"))
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.status_code == 409
     assert "4 items match now instead of 5" in plain(page)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
-    assert queue.counts(engine).closed == 4
+    assert queue.counts(engine).closed == 3  # what is leased stays
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
 ) -> None:
     fill(3)
     queue.lease(engine, ann.id)
-    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
     lead = come_in(engine, visitor, cora)

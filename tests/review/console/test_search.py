@@ -66,10 +66,10 @@ def test_older_ones_come_on_the_next_page(
     engine: Engine, visitor: TestClient, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
-    come_in(engine, visitor, "cora", "lead")
+    come_in(engine, visitor, "cora", "admin")
     page = visitor.get("/search")
     first = re.findall(r'href="[./]*items/(\d+)"', page.text)
-    cursor = re.search(r'name="cursor" value="(\d+)"', page.text)
+    cursor = re.search(r'name="cursor" value="([\d-]+)"', page.text)
     assert cursor is not None
     forms = page.text.rpartition("<form")[2]
     fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', forms))
@@ -159,7 +159,7 @@ def test_masked_texts_are_shown_on_demand(
     engine: Engine, visitor: TestClient, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
-    come_in(engine, visitor, "cora", "lead")
+    come_in(engine, visitor, "cora", "admin")
     assert "Show text" not in visitor.get("/items/1").text
     cora = people.find_moderator(engine, "cora")
     people.save_preferences(engine, cora.id, {"masking": "blur"})
@@ -167,7 +167,7 @@ def test_masked_texts_are_shown_on_demand(
         assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
 
 
-@pytest.mark.parametrize("role", ["lead", "auditor", "ops", "admin"])
+@pytest.mark.parametrize("role", ["auditor", "ops", "admin"])
 def test_the_log_is_pulled_and_exported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
 ) -> None:
@@ -189,7 +189,7 @@ def test_the_log_is_pulled_and_exported(
         assert visitor.post("/records/export", data=form).status_code == 200
     where = "/api/v1/decisions/export?format=csv&with_notes=true"
     with_notes = visitor.get(where, headers=headers)
-    allowed = role in ("lead", "admin")
+    allowed = role == "admin"
     assert with_notes.status_code == (200 if allowed else 403)
     assert (b"'=private()" in with_notes.content) == allowed
     taken = [event for event in recent_events(engine) if event.action == "export"]
@@ -197,10 +197,14 @@ def test_the_log_is_pulled_and_exported(
     assert {item.actor for item in taken} == {"them"}
 
 
-def test_who_works_some_queues_exports_nothing(engine: Engine, visitor: TestClient) -> None:
-    headers = come_in(engine, visitor, "cora", "lead")
-    open_queues(engine, "de")
-    people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
+@pytest.mark.parametrize("role", ["lead", "auditor"])
+def test_who_works_some_queues_or_is_served_items_exports_nothing(
+    engine: Engine, visitor: TestClient, role: str
+) -> None:
+    headers = come_in(engine, visitor, "cora", role)
+    if role == "auditor":
+        open_queues(engine, "de")
+        people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
     for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
         assert visitor.get(path, headers=headers).status_code == 403
     assert "records/export" not in visitor.get("/records").text

@@ -31,7 +31,8 @@ from modwatch.review.console.schemas import (
 )
 from modwatch.review.log.labels import undone
 from modwatch.review.policy.tree import check_reason
-from modwatch.review.queue.deciding import UNDO_WITHIN, UNDOABLE
+from modwatch.review.queue.deciding import UNDOABLE
+from modwatch.review.queue.leases import UNDO_WITHIN
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item, unleased
 
 

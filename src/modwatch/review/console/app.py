@@ -18,7 +18,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modwatch.common.connections import listen, server_config
-from modwatch.review import queue
 from modwatch.review.console import (
     account,
     activity,
@@ -39,6 +38,7 @@ from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
 from modwatch.review.queue.leases import LeaseLimit
+from modwatch.review.queue.metrics import shown_counts
 
 #: In the order of the documentation.
 _TOPICS: tuple[Any, ...] = (
@@ -70,7 +70,7 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     context = Context(engine=engine, options=options, lease_limit=limit)
     app.state.context = context
     app.state.telemetry = Telemetry(context)
-    app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)
+    app.state.queue_counts = TimedCache(lambda: shown_counts(engine), _COUNTS_AGE)
     app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
     for topic in _TOPICS:
         for name in ("api", "pages"):

@@ -24,7 +24,7 @@ from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import LogReport
 from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.outbox.decision_events import LONGEST_PAGE, FeedPage, feed
-from modwatch.review.people import Moderator
+from modwatch.review.people import REVIEWERS, Moderator
 from modwatch.review.policy.tree import Policy
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
@@ -66,7 +66,8 @@ def read_feed(
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 100,
 ) -> FeedPage:
     """Return decisions after a cursor, oldest first."""
-    _check_all_queues(person)
+    if problem := _hides_log(person):
+        raise HTTPException(403, problem)
     return feed(context.engine, after, limit)
 
 
@@ -122,9 +123,11 @@ def export_response(
 ) -> StreamingResponse:
     """Return the streamed file, after recording the export in the audit log.
 
-    403 for a person of some queues, and for notes that this person may not read.
+    403 for a person of some queues or who may be served items, and for notes that this person may
+    not read.
     """
-    _check_all_queues(person)
+    if problem := _hides_log(person):
+        raise HTTPException(403, problem)
     if with_notes and not person.reads_notes:
         raise HTTPException(403, "notes are for leads and admins; leave them out")
     parts = export(context.engine, format, first=first, last=last, with_notes=with_notes)
@@ -143,12 +146,13 @@ def export_response(
     return StreamingResponse(parts, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
-def _check_all_queues(person: Moderator) -> None:
-    """Raise 403 for a person of some queues: the log covers all of them."""
+def _hides_log(person: Moderator) -> str | None:
+    """Return why this person may not read the whole log; None: they may."""
+    if person.role in REVIEWERS:
+        return "this has the labels of comments that you may be asked to label; ask an auditor"
     if person.queues is not None:
-        raise HTTPException(
-            403, "this covers all queues, and you have access to some; ask an admin"
-        )
+        return "this covers all queues, and you have access to some; ask an admin"
+    return None
 
 
 pages = APIRouter(include_in_schema=False)
@@ -161,7 +165,7 @@ class DecisionLogPage(Page, template="decision_log.html"):
     policy: Policy
     may_verify: bool
     may_read_notes: bool
-    #: False for a person of some queues: the log covers all of them.
+    #: False for a person of some queues, or who may be served items.
     may_export: bool
     problem: str | None
     report: LogReport | None
@@ -227,7 +231,7 @@ def _log_page(
         policy=session.policy,
         may_verify=person.may("audit") or person.may("admin"),
         may_read_notes=person.reads_notes,
-        may_export=person.may("decisions:read") and person.queues is None,
+        may_export=person.may("decisions:read") and _hides_log(person) is None,
         problem=problem,
         report=report,
         used=used,

@@ -38,7 +38,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.queue import LONGEST_NOTE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.lanes import Lanes
-from modwatch.review.workload import Escalation, Holding, LaneState
+from modwatch.review.workload import Escalation, Holding, LaneWork
 
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
 
@@ -46,7 +46,7 @@ api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(
 class LanesSchema(BaseModel):
     """Items and their ages in seconds, by queue and reason."""
 
-    lanes: list[LaneState]
+    lanes: list[LaneWork]
 
 
 class HoldingsSchema(BaseModel):
@@ -77,7 +77,7 @@ class ReleasedSchema(BaseModel):
 @api.get("/lanes")
 def read_lanes(context: ContextDep, person: LeadDep) -> LanesSchema:
     """Return items and their ages by queue and reason."""
-    return LanesSchema(lanes=workload.overview(context.engine, queues=person.queues))
+    return LanesSchema(lanes=workload.work_left(context.engine, queues=person.queues))
 
 
 @api.get("/holdings")
@@ -113,7 +113,7 @@ pages = APIRouter(include_in_schema=False)
 class QueuesPage(Page, template="queues.html"):
     """Queues by reason, escalations and leases."""
 
-    lanes: list[LaneState]
+    lanes: list[LaneWork]
     escalations: list[Escalation]
     holdings: list[Holding]
     #: Title of every code, and of every reason as `action:reason`.
@@ -145,7 +145,7 @@ def show_queues(session: LeadSession) -> Response:
     """Return the state of the queues."""
     queues = session.person.queues
     page = QueuesPage(
-        lanes=workload.overview(session.engine, queues=queues),
+        lanes=workload.work_left(session.engine, queues=queues),
         escalations=workload.escalations(session.engine, queues=queues),
         holdings=workload.holders(session.engine, queues=queues),
         titles=titles_of(session.policy, session.locale),

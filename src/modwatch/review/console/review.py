@@ -32,14 +32,35 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check, check_reason
 from modwatch.review.queue import deciding
-from modwatch.review.queue.items import Lease
+from modwatch.review.queue.items import Lease, Opinion
 from modwatch.review.queue.metrics import QueueAges
 
 
-class LeasesSchema(BaseModel):
+class ItemSchema(RecordSchema):
+    """A comment to decide; nothing of it tells why, when and for which day it was queued."""
+
+    id: int = Field(description="In no order.")
+    text: str = Field(repr=False)
+    parent_text: str | None = Field(repr=False)
+    language: str | None
+    platform: str | None
+    version: int
+
+
+class LeaseSchema(RecordSchema):
+    """The right to decide one item until `expires_at`."""
+
+    item: ItemSchema
+    token: str = Field(repr=False, description="Required to decide.")
+    claimed_at: datetime
+    expires_at: datetime
+    opinions: tuple[Opinion, ...] = Field(description="Of an escalated item.")
+
+
+class LeasesSchema(RecordSchema):
     """Several leases, in the order to decide them."""
 
-    leases: list[Lease]
+    leases: list[LeaseSchema]
 
 
 class LeaseRequest(RequestSchema):
@@ -123,8 +144,6 @@ class DecisionSchema(RecordSchema):
 
     id: int
     item_id: int
-    dt: date
-    comment_id: str
     action: str
     label: int | None
     policy_version: str | None
@@ -161,12 +180,12 @@ LeaseToken = Annotated[
 @api.post(
     "/leases",
     status_code=201,
-    response_model=Lease | LeasesSchema,
+    response_model=LeaseSchema | LeasesSchema,
     responses={204: {"description": "No items are available."}, **error_responses(413, 422, 429)},
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
-) -> Response | Lease | LeasesSchema:
+) -> Response | LeaseSchema | LeasesSchema:
     """Lease the next item, or several with `count`.
 
     The lease's token is returned only here; deciding, extending and releasing require it.
@@ -177,20 +196,21 @@ def lease_next(
     leases = lease_for(context, person, request.count or 1, escalated=request.escalated)
     if not leases:
         return Response(status_code=204)
-    return leases[0] if request.count is None else LeasesSchema(leases=leases)
+    served = [LeaseSchema.model_validate(lease) for lease in leases]
+    return served[0] if request.count is None else LeasesSchema(leases=served)
 
 
 @api.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
 def resume_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
-) -> Lease:
+) -> LeaseSchema:
     """Return the lease if it is still valid."""
     lease = queue.resume(context.engine, person.id, item_id, lease_token)
     if lease is None:
         raise LeaseConflictError(
             f"the lease of item {item_id} has expired or is not yours; lease the next item"
         )
-    return lease
+    return LeaseSchema.model_validate(lease)
 
 
 @api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
@@ -231,9 +251,9 @@ def decide_item(
 )
 def undo_decision(
     decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
-) -> Lease:
+) -> LeaseSchema:
     """Undo your own recent decision, and lease the item again."""
-    return undo(context, person, decision_id, idempotency_key)
+    return LeaseSchema.model_validate(undo(context, person, decision_id, idempotency_key))
 
 
 @api.post(

@@ -40,7 +40,7 @@ from modwatch.review.console.review import decide, lease_for, undo
 from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
 from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.queue.items import Lease
-from modwatch.review.queue.metrics import QueueCounts
+from modwatch.review.queue.metrics import ShownCounts
 from modwatch.review.tables import review_item
 
 
@@ -206,7 +206,7 @@ class ReviewPage(Page, template="review.html"):
 
     #: Whether this person may review.
     reviews: bool
-    counts: QueueCounts
+    counts: ShownCounts
     #: None if no item is available for this person.
     card: ItemCard | None
     choices: Choices

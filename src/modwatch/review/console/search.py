@@ -43,7 +43,7 @@ from modwatch.review.search import (
     SearchQuery,
     Viewer,
 )
-from modwatch.review.tables import STATUSES
+from modwatch.review.tables import ACTIONABLE_KINDS, STATUSES
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
 SearcherDep = Annotated[Moderator, Depends(require("decisions:read", "review"))]
@@ -127,12 +127,20 @@ def _results(session: Session, form: dict[str, str]) -> Response:
         form={name: form.get(name, "") for name in _TERMS},
         problem=problem,
         found=found,
-        statuses=STATUSES if viewer.sees_all else (),
+        statuses=_statuses(viewer),
         titles=titles_of(session.policy, session.locale),
         own_days=None if viewer.sees_all else OWN_DAYS // dt.timedelta(days=1),
         scores=viewer.scores,
     )
     return render(page, session)
+
+
+def _statuses(viewer: Viewer) -> tuple[str, ...]:
+    """Return the statuses to search for; none for people who find their own decisions only."""
+    if not viewer.sees_all:
+        return ()
+    hidden = ("waiting", "blocked") if viewer.reviews else ()
+    return tuple(status for status in STATUSES if status not in hidden)
 
 
 def _query(form: dict[str, str]) -> SearchQuery:
@@ -144,8 +152,9 @@ def _query(form: dict[str, str]) -> SearchQuery:
     return TypeAdapter(SearchQuery).validate_python(typed)
 
 
-#: Kinds whose label may be replaced; labels of the others exist for comparison.
-CORRECTABLE = ("review", "imported")
+#: Kinds whose label may be replaced, and None for one's own label of any kind; labels of the others
+#: exist for comparison.
+CORRECTABLE = (None, *ACTIONABLE_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,9 +33,10 @@ _READ = {ACCOUNT, "queue:read", "decisions:read", "feed:read"}
 
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
-    # Counts would show whether one's own label opened a confirmation.
+    # Whoever may be served items reads neither counts, which would show whether one's own label
+    # opened a confirmation, nor the feed, which would show that a comment to label was labelled.
     "moderator": frozenset({ACCOUNT, "review"}),
-    "lead": frozenset({*_READ, "review", "lead"}),
+    "lead": frozenset({ACCOUNT, "review", "lead", "decisions:read"}),
     "auditor": frozenset({*_READ, "audit"}),
     "ops": frozenset({*_READ, "metrics:read", "deliveries"}),
     "admin": frozenset({*_READ, "metrics:read", "deliveries", "admin"}),

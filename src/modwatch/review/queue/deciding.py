@@ -28,7 +28,7 @@ from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision, in_force
 from modwatch.review.queue.items import Lease, storable
-from modwatch.review.queue.leases import LEASE_LENGTH, conflict, lease_of
+from modwatch.review.queue.leases import LEASE_LENGTH, UNDO_WITHIN, conflict, lease_of
 from modwatch.review.queue.statements import DECIDE, settle
 from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 
@@ -122,9 +122,6 @@ def _check(request: Request) -> None:
     if seconds is not None and not 0 <= seconds < float("inf"):
         raise QueueError(f"the seconds of {owner} must be 0 or more, got {seconds}")
 
-
-#: How long a decision can be undone; later it can only be corrected.
-UNDO_WITHIN = dt.timedelta(minutes=10)
 
 #: The actions that can be undone.
 UNDOABLE = ("label", "adjudicate", "skip", "escalate")

@@ -32,6 +32,7 @@ from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueE
 from modwatch.common.text import LONGEST_ID
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
+from modwatch.review.queue.metrics import to_do
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
     NO_LEASE,
@@ -99,7 +100,7 @@ class Dismissal:
     moderator_id: int
     criteria: Criteria
     reason: str
-    #: How many items matched when the lead confirmed.
+    #: How many items matched when the lead confirmed, with leased ones, which stay.
     matched: int
     #: How many items it has closed; the number falls while they are reopened.
     closed: int
@@ -117,7 +118,10 @@ class Dismissal:
 
 
 def matching(engine: Engine, criteria: Criteria) -> int:
-    """Return how many items a dismissal would close now. Raises `QueueError` without criteria."""
+    """Return how many items a dismissal would close at most now; see `metrics.to_do`.
+
+    Raises `QueueError` without criteria.
+    """
     with engine.connect() as connection:
         return _count(connection, criteria)
 
@@ -211,7 +215,9 @@ def _begin(connection: Connection, criteria: Criteria, values: dict[str, Any]) -
 
 
 def _count(connection: Connection, criteria: Criteria) -> int:
-    matched = select(func.count()).select_from(review_item).where(_matches(criteria))
+    # No condition on leases, as in the counts of the queue: a lead who holds an item, or has just
+    # decided it, must not see by this number whether it is one that can be dismissed.
+    matched = select(func.count()).select_from(review_item).where(to_do(), _matches(criteria))
     return connection.scalar(matched) or 0
 
 
@@ -240,10 +246,6 @@ def _matches(criteria: Criteria) -> ColumnElement[bool]:
         "comment_ids": lambda ids: item.comment_id.in_(list(ids)),
     }
     return and_(
-        waiting,
-        # All other kinds are measurements: without them, an estimate would be biased.
-        item.kind.in_(ACTIONABLE_KINDS),
-        unleased,
         *(
             ranges[name](value) if name in ranges else item[name] == value
             for name, value in criteria.chosen.items()
@@ -273,7 +275,10 @@ def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
         if row["cancelled_at"] is None:
             # Only items that were in the queue when the lead confirmed.
             queued = review_item.c.queued_at <= row["started_at"]
-            to_close = and_(_matches(CRITERIA.validate_python(row["criteria"])), queued)
+            # All other kinds are measurements: without them, an estimate would be biased.
+            closable = and_(waiting, review_item.c.kind.in_(ACTIONABLE_KINDS), unleased)
+            matches = _matches(CRITERIA.validate_python(row["criteria"]))
+            to_close = and_(closable, matches, queued)
             items = _lock_items(connection, to_close, last, batch, skip_locked=True)
             _close(connection, row, items)
         else:

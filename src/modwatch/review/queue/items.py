@@ -50,10 +50,10 @@ class NewItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One item as a moderator sees it, without anything that could influence the label.
+    """One item, without anything that could influence the label.
 
     No score, no reason, and no kind: people label more carefully if they know that a label is
-    compared.
+    compared. The console sends neither day nor comment id: those of gold items are of other days.
     """
 
     id: int

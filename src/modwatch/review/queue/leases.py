@@ -40,6 +40,9 @@ LEASE_LENGTH = dt.timedelta(minutes=10)
 #: Longest total time of a lease that is extended again and again.
 LONGEST_HOLD = dt.timedelta(hours=1)
 
+#: How long a decision can be undone, which leases its item again; later it can only be corrected.
+UNDO_WITHIN = dt.timedelta(minutes=10)
+
 #: The order of turns need not be secret.
 _TURNS = random.Random()  # noqa: S311
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    or_,
     select,
     text,
     true,
@@ -22,7 +23,8 @@ from sqlalchemy import (
 
 from modwatch.review.database import at_once
 from modwatch.review.log.labels import in_force
-from modwatch.review.tables import decision, review_item
+from modwatch.review.queue.leases import UNDO_WITHIN
+from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 from modwatch.statistics.drift.day_comparison import Queue
 
 #: Leased now, as `statements` defines it.
@@ -34,6 +36,41 @@ leased = and_(
 
 #: What people can decide at this moment; a blocked item is not served.
 undecided = review_item.c.status.in_(["waiting", "escalated"])
+
+
+def undoable() -> ColumnElement[bool]:
+    """Return the condition that an item was decided so recently that it can be undone."""
+    recent = decision.c.decided_at > func.now() - UNDO_WITHIN
+    return review_item.c.id.in_(select(decision.c.item_id).where(recent))
+
+
+def to_do() -> ColumnElement[bool]:
+    """Return the condition of the work that people who may be served items see counted.
+
+    Whether an item is a measurement must not show when a person leases it, nor while they can undo
+    its decision: measurements do not count, leased items do, and decided ones for that time.
+    """
+    item = review_item.c
+    kinds = item.kind.in_(ACTIONABLE_KINDS)
+    decided = and_(item.status.in_(["decided", "escalated"]), undoable())
+    return and_(kinds, or_(item.status == "waiting", decided))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownCounts:
+    """The counts that people who may be served items see."""
+
+    #: See `to_do`.
+    waiting: int
+    #: Items of all kinds.
+    leased: int
+
+
+def shown_counts(engine: Engine) -> ShownCounts:
+    """Return the counts that people who may be served items see."""
+    counted = [select(func.count()).where(which).scalar_subquery() for which in (to_do(), leased)]
+    row = select(counted[0].label("waiting"), counted[1].label("leased"))
+    return ShownCounts(**at_once(engine, row)[0])
 
 
 @dataclass(frozen=True, kw_only=True)

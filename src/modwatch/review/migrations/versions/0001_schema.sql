@@ -97,7 +97,9 @@ CREATE TABLE bulk_close (
 );
 
 CREATE TABLE review_item (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- 52 random bits: whoever is served an item learns nothing from its number, and JSON keeps it.
+    id bigint PRIMARY KEY DEFAULT ('x' || left(gen_random_uuid()::text, 8)
+        || right(gen_random_uuid()::text, 5))::bit(52)::bigint,
     dt date NOT NULL,
     comment_id text NOT NULL,
     kind text NOT NULL,
@@ -134,7 +136,8 @@ CREATE TABLE review_item (
     leased_until timestamptz,
     claimed_at timestamptz,
     bulk_close_id bigint REFERENCES bulk_close,
-    version integer NOT NULL DEFAULT 1,
+    -- From a random number on: a version does not show how often the item was skipped.
+    version integer NOT NULL DEFAULT (random() * 1000000000)::integer + 1,
     CONSTRAINT review_item_dt_comment_id_kind_round_reserved_for_audit_key UNIQUE NULLS NOT DISTINCT
         (dt, comment_id, kind, round, reserved_for, audit),
     CONSTRAINT review_item_kind_check CHECK (kind IN ('review', 'confirmation', 'retest', 'gold',
