@@ -41,6 +41,7 @@ from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import counts, current_labels
+from review.labelling import routed_like_gold
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -168,6 +169,10 @@ def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     people = create_moderators(staffed.database)
     shift = Shift(staffed, people, gold)
     shift.work()
+    routed_like_gold(staffed.database, TUESDAY)
+    with staffed.database.begin() as connection:  # in whose places the gold comes
+        connection.execute(text("UPDATE review_item SET status = 'waiting' WHERE dt = :day AND "
+                                "status = 'closed'"), {"day": TUESDAY})  # fmt: skip
     queue_quality_control(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
     first = shift.decisions
     shift.work()

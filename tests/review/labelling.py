@@ -1,9 +1,10 @@
 """People at work, for tests of what they leave behind."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine, insert, select, text
 
 from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
@@ -11,7 +12,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Dismissal
 from modwatch.review.queue.items import Lease
-from modwatch.review.tables import lane
+from modwatch.review.tables import lane, review_item
 
 
 def held(engine: Engine, person: Moderator, **options: Any) -> Lease:
@@ -42,11 +43,53 @@ def label_next(engine: Engine, person: Moderator, value: int = 1, **more: object
 
 
 def label_all(engine: Engine, person: Moderator, judge: Callable[[str], int]) -> list[Decision]:
-    """Let a person label all that waits for them, by what `judge` says of a comment's id."""
+    """Let a person label all that waits for them, by what `judge` says of a comment's id.
+
+    At the end that which is reserved for them, and for which no other item is left.
+    """
     done = []
     while lease := queue.lease(engine, person.id):
         done.append(label(engine, person, lease, judge(lease.item.comment_id)))
+    return [*done, *label_reserved(engine, person, judge)]
+
+
+def label_reserved(
+    engine: Engine, person: Moderator, judge: Callable[[str], int] = lambda _: 0
+) -> list[Decision]:
+    """Let a person label what is reserved for them, without the items whose places it takes."""
+    reserved = select(review_item.c.id).where(
+        review_item.c.reserved_for == person.id, review_item.c.status == "waiting"
+    )
+    done = []
+    with engine.connect() as connection:
+        ids = connection.scalars(reserved.order_by(review_item.c.id)).all()
+    for item_id in ids:
+        lease = queue.claim(engine, person.id, item_id)
+        assert lease is not None
+        done.append(label(engine, person, lease, judge(lease.item.comment_id)))
     return done
+
+
+def routed_like_gold(engine: Engine, day: date, n: int = 60) -> None:
+    """Let `n` comments that look like gold have been routed on `day`, and dismissed."""
+    rows = text(
+        """
+        INSERT INTO review_item (dt, comment_id, kind, text, parent_text, language, platform, queue,
+            reason, stratum, inclusion_probability, rank, review_score, prob, uncertainty,
+            model_version, status)
+        SELECT :day, 'like gold ' || k || gold.comment_id, 'review', gold.text, gold.parent_text,
+            gold.language, gold.platform, COALESCE(lane.queue, 'general'), 'uncertainty', 0, 1, 1,
+            0.2, 0.3, 0.21, '1', 'closed'
+        FROM gold_comment AS gold
+        LEFT JOIN LATERAL (
+            SELECT queue FROM lane WHERE queue = gold.language LIMIT 1
+        ) AS lane ON true, generate_series(1, :n) AS k
+        ORDER BY k, md5(gold.comment_id) LIMIT :n
+        ON CONFLICT DO NOTHING
+        """
+    )
+    with engine.begin() as connection:
+        connection.execute(rows, {"day": day, "n": n})
 
 
 def open_queues(engine: Engine, *names: str) -> None:

@@ -243,6 +243,8 @@ review_item = Table(
     Column("excluded", ARRAY(BigInteger), nullable=False),
     #: The only person who is served it, as with a retest.
     Column("reserved_for", ForeignKey("moderator.id")),
+    #: How many decisions that person has made before; null: as many as they like.
+    Column("serve_after", BigInteger),
     #: The audit that sampled it; null for all other kinds.
     Column("audit", Text),
     Column("status", Text, nullable=False),

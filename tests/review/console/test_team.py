@@ -17,7 +17,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import bearer_of, session_of
-from review.labelling import label_all, open_queues
+from review.labelling import label_all, open_queues, routed_like_gold
 
 Make = Callable[..., NewItem]
 
@@ -131,7 +131,11 @@ def test_no_view_ranks_people_below_the_minimum(
         GoldComment(comment_id=f"g{k}", text="invented", label=1, source="panel") for k in range(29)
     ]
     add_gold(engine, panel)
-    queue_quality_control(engine, TODAY, retest_share=1.0, gold_share=1.0, salt="s", least_days=0)
+    tomorrow = TODAY + timedelta(1)  # without the items of today, which look otherwise
+    routed_like_gold(engine, tomorrow)
+    queue_quality_control(
+        engine, tomorrow, retest_share=1.0, gold_share=1.0, salt="s", least_days=0
+    )
     for name in NAMES:
         label_all(engine, people.find_moderator(engine, name), lambda _: 1)
     days = {"first": str(TODAY - timedelta(1)), "last": str(TODAY + timedelta(1))}

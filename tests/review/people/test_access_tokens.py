@@ -39,13 +39,13 @@ def test_tokens_end(engine: Engine, ann: Moderator) -> None:
 
 def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
     lead = people.create_moderator(engine, "lee", "lead")
-    token = people.issue_token(engine, lead.id, scopes=["lead", "queue:read", "admin"])
-    assert people.authenticate(engine, token).scopes == {"lead", "queue:read"}
+    token = people.issue_token(engine, lead.id, scopes=["lead", "decisions:read", "admin"])
+    assert people.authenticate(engine, token).scopes == {"lead", "decisions:read"}
     session = people.open_session(engine, token, HOUR)
-    assert people.authenticate(engine, session, "session").scopes == {"lead", "queue:read"}
+    assert people.authenticate(engine, session, "session").scopes == {"lead", "decisions:read"}
     people.change_role(engine, lead.id, "auditor")
     person = people.authenticate(engine, token)
-    assert person.scopes == {"queue:read"}
+    assert person.scopes == {"decisions:read"}
     assert not person.reviews
     people.change_role(engine, lead.id, "admin")  # what was asked for is not kept for later
     assert not people.authenticate(engine, token).may("admin")

@@ -153,11 +153,11 @@ def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
 
 def test_rotation_keeps_scopes(engine: Engine) -> None:
     lead = people.create_moderator(engine, "lee", "lead")
-    token = people.issue_token(engine, lead.id, scopes=["queue:read"])
+    token = people.issue_token(engine, lead.id, scopes=["decisions:read"])
     session = people.open_session(engine, token, HOUR)
     new = people.rotate_session(engine, session, HOUR, NOW)
     assert new is not None
-    assert people.authenticate(engine, new, "session").scopes == {"queue:read"}
+    assert people.authenticate(engine, new, "session").scopes == {"decisions:read"}
 
 
 @pytest.mark.parametrize("given", ["", "unknown", "\ud800", "a\0"])

@@ -21,7 +21,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_g
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
-from review.labelling import label_all
+from review.labelling import label_all, routed_like_gold
 
 Make = Callable[..., NewItem]
 
@@ -48,6 +48,7 @@ def report(engine: Engine, first: date = TODAY, **more: object) -> AgreementRepo
 
 
 def check(engine: Engine, day: date = TODAY, *, retest: float = 0.0, gold: float = 0.0) -> None:
+    routed_like_gold(engine, day)
     queue_quality_control(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
 
 

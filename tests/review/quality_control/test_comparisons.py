@@ -14,7 +14,7 @@ from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
 from modwatch.statistics.agreement import annotator_error_rate
-from review.labelling import label_all
+from review.labelling import label_all, routed_like_gold
 
 Make = Callable[..., NewItem]
 
@@ -24,6 +24,7 @@ def answers(engine: Engine, day: date) -> list[dict[str, object]]:
 
 
 def asked(engine: Engine, day: date, *, retest: float = 0.0, gold: float = 0.0) -> None:
+    routed_like_gold(engine, day)
     queue_quality_control(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
 
 

@@ -188,27 +188,32 @@ def test_routing_again_keeps_the_promise_of_the_first_time(
     assert float(left) == pytest.approx(4, abs=0.01)
 
 
-def test_an_item_for_one_person_is_served_when_it_is_due_and_to_no_one_else(
+def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
+    shown = {"language": "en", "platform": "forum", "parent_text": "p"}
+    unlike = [shown | {name: None} for name in shown] + [shown | {"text": "long " * 40}]
+    items = [new_item(f"c{k}", k + 1, **more) for k, more in enumerate([*unlike, shown, shown])]
+    queue.enqueue(engine, [*items, new_item("mine", 9, **shown)], day)
     with engine.begin() as connection:
         connection.execute(
-            text("UPDATE review_item SET reserved_for = :ann WHERE comment_id = 'c2'"),
+            text(
+                "UPDATE review_item SET reserved_for = :ann, serve_after = 1, "
+                "serve_by = '2020-01-01' WHERE comment_id = 'mine'"
+            ),
             {"ann": ann.id},
         )
-    assert held(engine, ann).item.comment_id == "c0"  # c2 is for later
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET serve_by = now() WHERE comment_id = 'c2'"))
-    assert held(engine, ben).item.comment_id == "c1"
-    assert queue.lease(engine, ben.id) is None
-    lease = held(engine, ann)
-    assert lease.item.comment_id == "c2"
-    queue.skip(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="s",
-    )  # fmt: skip
-    assert queue.lease(engine, ann.id) is None
+    for places in (["c0", "c1", "c2", "c3", "c4"], ["c1", "c2", "c3", "mine", "c4"]):
+        assert [held(engine, ann).item.comment_id for _ in places] == places
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE review_item SET leased_until = now()"))
+        skipped = held(engine, ann)
+        queue.skip(
+            engine, moderator_id=ann.id, item_id=skipped.item.id, lease_token=skipped.token,
+            idempotency_key=skipped.token,
+        )  # fmt: skip
+    assert [held(engine, ben).item.comment_id for _ in range(6)] == [f"c{k}" for k in range(6)]
+    assert queue.lease(engine, ann.id) is None  # nothing is left in whose place it could come
 
 
 def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
@@ -352,12 +357,17 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
                 "ON CONFLICT DO NOTHING"
             )
         )
-    may_be = set()
+    may_be, reserved_ones, places = set(), {}, set()
     for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):
         theirs = (queues is None or name in queues) and reason not in opt_outs
-        open_to_ann = reserved == "mine" or (not reserved and theirs)
-        if status == "waiting" and open_to_ann and not excluded and not busy:
+        if status != "waiting" or excluded or busy:
+            continue
+        if reserved == "mine":
+            reserved_ones[f"c{rank - 1}"] = name
+        elif not reserved and theirs:
             may_be.add(f"c{rank - 1}")
+            places.add(name)
+    may_be |= {item for item, name in reserved_ones.items() if name in places}
     served = []
     while lease := queue.lease(engine, ann.id, queues=queues, opt_outs=opt_outs):
         served.append(lease.item.comment_id)

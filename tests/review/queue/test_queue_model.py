@@ -167,7 +167,7 @@ class QueueModel(RuleBasedStateMachine):
     def _take(self, who: int, status: str, take: Callable[..., Any], expires: bool) -> None:
         free = [
             wanted
-            for wanted in self.items
+            for wanted in sorted(self.items, key=lambda item: item.round)  # served a day later
             if wanted.status == status and wanted.holder is None and who not in wanted.excluded
         ]
         lease = take(self.engine, self.people[who], OVER if expires else queue.LEASE_LENGTH)

@@ -1,15 +1,17 @@
 """Queues quality control items: items that measure people, and look like any other item.
 
 A *retest* is a comment that the same person labelled at least two weeks ago; a *gold* item is one
-whose label is known. Both are reserved for one person, who is served them among other items.
-`agreement` uses the answers; the estimates of the day do not.
+whose label is known. Both are reserved for one person, who is served each in the place of an item
+of the day that looks like it, after a random number of decisions. `agreement` uses the answers; the
+estimates of the day do not.
 """
 
 import datetime as dt
 import logging
+import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,28 +20,25 @@ from sqlalchemy import (
     Connection,
     Engine,
     Select,
-    TextClause,
     and_,
     distinct,
     exists,
     func,
-    literal,
     or_,
     select,
     text,
     true,
 )
+from sqlalchemy.dialects import postgresql
 
 from modwatch.review.database import take_turn
 from modwatch.review.people import REVIEWERS
-from modwatch.review.queue.lanes import GENERAL, Lanes, load_lanes, register_lanes
+from modwatch.review.queue.lanes import Lanes, load_lanes
+from modwatch.review.queue.statements import look
 from modwatch.review.tables import (
-    OPEN_STATUSES,
     ROUTED_KINDS,
     decision,
     decision_chain,
-    gold_comment,
-    lane,
     moderator,
     moderator_queue,
     review_item,
@@ -61,11 +60,6 @@ GOLD_POOL = 2_000
 #: People who labelled within so many days are active; their pace is that of these days.
 RECENT_DAYS = 7
 
-#: Number of a person's latest decisions from which their times of day are taken.
-_TIMES = 200
-
-_ONE_DAY = dt.timedelta(days=1)
-
 _COPIED = (
     "comment_id", "text", "parent_text", "language", "platform", "queue", "stratum", "rank",
     "review_score", "prob", "uncertainty", "model_version",
@@ -84,21 +78,8 @@ _NEUTRAL = {
 #: Two concurrent runs take turns on this number.
 _LOCK = 7_104_382_665_190_003
 
-#: Ids after those of the day would reveal quality control items. So items of the day that no one
-#: has seen get new ids, and quality control items take their old ones.
-_FREE_IDS = text(
-    """
-    WITH unseen AS MATERIALIZED (
-        SELECT id FROM review_item
-        WHERE dt = :day AND status = 'waiting' AND kind = 'review' AND reserved_for IS NULL
-            AND version = 1 AND claimed_at IS NULL
-        ORDER BY random() LIMIT :n FOR UPDATE SKIP LOCKED
-    ), moved AS (
-        UPDATE review_item SET id = DEFAULT FROM unseen WHERE review_item.id = unseen.id
-    )
-    SELECT id FROM unseen
-    """
-)
+#: Days whose routed comments show how comments look.
+LOOK_DAYS = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +99,8 @@ class Person:
     id: int
     #: Labels per day on which they labelled.
     pace: float
+    #: Decisions so far.
+    made: int
     #: Last position in their chain before which all decisions are old enough; 0 if none is.
     last_old: int
     #: Reasons that they opted out of.
@@ -156,13 +139,14 @@ def queue_quality_control(
     """Queue the retests and gold items of `day` for all active people; return how many.
 
     Each person gets `retest_share` and `gold_share` of the labels that they give per day, at most
-    50 of each kind, minus those that are still waiting. The items become due within 24 hours, at
-    times of day at which the person works. Their ids are among those of the day, so queue the day
-    first. Never sampled are comments whose label the person undid or corrected, that they saw in
-    another item, or that were retested before; gold comments that they have seen or may be served;
-    queues that they do not work, and reasons that they opted out of. `salt` makes the sample
-    unpredictable to outsiders. The same call again adds nothing. One transaction; the number of
-    rows read depends on the last days of the log, the day's items and the number of people.
+    50 of each kind, minus those that are still waiting. Each is served in the place of an item that
+    looks like it, once the person has made a number of decisions, drawn from those of a day. Gold
+    comments are drawn as the routed comments of the day look, so queue the day first. Never sampled
+    are comments whose label the person undid or corrected, that they saw in another item, or that
+    were retested before; gold comments that they have seen or may be served; queues that they do
+    not work, and reasons that they opted out of. `salt` makes the sample unpredictable to
+    outsiders. The same call again adds nothing. One transaction; the number of rows read depends on
+    the last days of the log, the day's items and the number of people.
     """
     options = {
         "shares": {"retest": retest_share, "gold": gold_share},
@@ -175,8 +159,9 @@ def queue_quality_control(
         plan = _plan(connection, day, options)
         people = _active_people(connection, least_days)
         rows = [row for person in people for row in _rows(connection, person, plan)]
-        random.Random(f"{salt} {day}").shuffle(rows)  # noqa: S311 - ids must not reveal the person
-        _insert(connection, day, rows)
+        if rows:
+            insertion = postgresql.insert(review_item).on_conflict_do_nothing()
+            connection.execute(insertion, rows)
     kinds = Counter(row["kind"] for row in rows)
     done = Queued(people=len(people), retests=kinds["retest"], gold=kinds["gold"])
     about = {"event": "checks_queued", "day": str(day), **asdict(done)}
@@ -210,14 +195,11 @@ def _rows(connection: Connection, person: Person, plan: _Plan) -> list[dict[str,
     seed = f"{plan.salt} {plan.day} {person.id} "
     n = {kind: _wanted(person, kind, plan, chance) for kind in KINDS}
     retests = _sample_retests(connection, person, n["retest"], chance, plan.least_days)
-    gold = _sample_gold(connection, person, n["gold"], seed, plan.lanes)
+    gold = _sample_gold(connection, person, n["gold"], seed, plan.day)
     retested = {row["comment_id"] for row in retests}
     gold = [row for row in gold if row["comment_id"] not in retested]
-    if not retests and not gold:
-        return []
-    times = _working_times(connection, person.id)
     return [
-        {**row, **_place(person, kind, plan, time_until_work(plan.now, times, chance))}
+        {**row, **_place(person, kind, plan, chance)}
         for kind, drawn in (("retest", retests), ("gold", gold))
         for row in drawn
     ]
@@ -232,46 +214,18 @@ def _wanted(person: Person, kind: str, plan: _Plan, chance: random.Random) -> in
     return min(expected, MOST_A_DAY) - plan.waiting.get((person.id, kind), 0)
 
 
-def _place(person: Person, kind: str, plan: _Plan, wait: dt.timedelta) -> dict[str, Any]:
-    serve_by = plan.now + wait
+def _place(person: Person, kind: str, plan: _Plan, chance: random.Random) -> dict[str, Any]:
     return {
         "dt": plan.day,
         "kind": kind,
         "reason": kind,
         "inclusion_probability": 1.0,
         "reserved_for": person.id,
-        "serve_by": serve_by,
-        "due_at": serve_by + dt.timedelta(hours=plan.lanes.for_reason(kind).hours),
+        # Not by the clock: what became due while the person was away would come first.
+        "serve_after": person.made + chance.randrange(math.ceil(person.pace)),
+        "serve_by": plan.now,
+        "due_at": plan.now + dt.timedelta(hours=plan.lanes.for_reason(kind).hours),
     }
-
-
-def _insert(connection: Connection, day: dt.date, rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        return
-    free = connection.scalars(_FREE_IDS, {"day": day, "n": len(rows)}).all()
-    named = [{"id": number, **row} for number, row in zip(free, rows, strict=False)]
-    for some in (named, rows[len(free) :]):
-        if some:
-            connection.execute(_insertion(some[0]), list(some))
-    # Escalated items are only found in queues that have a lane; one lane per queue is enough.
-    new_queues = (
-        select(review_item.c.queue, review_item.c.reason)
-        .where(
-            review_item.c.dt == day,
-            review_item.c.kind.in_(KINDS),
-            ~exists().where(lane.c.queue == review_item.c.queue),
-        )
-        .distinct()
-    )
-    register_lanes(connection, new_queues)
-
-
-def _insertion(row: Mapping[str, Any]) -> TextClause:
-    names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
-    return text(
-        f"INSERT INTO review_item ({names}) OVERRIDING SYSTEM VALUE "  # noqa: S608 - our own names
-        f"VALUES ({values}) ON CONFLICT DO NOTHING"
-    )
 
 
 def _sample_retests(
@@ -303,36 +257,68 @@ def _sample_retests(
     return [by_position[place] for place in sampled if place in by_position][:n]
 
 
+#: Gold comments that may be served to a person, one for each comment of a random sample of the day
+#: that looks like it: so gold looks as the day does, in proportion.
+_GOLD = text(
+    f"""
+    WITH pool AS MATERIALIZED (
+        SELECT gold.*, {look("gold")} AS look,
+            row_number() OVER (PARTITION BY {look("gold")} ORDER BY turn) AS place
+        FROM (
+            SELECT *, md5(:seed || comment_id) AS turn FROM gold_comment
+            WHERE retired_at IS NULL ORDER BY turn LIMIT :pool
+        ) AS gold
+        WHERE NOT EXISTS (
+            SELECT FROM review_item AS item
+            LEFT JOIN decision ON decision.item_id = item.id AND decision.moderator_id = :person
+            WHERE item.comment_id = gold.comment_id AND (
+                item.reserved_for IS NULL AND item.status IN ('waiting', 'blocked', 'escalated')
+                OR item.reserved_for = :person
+                    AND (item.status <> 'withdrawn' OR item.claimed_at IS NOT NULL)
+                OR decision.id IS NOT NULL)
+        )
+    ), sampled AS (
+        SELECT queue, {look("item")} AS look, md5(:seed || comment_id) AS turn
+        FROM review_item AS item
+        WHERE dt = :day AND kind = 'review' AND status <> 'withdrawn'
+            AND (CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))
+        ORDER BY turn LIMIT :n
+    ), wanted AS (
+        SELECT *, row_number() OVER (PARTITION BY look ORDER BY turn) AS place FROM sampled
+    )
+    SELECT pool.comment_id, pool.text, pool.parent_text, pool.language, pool.platform, wanted.queue
+    FROM wanted JOIN pool ON pool.look = wanted.look AND pool.place = wanted.place
+    ORDER BY wanted.turn
+    """  # noqa: S608 - our own text
+)
+
+_UNLIKE = text(
+    f"""
+    SELECT count(*) FROM gold_comment AS gold WHERE retired_at IS NULL AND {look("gold")} NOT IN (
+        SELECT {look("item")} FROM review_item AS item
+        WHERE kind = 'review' AND dt > (SELECT max(dt) FROM review_item) - CAST(:days AS integer)
+    )
+    """  # noqa: S608 - our own text
+)
+
+
+def unlike_gold(engine: Engine) -> int:
+    """Return how many gold comments look like no comment that was routed on the last seven days.
+
+    They are served to nobody: language, platform, length or lack of a parent would tell them apart.
+    """
+    with engine.connect() as connection:
+        return connection.scalar(_UNLIKE, {"days": LOOK_DAYS}) or 0
+
+
 def _sample_gold(
-    connection: Connection, person: Person, n: int, seed: str, lanes: Lanes
+    connection: Connection, person: Person, n: int, seed: str, day: dt.date
 ) -> list[dict[str, Any]]:
     """Return at most `n` gold comments that the person has not seen and may not be served."""
-    if n < 1:
-        return []
-    order = func.md5(literal(seed) + gold_comment.c.comment_id)
-    by = {"none": None, "language": "language", "platform": "platform"}[lanes.queue_by]
-    queue = func.coalesce(gold_comment.c[by], GENERAL) if by else literal(GENERAL)
-    pool = (
-        select(gold_comment, order.label("turn"), queue.label("queue"))
-        .where(gold_comment.c.retired_at.is_(None))
-        .order_by("turn")
-        .limit(GOLD_POOL)
-        .subquery()
-    )
-    open_item = review_item.alias("open_item")
-    may_be_served = exists().where(
-        open_item.c.comment_id == pool.c.comment_id,
-        open_item.c.reserved_for.is_(None),
-        open_item.c.status.in_(OPEN_STATUSES),
-    )
-    known = [pool.c[name] for name in _COPIED if name not in _NEUTRAL]
-    rows = connection.execute(
-        select(*known)
-        .where(_works(person, pool.c.queue), ~may_be_served, ~_seen(person, pool.c.comment_id))
-        .order_by(pool.c.turn)
-        .limit(n)
-    ).mappings()
-    return [{**row, **_NEUTRAL} for row in rows]
+    queues = None if person.queues is None else list(person.queues)
+    values = {"seed": seed, "pool": GOLD_POOL, "person": person.id, "day": day, "n": max(0, n)}
+    rows = connection.execute(_GOLD, {**values, "queues": queues})
+    return [{**row, **_NEUTRAL} for row in rows.mappings()]
 
 
 def _works(person: Person, queue: ColumnElement[str]) -> ColumnElement[bool]:
@@ -374,7 +360,14 @@ def _active_people(connection: Connection, least_days: float) -> list[Person]:
     first_young = func.coalesce(recent.c.first_young, decision_chain.c.length + 1)
     mine = moderator.c.id
     rows = connection.execute(
-        select(mine, moderator.c.preferences, recent, queues.c.queues, first_young.label("young"))
+        select(
+            mine,
+            moderator.c.preferences,
+            decision_chain.c.length,
+            recent,
+            queues.c.queues,
+            first_young.label("young"),
+        )
         .join(recent, recent.c.moderator_id == mine)
         .join(decision_chain, decision_chain.c.moderator_id == mine)
         .join(queues, queues.c.moderator_id == mine, isouter=True)
@@ -389,37 +382,13 @@ def _active_people(connection: Connection, least_days: float) -> list[Person]:
         Person(
             id=row.id,
             pace=row.labels / row.days,
+            made=row.length,
             last_old=row.young - 1,
             opt_outs=tuple(row.preferences.get("opt_outs") or ()),
             queues=None if row.queues is None else tuple(row.queues),
         )
         for row in rows
     ]
-
-
-def _working_times(connection: Connection, moderator_id: int) -> list[dt.datetime]:
-    """Return the times of a person's latest 200 decisions."""
-    latest = (
-        select(decision.c.decided_at)
-        .where(decision.c.moderator_id == moderator_id)
-        .order_by(decision.c.position.desc())
-        .limit(_TIMES)
-    )
-    return list(connection.scalars(latest))
-
-
-def time_until_work(
-    now: dt.datetime, times: Sequence[dt.datetime], chance: random.Random
-) -> dt.timedelta:
-    """Return the time from `now` to a random time of day at which the person works, below 24 hours.
-
-    >>> noon = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-    >>> wait = time_until_work(noon, [noon - dt.timedelta(hours=30)], random.Random(1))
-    >>> abs(wait - dt.timedelta(hours=18)) <= dt.timedelta(minutes=10)
-    True
-    """
-    minutes = chance.uniform(-10, 10)
-    return (chance.choice(times) + dt.timedelta(minutes=minutes) - now) % _ONE_DAY
 
 
 def _recent(least_days: float) -> Select[Any]:

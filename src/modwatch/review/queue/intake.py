@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     and_,
     case,
+    cast,
     column,
     exists,
     func,
@@ -82,13 +83,12 @@ def enqueue(
 ) -> Enqueued:
     """Make the open items of `day` and `kinds` exactly `items`; return the changes.
 
-    One transaction. An item that was queued before keeps its id (unless a quality control item took
-    it) and, if its text is the same, its lease. An open item that is missing from `items` is
-    withdrawn, as is one whose text was erased; decided and dismissed items are left as they are. So
-    the same call again changes nothing. `lanes` decide in which queue each item is served, by when,
-    and how many people label it. Ids of all kinds are assigned in order of rank, so that an id does
-    not reveal the kind. Constant memory. Raises `QueueError` naming the comment whose text or id
-    cannot be stored, that occurs twice, or whose kind is not one of `kinds`.
+    One transaction. An item that was queued before keeps its id and, if its text is the same, its
+    lease. An open item that is missing from `items` is withdrawn, as is one whose text was erased;
+    decided and dismissed items are left as they are. So the same call again changes nothing.
+    `lanes` decide in which queue each item is served, by when, and how many people label it.
+    Constant memory. Raises `QueueError` naming the comment whose text or id cannot be stored, that
+    occurs twice, or whose kind is not one of `kinds`.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -266,11 +266,14 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
     of_the_day = func.greatest(func.max(_incoming.c.rank).over(), 1)
     ahead = 1.0 - (_incoming.c.rank - 1) * 1.0 / of_the_day  # 1 for the first, above 0 for the last
     pulled = _incoming.c.promised * (1.0 - lanes.rank_pull * ahead)
+    # Confirmations open in the course of a day. Each round is served among the items of the next
+    # day: at the end of their own they would be most of what is served.
+    later = (_incoming.c.round - 1) * cast(literal(dt.timedelta(days=1)), Interval)
     return select(
         literal(day).label("dt"),
         *(_incoming.c[name] for name in (*_COLUMNS, "queue", "labels_wanted")),
-        (func.now() + pulled).label("serve_by"),
-        (func.now() + _incoming.c.promised).label("due_at"),
+        (func.now() + later + pulled).label("serve_by"),
+        (func.now() + later + _incoming.c.promised).label("due_at"),
     ).order_by(_incoming.c.rank, _incoming.c.kind.desc())
 
 

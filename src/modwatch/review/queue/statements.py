@@ -46,6 +46,17 @@ LEASE_COLUMNS = ", ".join(
 #: Neither decided nor skipped by the caller.
 _NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
 
+
+def look(item: str) -> str:
+    """Return the SQL expression of how `item` looks to a person who is served it, as one text.
+
+    Language, platform, whether there is a parent, and the comment's length in powers of two.
+    """
+    length = f"floor(log(2, greatest(length({item}.text), 1)))"
+    parts = f"{item}.language, {item}.platform, {item}.parent_text IS NULL, {length}"
+    return f"CAST(jsonb_build_array({parts}) AS text)"
+
+
 _FOR_ME = f"{_NEW_TO_ME} AND {_FREE}"
 
 _MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
@@ -77,19 +88,27 @@ _FIRST_ESCALATED = f"""(
     )"""  # noqa: S608 - our own text
 
 
-def _first_reserved(condition: str) -> str:
-    """Return the query of the first item that is reserved for this person."""
-    return f"""(
+#: The item that is reserved for this person and takes the place of the next one: it looks like that
+#: one, and the person has made enough decisions.
+_IN_ITS_PLACE = f"""(
         SELECT id FROM review_item
         WHERE status = 'waiting' AND reserved_for = CAST(:moderator_id AS bigint)
-            AND {condition} AND {_FOR_ME}
+            AND COALESCE(serve_after, 0) <= (
+                SELECT length FROM decision_chain
+                WHERE decision_chain.moderator_id = CAST(:moderator_id AS bigint))
+            AND EXISTS (
+                SELECT FROM review_item AS ordinary
+                WHERE ordinary.id = next.id AND ordinary.queue = review_item.queue
+                    AND {look("ordinary")} = {look("review_item")}
+            ) AND {_FOR_ME}
         ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
     )"""  # noqa: S608 - our own text
 
 
-def _lease(picks: str) -> str:
+def _lease(next: str, id: str = "next.id") -> str:
     return f"""
-WITH pick AS MATERIALIZED (SELECT COALESCE({picks}) AS id)
+WITH next AS MATERIALIZED (SELECT {next} AS id),
+pick AS MATERIALIZED (SELECT {id} AS id FROM next)
 UPDATE review_item SET
     lease_digest = CAST(:digest AS bytea), leased_by = CAST(:moderator_id AS bigint),
     leased_until = now() + make_interval(secs => CAST(:seconds AS double precision)),
@@ -100,14 +119,10 @@ RETURNING {LEASE_COLUMNS}
 
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
-#: (the reasons in order of turn), opt_outs (reasons never served). COALESCE stops at the first
-#: query that finds an item: due and reserved for this person, the lanes in turn, reserved for this
-#: person and due later.
-LEASE = _lease(
-    ", ".join(
-        (_first_reserved("serve_by <= now()"), _FIRST_IN_TURN, _first_reserved("serve_by > now()"))
-    )
-)
+#: (the reasons in order of turn), opt_outs (reasons never served). An item that is reserved for
+#: this person is served in the place of another one only: neither an empty queue nor the order, the
+#: time or what is seen of the item tells it from the rest.
+LEASE = _lease(_FIRST_IN_TURN, f"COALESCE({_IN_ITS_PLACE}, next.id)")
 
 #: Leases the next escalated item. Parameters: moderator_id, digest, seconds, queues.
 LEASE_ESCALATED = _lease(_FIRST_ESCALATED)

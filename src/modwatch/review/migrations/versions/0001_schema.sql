@@ -129,6 +129,7 @@ CREATE TABLE review_item (
     labels_wanted smallint NOT NULL DEFAULT 1,
     excluded bigint[] NOT NULL DEFAULT '{}',
     reserved_for bigint REFERENCES moderator,
+    serve_after bigint,
     audit text,
     status text NOT NULL DEFAULT 'waiting',
     lease_digest bytea,
