@@ -25,6 +25,7 @@
     │   ├── ItemNotFoundError
     │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
     │   ├── TooManyLeasesError   the person holds as many items as one person may
+    │   ├── TooManyActionsError  the person skipped or undid as often as allowed in an hour
     │   ├── WeakPasswordError    a new password is easy to guess
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
     │       ├── CodeRequiredError   the password is right, and the code is due
@@ -134,6 +135,10 @@ class LeaseConflictError(QueueError):
 
 class TooManyLeasesError(QueueError):
     """The person holds as many items as one person may; decide or release some first."""
+
+
+class TooManyActionsError(QueueError):
+    """The person skipped or undid as often as one person may in an hour; decide, or try later."""
 
 
 class WeakPasswordError(QueueError):

@@ -40,8 +40,8 @@ from modwatch.review.tables import (
 
 Grain = Literal["hour", "day"]
 
-#: Actions on items that people are served.
-_WORK = ("label", "adjudicate", "skip", "escalate")
+#: Actions on items that people are served, and undos of them.
+_WORK = ("label", "adjudicate", "skip", "escalate", "undo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,11 @@ class Throughput:
     pseudonym: str
     #: Labels that were not undone.
     labels: int
+    #: Skips, those that were undone included, and undos: who does both often chooses comments.
     skips: int
+    undos: int
+    #: Skips and undos, of all that the person did; in [0, 1].
+    share_picked: float
     escalations: int
     #: Of the labels; None if there is none.
     median_seconds: float | None
@@ -189,6 +193,7 @@ def throughput(
 ) -> list[Throughput]:
     """Return the decisions of all people from `first` to `last` (included) by hour or day (UTC)."""
     label = in_force("label", "adjudicate")
+    skips, undos = (func.count().filter(decision.c.action == action) for action in ("skip", "undo"))
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
     statement = (
         select(
@@ -196,7 +201,9 @@ def throughput(
             moderator.c.id.label("moderator_id"),
             moderator.c.pseudonym,
             func.count().filter(label).label("labels"),
-            func.count().filter(in_force("skip")).label("skips"),
+            skips.label("skips"),
+            undos.label("undos"),
+            cast(1.0 * (skips + undos) / func.count(), Double).label("share_picked"),
             func.count().filter(in_force("escalate")).label("escalations"),
             func.percentile_cont(0.5)
             .within_group(decision.c.seconds)

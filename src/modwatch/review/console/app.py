@@ -37,7 +37,7 @@ from modwatch.review.console import (
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
-from modwatch.review.queue.leases import LeaseLimit
+from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
 from modwatch.review.queue.metrics import shown_counts
 
 #: In the order of the documentation.
@@ -67,7 +67,12 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     )
     options = options or ConsoleOptions()
     limit = LeaseLimit(engine, options.most_leases)
-    context = Context(engine=engine, options=options, lease_limit=limit)
+    context = Context(
+        engine=engine,
+        options=options,
+        lease_limit=limit,
+        hourly_limit=HourlyLimit(engine, options.lanes.limits),
+    )
     app.state.context = context
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: shown_counts(engine), _COUNTS_AGE)

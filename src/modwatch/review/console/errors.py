@@ -20,6 +20,7 @@ from modwatch.common.errors import (
     ModwatchError,
     QueueError,
     ThrottledError,
+    TooManyActionsError,
     TooManyLeasesError,
 )
 from modwatch.review.console.render import ErrorPage, RedirectPage, render_public
@@ -37,6 +38,7 @@ _RESPONSES: tuple[tuple[type[ModwatchError], int, str], ...] = (
     (LeaseConflictError, 409, "lease_conflict"),
     (ThrottledError, 429, "throttled"),
     (TooManyLeasesError, 429, "too_many_leases"),
+    (TooManyActionsError, 429, "too_many_actions"),
     (AccessDeniedError, 401, "access_denied"),
     (QueueError, 422, "invalid_request"),
     (LedgerError, 422, "invalid_request"),

@@ -32,7 +32,7 @@ from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.leases import LeaseLimit
+from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
 
 SESSION_COOKIE = "modwatch_session"
 CSRF_HEADER = "X-Modwatch-CSRF"
@@ -79,6 +79,7 @@ class Context:
     engine: Engine
     options: ConsoleOptions
     lease_limit: LeaseLimit = field(repr=False)
+    hourly_limit: HourlyLimit = field(repr=False)
 
 
 class LoginRequiredError(Exception):

@@ -233,7 +233,9 @@ def release_lease(
 
 
 @api.post(
-    "/items/{item_id}/decisions", status_code=201, responses=error_responses(404, 409, 413, 422)
+    "/items/{item_id}/decisions",
+    status_code=201,
+    responses=error_responses(404, 409, 413, 422, 429),
 )
 def decide_item(
     item_id: RecordId,
@@ -334,7 +336,8 @@ def decide(
         check_reason(context.options.policy, request.action, request.reason)
     if request.label is None:
         if request.action == "skip":
-            return queue.skip(context.engine, **common)
+            with context.hourly_limit.turn(person.id, "skip", key):
+                return queue.skip(context.engine, **common)
         severe = context.options.lanes.severe.seconds(request.reason)
         return queue.escalate(context.engine, severe_seconds=severe, **common)
     _check_code(context, request.label, request.policy_code)
@@ -345,7 +348,8 @@ def decide(
 
 def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
     """Return a new lease of the item whose decision is undone."""
-    with context.lease_limit.place(person.id) as place:
+    turn = context.hourly_limit.turn(person.id, "undo", key)
+    with turn, context.lease_limit.place(person.id) as place:
         lease = deciding.undo(
             context.engine,
             moderator_id=person.id,

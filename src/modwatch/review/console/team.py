@@ -25,6 +25,7 @@ from modwatch.review.quality_control.error_rates import (
     newest_labelled_day,
     overturned_labels,
 )
+from modwatch.review.quality_control.queueing import unlike_gold
 from modwatch.review.workload import Grain, Throughput
 from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
@@ -117,6 +118,8 @@ class TeamPage(Page, template="team.html"):
     rows: list[Throughput]
     #: Of at least four weeks, since a day has few comparisons; None for an invalid period.
     quality: AgreementReport | None
+    #: Gold comments that are served to nobody, see `queueing.unlike_gold`.
+    unlike_gold: int
     #: With fewer compared labels, a figure is insufficient.
     minimum: int = MINIMUM_PAIRS
 
@@ -140,7 +143,13 @@ def show_team(
     except QueueError as exc:
         problem = str(exc)
     page = TeamPage(
-        problem=problem, first=first, last=last, grain=grain, rows=rows, quality=quality
+        problem=problem,
+        first=first,
+        last=last,
+        grain=grain,
+        rows=rows,
+        quality=quality,
+        unlike_gold=unlike_gold(engine),
     )
     return render(page, session)
 

@@ -28,7 +28,13 @@ from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision, in_force
 from modwatch.review.queue.items import Lease, storable
-from modwatch.review.queue.leases import LEASE_LENGTH, UNDO_WITHIN, conflict, lease_of
+from modwatch.review.queue.leases import (
+    LEASE_LENGTH,
+    LONGEST_HOLD,
+    UNDO_WITHIN,
+    conflict,
+    lease_of,
+)
 from modwatch.review.queue.statements import DECIDE, settle
 from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 
@@ -141,7 +147,8 @@ def undo(
     """Revert the person's own last decision of an item, and return the item leased to them again.
 
     The same request again returns the item again, until it is decided. Raises `LeaseConflictError`
-    if it is too late or another person has continued with the item, `ItemNotFoundError` if this
+    if it is too late, the person would hold the item for more than an hour since they
+    first leased it, or another person has continued with it, `ItemNotFoundError` if this
     person has no such decision.
     """
     token = secrets.token_urlsafe(24)
@@ -249,6 +256,11 @@ def _check_undoable(before: RowMapping, item: RowMapping, within: dt.timedelta) 
             f"the decision of item {item['id']} can only be undone within "
             f"{within.total_seconds() / 60:.0f} minutes; correct it instead"
         )
+    if item["claimed_at"] is not None and item["now"] >= item["claimed_at"] + LONGEST_HOLD:
+        raise LeaseConflictError(
+            f"item {item['id']} was leased more than an hour ago, the longest that one person may "
+            "hold it; correct the label instead"
+        )
     leased = item["leased_until"] is not None and item["leased_until"] > item["now"]
     if leased or item["version"] != before["item_version"] + 1:
         raise _changed(item["id"])
@@ -346,8 +358,8 @@ def _leased_again(
         .values(
             lease_digest=digest_of(token),
             leased_by=moderator_id,
-            leased_until=func.now() + length,
-            claimed_at=func.now(),
+            leased_until=func.least(func.now() + length, review_item.c.claimed_at + LONGEST_HOLD),
+            claimed_at=func.coalesce(review_item.c.claimed_at, func.now()),
         )
         .returning(review_item)
     )

@@ -63,6 +63,16 @@ class Severe(BaseModel):
         return self.hours * 3600 if reason in self.reasons else None
 
 
+class Limits(BaseModel):
+    """How often one person may skip and undo in an hour: both are ways to choose comments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Undone ones included.
+    skips_per_hour: Annotated[int, Field(ge=0)] = 60
+    undos_per_hour: Annotated[int, Field(ge=0)] = 60
+
+
 class Lanes(BaseModel):
     """The order of service of the whole queue.
 
@@ -82,6 +92,7 @@ class Lanes(BaseModel):
     reason: dict[str, Lane] = Field(default_factory=dict)
     low_confidence: LowConfidence = LowConfidence()
     severe: Severe = Severe()
+    limits: Limits = Limits()
 
     def for_reason(self, reason: str) -> Lane:
         """Return the lane of `reason`, with the defaults if no rule names it."""

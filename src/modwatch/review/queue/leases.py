@@ -1,6 +1,7 @@
 """Leases: the exclusive right of one person to decide one item for a limited time.
 
-`LeaseLimit` limits the leases that one person holds at once, so that no one withholds the queue.
+`LeaseLimit` limits the leases that one person holds at once, so that no one withholds the queue,
+and `HourlyLimit` how often they skip and undo, so that no one chooses from it.
 """
 
 import datetime as dt
@@ -19,12 +20,13 @@ from modwatch.common.errors import (
     ItemNotFoundError,
     LeaseConflictError,
     QueueError,
+    TooManyActionsError,
     TooManyLeasesError,
 )
 from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
-from modwatch.review.queue.lanes import Lanes, load_lanes
+from modwatch.review.queue.lanes import Lanes, Limits, load_lanes
 from modwatch.review.queue.statements import (
     CLAIM,
     HELD,
@@ -37,7 +39,7 @@ from modwatch.review.tables import OPEN_STATUSES, decision, moderator, review_it
 
 LEASE_LENGTH = dt.timedelta(minutes=10)
 
-#: Longest total time of a lease that is extended again and again.
+#: Longest total time of a lease that is extended, renewed or resumed by an undo again and again.
 LONGEST_HOLD = dt.timedelta(hours=1)
 
 #: How long a decision can be undone, which leases its item again; later it can only be corrected.
@@ -140,13 +142,15 @@ def renew(
 
     The last lease may be valid, expired or released. Its token proves it, so that no one leases an
     item that the queue did not serve them. The new token follows from the old one: a request that
-    is sent again, since its response was lost, gets the same lease. With `escalated` an item that
+    is sent again, since its response was lost, gets the same lease. The first claim counts: an hour
+    after it the person no longer gets the item this way. With `escalated` an item that
     was escalated meanwhile counts, too; callers must allow this to leads only.
     """
     more = {
         "item_id": item_id,
         "before": digest_of(lease_token),
         "statuses": ["waiting", "escalated"] if escalated else ["waiting"],
+        "longest": LONGEST_HOLD.total_seconds(),
     }
     # Only those who know the last token can compute it.
     token = digest_of(f"renewed {lease_token}").hex()
@@ -325,3 +329,39 @@ class LeaseLimit:
         )
         number: int = at_once(self._engine, held)[0]["held"]
         return number
+
+
+class HourlyLimit:
+    """A limit on the skips and undos of a person per hour; thread-safe.
+
+    The decision log counts, with skips that were undone. A process answers one of these requests of
+    a person after the other, so that many at once are not too many.
+    """
+
+    def __init__(self, engine: Engine, rules: Limits) -> None:
+        self._engine = engine
+        self._most = {"skip": rules.skips_per_hour, "undo": rules.undos_per_hour}
+        self._lock = threading.Lock()
+        self._people: dict[int, threading.Lock] = {}
+
+    @contextmanager
+    def turn(self, moderator_id: int, action: str, key: str) -> Iterator[None]:
+        """Yield while a skip or undo may be recorded; raise `TooManyActionsError` if none may.
+
+        A request that is sent again, by its idempotency key, does not count.
+        """
+        with self._lock:
+            person = self._people.setdefault(moderator_id, threading.Lock())
+        made = select(func.count().label("made")).where(
+            decision.c.moderator_id == moderator_id,
+            decision.c.action == action,
+            decision.c.decided_at > func.now() - dt.timedelta(hours=1),
+            decision.c.idempotency_key != key,
+        )
+        with person:
+            if at_once(self._engine, made)[0]["made"] >= self._most[action]:
+                raise TooManyActionsError(
+                    f"you may {action} {self._most[action]} times in an hour; decide the comment, "
+                    "escalate it, or ask a lead"
+                )
+            yield

@@ -105,14 +105,19 @@ _IN_ITS_PLACE = f"""(
     )"""  # noqa: S608 - our own text
 
 
-def _lease(next: str, id: str = "next.id") -> str:
+_UNTIL = "now() + make_interval(secs => CAST(:seconds AS double precision))"
+
+#: When the person must have begun to hold the item, for it to be leased to them again.
+_BEGUN = "claimed_at + make_interval(secs => CAST(:longest AS double precision))"
+
+
+def _lease(next: str, id: str = "next.id", since: str = "now()", until: str = _UNTIL) -> str:
     return f"""
 WITH next AS MATERIALIZED (SELECT {next} AS id),
 pick AS MATERIALIZED (SELECT {id} AS id FROM next)
 UPDATE review_item SET
     lease_digest = CAST(:digest AS bytea), leased_by = CAST(:moderator_id AS bigint),
-    leased_until = now() + make_interval(secs => CAST(:seconds AS double precision)),
-    claimed_at = now()
+    leased_until = {until}, claimed_at = {since}
 FROM pick WHERE review_item.id = pick.id
 RETURNING {LEASE_COLUMNS}
 """  # noqa: S608 - our own text
@@ -135,16 +140,18 @@ CLAIM = _lease(f"""(
     FOR UPDATE
 )""")  # noqa: S608 - our own text
 
-#: Leases one item again whose last lease was this person's. Parameters: moderator_id, digest,
-#: seconds, queues, item_id, before (the digest of that lease), statuses.
-RENEW = _lease(f"""(
+#: Leases one item again whose last lease was this person's, for as long as is left of the longest
+#: time since the first. Parameters: moderator_id, digest, seconds, queues, item_id, before (the
+#: digest of that lease), statuses, longest (in seconds).
+_MY_LAST = f"""(
     SELECT id FROM review_item
     WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {_MY_QUEUE}
         AND leased_by = CAST(:moderator_id AS bigint)
         AND lease_digest IN (CAST(:before AS bytea), CAST(:digest AS bytea))
-        AND {_NEW_TO_ME}
+        AND {_NEW_TO_ME} AND now() < {_BEGUN}
     FOR UPDATE
-)""")  # noqa: S608 - our own text
+)"""  # noqa: S608 - our own text
+RENEW = _lease(_MY_LAST, since="claimed_at", until=f"least({_UNTIL}, {_BEGUN})")
 
 #: Others' labels of the item.
 _OTHERS = """(

@@ -8,16 +8,24 @@ and the numbers of all items.
 import hashlib
 import hmac
 from collections.abc import Callable
-from datetime import date
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 from tabs import Tab
 
-from modwatch.review import queue
+from modwatch.common.errors import LeaseConflictError
+from modwatch.review import people, queue, workload
+from modwatch.review.console.app import create_app
+from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
+from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.lanes import Lanes, Limits
+from review.labelling import held, label
 
 Make = Callable[..., NewItem]
 
@@ -111,3 +119,103 @@ def test_who_lost_the_queue_loses_its_items(
             text("INSERT INTO moderator_queue VALUES (:id, 'other')"), {"id": ann.id}
         )
     assert tab.hold(0, [known]) == []
+
+
+MOST = 4
+
+
+@pytest.fixture
+def browse(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> Any:
+    """Somebody who skips what they are served, and undoes it; returns the statuses."""
+    fill(20)
+    lanes = Lanes(limits=Limits(skips_per_hour=MOST, undos_per_hour=MOST))
+    bearer = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+    with TestClient(create_app(engine, ConsoleOptions(lanes=lanes))) as client:
+
+        def skip(key: str, lease: Any = None, undoes: bool = False) -> list[int]:
+            lease = lease or client.post("/api/v1/leases", headers=bearer).json()
+            done = client.post(
+                f"/api/v1/items/{lease['item']['id']}/decisions",
+                json={"lease_token": lease["token"], "action": "skip", "reason": "unsure"},
+                headers={**bearer, "Idempotency-Key": key},
+            )
+            if not undoes or done.status_code != 201:
+                return [done.status_code]
+            path = f"/api/v1/decisions/{done.json()['id']}/undo"
+            again = client.post(path, headers={**bearer, "Idempotency-Key": f"undo {key}"})
+            return [done.status_code, again.status_code]
+
+        skip.lease = lambda: client.post("/api/v1/leases", headers=bearer).json()  # type: ignore[attr-defined]
+        yield skip
+
+
+def test_no_one_browses_by_skips(browse: Any) -> None:
+    assert [browse(f"k{n}") for n in range(MOST + 2)] == [[201]] * MOST + [[429]] * 2
+
+
+def test_skips_that_are_undone_count(browse: Any, engine: Engine) -> None:
+    answers = [browse(f"k{n}", undoes=True) for n in range(MOST + 1)]
+    assert answers == [[201, 201]] * MOST + [[429]]
+    (row,) = workload.throughput(engine, *[_today(engine)] * 2)
+    assert (row.skips, row.undos, row.share_picked) == (MOST, MOST, 1.0)
+
+
+def test_a_request_that_is_sent_again_is_answered_at_the_limit(browse: Any) -> None:
+    leases = [browse.lease() for _ in range(MOST)]
+    for _ in range(2):
+        assert [browse(f"k{n}", lease) for n, lease in enumerate(leases)] == [[201]] * MOST
+
+
+def test_many_skips_at_once_are_not_too_many(browse: Any) -> None:
+    leases = [browse.lease() for _ in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: browse(f"k{n}", leases[n])[0], range(12)))
+    assert sorted(answers) == [201] * MOST + [429] * (12 - MOST)
+
+
+def _today(engine: Engine) -> date:
+    with engine.connect() as connection:
+        moment = connection.execute(text("SELECT now() AT TIME ZONE 'UTC'")).scalar_one()
+    return moment.date()  # type: ignore[no-any-return]
+
+
+def _pass(engine: Engine, **time: float) -> None:
+    passed = text("UPDATE review_item SET claimed_at = claimed_at - CAST(:ago AS interval), "
+                  "leased_until = leased_until - CAST(:ago AS interval)")  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(passed, {"ago": timedelta(**time)})
+
+
+def test_no_one_holds_an_item_for_ever_by_renewing(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    first = lease.claimed_at
+    for minutes in (9, 25, 24):
+        _pass(engine, minutes=minutes)
+        again = queue.renew(engine, ann.id, lease.item.id, lease.token)
+        assert again is not None
+        lease, first = again, first - timedelta(minutes=minutes)
+        assert lease.claimed_at == first
+        assert lease.expires_at <= first + timedelta(hours=1)
+    _pass(engine, minutes=1)
+    assert queue.renew(engine, ann.id, lease.item.id, lease.token, timedelta(minutes=1)) is not None
+    _pass(engine, minutes=1)
+    token = queue.renew(engine, ann.id, lease.item.id, lease.token)
+    assert token is None
+
+
+def test_no_one_holds_an_item_for_ever_by_undoing(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    _pass(engine, minutes=5)
+    done = label(engine, ann, lease)
+    again = undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u")
+    assert again.claimed_at == lease.claimed_at - timedelta(minutes=5)
+    done = label(engine, ann, again)
+    _pass(engine, minutes=55)
+    with pytest.raises(LeaseConflictError, match="more than an hour ago"):
+        undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="v")

@@ -108,7 +108,8 @@ function named(verdict) {
 const ended = (answer) => [401, 403].includes(answer?.status);
 
 // Whether the server has accepted or rejected for good.
-const final = (answer) => answer && !ended(answer) && answer.status !== 429 && answer.status < 500;
+// 429 is a limit on skips, which lasts too long to retry.
+const final = (answer) => answer && !ended(answer) && answer.status < 500;
 
 // Retries until the server has answered; the idempotency key prevents a second decision.
 async function send(decision) {
