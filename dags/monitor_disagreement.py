@@ -15,6 +15,8 @@ one of the same name, but for the comparison of moderators' groups.
 | `publish_opinions` | `annotations`, `scores`, `routed`; the moderators' groups, or the file | \
 MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figures; \
 `annotator_groups` |
+| `measure_blindness` | the decision log | MLflow, experiment *modwatch-groups*: a run with the \
+AUC of each kind; the leads' page *Team* |
 | `raise_alerts` | `annotator_groups`, the alert rules | the outbox |
 | `deliver_alerts` | the outbox | webhook, mail |
 
@@ -29,6 +31,10 @@ An alert is raised where a group's difference is significant and more than five 
 third of the people count in a group that was drawn, that is 3.3 points in the report. It is active
 until the next comparison at least. A file raises none.
 
+`measure_blindness` lets a classifier guess which of the items that moderators were served in the
+last four weeks are gold items, retests and confirmations, from all that the console sent but the
+texts. Nobody may be able to: people who know that a label is compared label more carefully.
+
 ## Triage
 
 - **`collect_annotations` fails with DatabaseError**: PostgreSQL cannot be reached. The task is
@@ -38,6 +44,9 @@ until the next comparison at least. A file raises none.
   used; the message names columns and numbers of rows. Correct it and clear the task.
 - **`publish_opinions` fails with TrackingError**: MLflow cannot be reached. The task is retried
   automatically.
+- **`measure_blindness` returns 1 or more**: the tag `recognised` of its run, and the page *Team*,
+  name the kinds. Look how these items differ from others in language, platform, length and the time
+  at which they are served: add gold comments that look like the stream.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
   Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
 - **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
@@ -51,6 +60,7 @@ from modwatch.pipeline.airflow.opinions import (
     FORM,
     collect_annotations,
     deliver_alerts,
+    measure_blindness,
     publish_opinions,
     raise_alerts,
 )
@@ -64,6 +74,7 @@ from modwatch.pipeline.airflow.opinions import (
 )
 def monitor_disagreement():
     """Report the labels of the last weeks; the module's docstring is the runbook."""
+    measure_blindness()
     collect_annotations() >> publish_opinions() >> raise_alerts() >> deliver_alerts()
 
 

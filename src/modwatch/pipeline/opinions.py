@@ -1,6 +1,7 @@
 """The path of opinions, as the DAG `monitor_disagreement` takes it every week.
 
     collect_annotations → publish_opinions → raise_alerts → deliver_alerts
+    measure_blindness
 
 The labels of twelve weeks tell of slips, of opinions, and of the model's agreement with them.
 Groups of moderators, which these choose themselves, are compared over four weeks that no other
@@ -85,6 +86,38 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
         publish(report, name, last, title=name.capitalize(), tracking_uri=url, agreement=gold)
         # At the end: a stored comparison is not made again.
         store_comparison(resources.lake, last, report)
+
+
+def measure_blindness(resources: "Resources", last: datetime.date) -> int:
+    """Publish how well measurements are told from ordinary items, over the four weeks to `last`.
+
+    Returns the number of kinds that are recognised, which leads see on their page of the team.
+    """
+    from modwatch.monitoring.publishing.runs import publish_report
+    from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+    from modwatch.review.quality_control.blindness import above_chance, measure_blindness
+
+    found = measure_blindness(resources.database, last)
+    known = {kind: auc.known for kind, auc in found.items() if auc.status == "ok"}
+    recognised = sorted(kind for kind, auc in found.items() if above_chance(auc))
+    names = ("auc", "auc_low", "auc_high")
+    publish_report(
+        f"blind integrity {last}",
+        day=last,
+        metrics={
+            f"blindness.{kind}.{name}": value
+            for kind, values in known.items()
+            for name, value in zip(names, values, strict=True)
+        },
+        tags={"recognised": ", ".join(recognised) or "none"},
+        description="How well a classifier tells what is served to measure people from the rest.",
+        page="",
+        tables={},
+        figures={},
+        tracking_uri=resources.settings.mlflow_url,
+        experiment=GROUP_EXPERIMENT,
+    )
+    return len(recognised)
 
 
 def raise_alerts(resources: "Resources", last: datetime.date) -> int:

@@ -56,6 +56,17 @@ def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any 
 
 
 @task
+def measure_blindness(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
+    """Publish whether measurements are recognisable; return how many kinds of them are."""
+    if params["file"]:
+        return 0
+    with open_resources() as resources:
+        return opinions.measure_blindness(
+            resources, _last(params, data_interval_end or ti.start_date)
+        )
+
+
+@task
 def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
     """Post the alerts that follow from the groups of moderators; return how many are new."""
     if params["file"]:

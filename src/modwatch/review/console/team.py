@@ -16,6 +16,7 @@ from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import ContextDep, LeadDep, LeadSession
 from modwatch.review.console.schemas import QueryDay, error_responses
 from modwatch.review.quality_control.agreement import AgreementReport, agreement_report
+from modwatch.review.quality_control.blindness import last_recognised
 from modwatch.review.quality_control.error_rates import (
     MOST_GROUPS,
     MOST_OVERTURNED,
@@ -120,6 +121,8 @@ class TeamPage(Page, template="team.html"):
     quality: AgreementReport | None
     #: Gold comments that are served to nobody, see `queueing.unlike_gold`.
     unlike_gold: int
+    #: Kinds of items that the last weekly measurement recognised, see `blindness`.
+    recognised: list[str]
     #: With fewer compared labels, a figure is insufficient.
     minimum: int = MINIMUM_PAIRS
 
@@ -150,6 +153,7 @@ def show_team(
         rows=rows,
         quality=quality,
         unlike_gold=unlike_gold(engine),
+        recognised=last_recognised(engine),
     )
     return render(page, session)
 
