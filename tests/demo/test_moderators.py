@@ -169,7 +169,7 @@ def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     people = create_moderators(staffed.database)
     shift = Shift(staffed, people, gold)
     shift.work()
-    routed_like_gold(staffed.database, TUESDAY)
+    routed_like_gold(staffed.database, TUESDAY, 300)
     with staffed.database.begin() as connection:  # in whose places the gold comes
         connection.execute(text("UPDATE review_item SET status = 'waiting' WHERE dt = :day AND "
                                 "status = 'closed'"), {"day": TUESDAY})  # fmt: skip
