@@ -50,9 +50,9 @@ _NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
 def look(item: str) -> str:
     """Return the SQL expression of how `item` looks to a person who is served it, as one text.
 
-    Language, platform, whether there is a parent, and the comment's length in powers of two.
+    Language, platform, whether there is a parent, and the comment's length in powers of four.
     """
-    length = f"floor(log(2, greatest(length({item}.text), 1)))"
+    length = f"floor(log(4, greatest(length({item}.text), 1)))"
     parts = f"{item}.language, {item}.platform, {item}.parent_text IS NULL, {length}"
     return f"CAST(jsonb_build_array({parts}) AS text)"
 
