@@ -106,6 +106,7 @@ def pgbench(url: str, seconds: float) -> float:
         "queues": "NULL",
         "order": f"'{order}'",
         "opt_outs": "'{}'",
+        "confirm_after": "0",
     }
     decision = {
         "digest": "'\\x00'",

@@ -73,6 +73,15 @@ class Limits(BaseModel):
     undos_per_hour: Annotated[int, Field(ge=0)] = 60
 
 
+class Confirmations(BaseModel):
+    """When confirmations are served."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: From queued to first served, for each round: among the items of the next day.
+    after_hours: Annotated[float, Field(ge=0, le=24 * 7)] = 24.0
+
+
 class Lanes(BaseModel):
     """The order of service of the whole queue.
 
@@ -93,6 +102,7 @@ class Lanes(BaseModel):
     low_confidence: LowConfidence = LowConfidence()
     severe: Severe = Severe()
     limits: Limits = Limits()
+    confirmations: Confirmations = Confirmations()
 
     def for_reason(self, reason: str) -> Lane:
         """Return the lane of `reason`, with the defaults if no rule names it."""

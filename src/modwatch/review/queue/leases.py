@@ -83,10 +83,16 @@ def lease(
     Reasons take turns, weighted by `lanes`; within a reason the order is by deadline, moved forward
     for a high rank. Only items of `queues` are served, or of all queues if None, and none whose
     reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
-    another item of the same comment; a confirmation waits for the labels before it. Concurrent
+    another item of the same comment; a confirmation waits for the labels before it, and for as long
+    as `lanes` say; without `lanes` no longer. Concurrent
     calls never return the same item and never wait for each other. An expired lease ends by itself.
     """
-    turn = {"order": (lanes or load_lanes()).order(_TURNS), "opt_outs": list(opt_outs)}
+    later = lanes.confirmations.after_hours * 3600 if lanes else 0.0
+    turn = {
+        "order": (lanes or load_lanes()).order(_TURNS),
+        "opt_outs": list(opt_outs),
+        "confirm_after": later,
+    }
     return _take(engine, _LEASE, moderator_id, length, queues=queues, **turn)
 
 

@@ -50,9 +50,9 @@ _NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
 def look(item: str) -> str:
     """Return the SQL expression of how `item` looks to a person who is served it, as one text.
 
-    Language, platform, whether there is a parent, and the comment's length in powers of four.
+    Language, platform, whether there is a parent, and the comment's length in powers of two.
     """
-    length = f"floor(log(4, greatest(length({item}.text), 1)))"
+    length = f"floor(log(2, greatest(length({item}.text), 1)))"
     parts = f"{item}.language, {item}.platform, {item}.parent_text IS NULL, {length}"
     return f"CAST(jsonb_build_array({parts}) AS text)"
 
@@ -73,6 +73,8 @@ _FIRST_IN_TURN = f"""(
             SELECT id FROM review_item
             WHERE status = 'waiting' AND reserved_for IS NULL
                 AND queue = mine.queue AND reason = mine.reason AND {_FOR_ME}
+                AND (round = 1 OR queued_at <= now()
+                    - (round - 1) * make_interval(secs => CAST(:confirm_after AS double precision)))
             ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
         ) AS pick LIMIT 1
     )"""  # noqa: S608 - our own text
@@ -124,7 +126,8 @@ RETURNING {LEASE_COLUMNS}
 
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
-#: (the reasons in order of turn), opt_outs (reasons never served). An item that is reserved for
+#: (the reasons in order of turn), opt_outs (reasons never served), confirm_after (seconds, from
+#: queued to served, of each round of confirmations). An item that is reserved for
 #: this person is served in the place of another one only: neither an empty queue nor the order, the
 #: time or what is seen of the item tells it from the rest.
 LEASE = _lease(_FIRST_IN_TURN, f"COALESCE({_IN_ITS_PLACE}, next.id)")

@@ -1,0 +1,115 @@
+"""A classifier that guesses the kind of what was served: at chance unless something tells."""
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from databases import unguarded
+from sqlalchemy import Engine, text
+
+from modwatch.review import queue
+from modwatch.review.people import Moderator
+from modwatch.review.quality_control.blindness import (
+    MEASURED,
+    above_chance,
+    blind_integrity,
+    last_recognised,
+    measure_blindness,
+    served_items,
+)
+from modwatch.review.queue.items import NewItem
+from modwatch.statistics.estimate import Estimate
+from review.labelling import held, label_all
+
+Make = Callable[..., NewItem]
+
+
+def items(n: int, seed: int = 0) -> pd.DataFrame:
+    """Return served items of all kinds whose fields depend on nothing."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "kind": rng.choice(["review", *MEASURED], n, p=[0.7, 0.1, 0.1, 0.1]),
+            "id": rng.integers(0, 2**52, n),
+            "platform": rng.choice(["forum", "news", ""], n),
+            "length": rng.lognormal(4, 1, n),
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_nothing_tells_every_kind_is_at_chance(seed: int) -> None:
+    found = blind_integrity(items(6_000, seed))
+    assert found.keys() == set(MEASURED)
+    assert not any(above_chance(auc) for auc in found.values())
+
+
+@pytest.mark.parametrize("kind", MEASURED)
+def test_a_planted_tell_is_found(kind: str) -> None:
+    """A third of the items of one kind have no platform, as gold of a corpus had."""
+    made = items(2_000)
+    made.loc[(made["kind"] == kind) & (made.index % 3 == 0), "platform"] = None
+    found = blind_integrity(made)
+    assert {other for other, auc in found.items() if above_chance(auc)} == {kind}
+
+
+def test_few_items_are_insufficient() -> None:
+    assert blind_integrity(items(100))["gold"].reason.endswith("50 are needed")
+    assert blind_integrity(pd.DataFrame({"kind": []}))["gold"].status == "insufficient"
+
+
+@pytest.mark.parametrize(
+    ("auc", "interval", "expected"),
+    [(0.54, (0.51, 0.57), False), (0.6, (0.49, 0.7), False), (0.56, (0.51, 0.6), True)],
+)
+def test_above_chance_is_above_both_bounds(
+    auc: float, interval: tuple[float, float], expected: bool
+) -> None:
+    assert above_chance(Estimate.from_interval(auc, interval, n=100)) == expected
+
+
+def test_what_was_served_is_read_and_a_measurement_remembered(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    """Gold of another platform, which this installation served unmatched."""
+    kinds = ("review", "gold")
+    for number, kind in enumerate(kinds):
+        made = [
+            new_item(
+                f"{kind}{k}", k + 1, kind=kind, platform="panel" if kind == "gold" else "forum"
+            )
+            for k in range(60)
+        ]
+        queue.enqueue(engine, made, day + timedelta(number), kinds=[kind])
+    assert last_recognised(engine) == []
+    label_all(engine, ann, lambda _: 0)
+    with engine.connect() as connection:
+        today = connection.execute(text("SELECT (now() AT TIME ZONE 'UTC')::date")).scalar_one()
+    served = served_items(engine, today - timedelta(1), today)
+    assert served["kind"].value_counts().to_dict() == {"review": 60, "gold": 60}
+    told = {"text", "dt", "comment_id", "reason", "queued_at", "due_at", "reserved_for"}
+    assert told.isdisjoint(served.columns)  # no feature is one that nobody is sent
+    found = measure_blindness(engine, today)
+    assert found["gold"].value == pytest.approx(1, abs=0.02)
+    assert last_recognised(engine) == ["gold"]
+    assert served_items(engine, today + timedelta(1), today + timedelta(2)).empty
+
+
+def test_confirmations_are_served_among_the_items_of_the_next_day(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    from modwatch.review.queue.lanes import load_lanes
+
+    rules = load_lanes()
+    more = [{}, {"kind": "confirmation"}, {"kind": "confirmation", "round": 3}]
+    queue.enqueue(engine, [new_item("a", **each) for each in more], day, lanes=rules)
+    queue.decide(
+        engine, moderator_id=ann.id, item_id=(lease := held(engine, ann, lanes=rules)).item.id,
+        lease_token=lease.token, label=1, idempotency_key="a",
+    )  # fmt: skip
+    assert queue.lease(engine, ben.id, lanes=rules) is None
+    with unguarded(engine) as connection:
+        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '1 day'"))
+    assert queue.lease(engine, ben.id, lanes=rules) is not None
