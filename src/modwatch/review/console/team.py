@@ -27,6 +27,7 @@ from modwatch.review.quality_control.error_rates import (
     overturned_labels,
 )
 from modwatch.review.quality_control.queueing import unlike_gold
+from modwatch.review.queue.leases import UNDO_WITHIN
 from modwatch.review.workload import Grain, Throughput
 from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
@@ -72,13 +73,13 @@ def read_throughput(
 @api.get("/agreement", responses=error_responses(422))
 def read_agreement(context: ContextDep, person: LeadDep, period: PeriodDep) -> AgreementReport:
     """Return the agreement of moderators, each estimate with n and a 95 % interval."""
-    return agreement_report(context.engine, *period, queues=person.queues)
+    return agreement_report(context.engine, *period, queues=person.queues, lag=UNDO_WITHIN)
 
 
 @api.get("/error-rates", responses=error_responses(422))
 def read_error_rates(context: ContextDep, person: LeadDep, period: PeriodDep) -> ErrorRateReport:
     """Return the error rates of one label by queue, reason and week of the comments."""
-    return error_rate_report(context.engine, *period, queues=person.queues)
+    return error_rate_report(context.engine, *period, queues=person.queues, lag=UNDO_WITHIN)
 
 
 @api.get("/overturned", responses=error_responses(422))
@@ -142,7 +143,9 @@ def show_team(
     try:
         period(first, last)
         rows = workload.throughput(engine, first, last, grain=grain, queues=queues)
-        quality = agreement_report(engine, min(first, last - _FOUR_WEEKS), last, queues=queues)
+        quality = agreement_report(
+            engine, min(first, last - _FOUR_WEEKS), last, queues=queues, lag=UNDO_WITHIN
+        )
     except QueueError as exc:
         problem = str(exc)
     page = TeamPage(
@@ -207,7 +210,7 @@ def show_error_rates(
     overturned = OverturnedLabels(labels=(), more=False)
     try:
         period(first, last)
-        report = error_rate_report(engine, first, last, queues=queues)
+        report = error_rate_report(engine, first, last, queues=queues, lag=UNDO_WITHIN)
         wanted = within(queues, queue or None)
         overturned = overturned_labels(engine, session.person.id, first, last, queues=wanted)
     except QueueError as exc:

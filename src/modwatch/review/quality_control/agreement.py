@@ -86,16 +86,18 @@ def agreement_report(
     minimum: int = MINIMUM_PAIRS,
     queues: Collection[str] | None = None,
     seed: int = 0,
+    lag: dt.timedelta = dt.timedelta(0),
 ) -> AgreementReport:
     """Return the agreement of moderators from `first` to `last`, days in UTC, both included.
 
     Statistics of fewer than `minimum` comparisons are insufficient, also per person. Only items of
-    `queues` count, or all if None. `seed` is that of the bootstrap of α. Reads one snapshot of the
-    log. Raises `QueueError` if `last` is before `first`.
+    `queues` count, or all if None, and no label that is more recent than `lag`: people who may be
+    served items must not see by these numbers what they can still undo. `seed` is that of the
+    bootstrap of α. Reads one snapshot of the log. Raises `QueueError` if `last` is before `first`.
     """
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         twice, several, gold, retests = (
-            compared(connection, what, first, last, queues)
+            compared(connection, what, first, last, queues, lag)
             for what in ("confirmations", "several labels", "gold", "retests")
         )
     pairs, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")

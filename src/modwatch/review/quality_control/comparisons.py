@@ -16,6 +16,8 @@ from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.review.log.labels import not_undone_sql
 from modwatch.review.tables import ROUTED_KINDS
 
+_NOTHING = dt.timedelta(0)
+
 
 def _labelled(row: str) -> str:
     """Return the SQL condition that a decision is a label that was not undone."""
@@ -45,7 +47,7 @@ _RETESTS = f"""
     WHERE d.kind = 'retest' AND {_labelled("d")}
 """  # noqa: S608 - our own text
 
-_IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
+_IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end AND d.decided_at <= now() - :lag
     AND (:queues IS NULL OR i.queue = ANY (:queues))"""
 
 #: First labels and those of round 2; `probability` that the first label was confirmed, given that
@@ -109,7 +111,10 @@ _LABELS_OF_COMMENTS = f"""
         cardinality(labels) AS given,
         (SELECT sum(label) FROM unnest(labels) AS label) AS toxic
     FROM ({INDEPENDENT_LABELS}) AS labelled JOIN review_item i ON i.id = labelled.item_id
-    WHERE :queues IS NULL OR i.queue = ANY (:queues)
+    WHERE (:queues IS NULL OR i.queue = ANY (:queues)) AND NOT EXISTS (
+        SELECT FROM decision recent WHERE recent.dt = labelled.dt
+            AND recent.comment_id = labelled.comment_id AND recent.decided_at > now() - :lag
+    )
     ORDER BY i.id
 """  # noqa: S608 - our own text
 
@@ -159,14 +164,15 @@ def compared(
     first: dt.date,
     last: dt.date,
     queues: Collection[str] | None = None,
+    lag: dt.timedelta = _NOTHING,
 ) -> Sequence[RowMapping]:
     """Return the rows of one comparison, in the order of the log.
 
     `confirmations`: `first`, `second`, `probability` in (0, 1]. `several labels`: `item_id`,
     `label`, of items that several people label. `gold`: `moderator_id`, `pseudonym`, `label`,
     `gold`. `retests`: `moderator_id`, `pseudonym`, `first`, `again`. The period is that of the
-    later label, days in UTC, both included; only items of `queues` count, or all if None. Raises
-    `QueueError` if `last` is before `first`.
+    later label, days in UTC, both included; only items of `queues` count, or all if None, and no
+    label that is more recent than `lag`. Raises `QueueError` if `last` is before `first`.
     """
     if last < first:
         raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
@@ -178,20 +184,26 @@ def compared(
         "end": end,
         "queues": None if queues is None else list(queues),
         "kinds": list(ROUTED_KINDS),
+        "lag": lag,
     }
     return _rows(connection, _COMPARISONS[what], values)
 
 
 def labels_of_comments(
-    connection: Connection, first: dt.date, last: dt.date, queues: Collection[str] | None = None
+    connection: Connection,
+    first: dt.date,
+    last: dt.date,
+    queues: Collection[str] | None = None,
+    lag: dt.timedelta = _NOTHING,
 ) -> Sequence[RowMapping]:
     """Return the independent labels of each comment that was routed and labelled.
 
     The columns are those of `opinions.LabelledComments`. Of the comments of the days from
-    `first` to `last`, both included, in `queues`, or in all if None.
+    `first` to `last`, both included, in `queues`, or in all if None;
+    without comments of which a decision is more recent than `lag`.
     """
     names = None if queues is None else list(queues)
-    values = {"first": first, "last": last, "queues": names}
+    values = {"first": first, "last": last, "queues": names, "lag": lag}
     return _rows(connection, _LABELS_OF_COMMENTS, values)
 
 

@@ -86,17 +86,22 @@ class ErrorRateReport:
 
 
 def error_rate_report(
-    engine: Engine, first: dt.date, last: dt.date, *, queues: Collection[str] | None = None
+    engine: Engine,
+    first: dt.date,
+    last: dt.date,
+    *,
+    queues: Collection[str] | None = None,
+    lag: dt.timedelta = dt.timedelta(0),
 ) -> ErrorRateReport:
     """Return the error rates for the comments of the days from `first` to `last`, both included.
 
-    Only comments of `queues` count, or all if None. Raises `QueueError` if `last` is before
-    `first`.
+    Only comments of `queues` count, or all if None, and none of which a decision is more recent
+    than `lag`. Raises `QueueError` if `last` is before `first`.
     """
     if last < first:
         raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
     with engine.connect() as connection:
-        comments = labelled_comments(labels_of_comments(connection, first, last, queues))
+        comments = labelled_comments(labels_of_comments(connection, first, last, queues, lag))
     weeks = by_name(comments, "week", most=None)
     return ErrorRateReport(
         first=first,
