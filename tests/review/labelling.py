@@ -92,6 +92,12 @@ def routed_like_gold(engine: Engine, day: date, n: int = 60) -> None:
         connection.execute(rows, {"day": day, "n": n})
 
 
+def a_later_day(engine: Engine) -> None:
+    """Let the items be queued days ago, so that the rules let confirmations be served."""
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '3 days'"))
+
+
 def open_queues(engine: Engine, *names: str) -> None:
     """Make queues known, as their first items do."""
     with engine.begin() as connection:

@@ -15,6 +15,7 @@ from modwatch.review.log.labels import confirming_labels
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import Ratings, SimulatedModerator, work
 from modwatch.review.tables import decision
+from review.labelling import a_later_day
 
 Fill = Callable[[int], None]
 
@@ -146,6 +147,7 @@ def test_a_team_gives_confirmations_too(
     kinds = ("review", "confirmation")
     items = [new_item(f"c{i}", i + 1, kind=kind) for i in range(20) for kind in kinds]
     queue.enqueue(engine, items, day)
+    a_later_day(engine)
     team = [simulated(engine, name) for name in ("a", "b")]
     assert work(base_url, team[:1], truth(20), limit=40).decisions == 20
     assert work(base_url, team, truth(20), limit=40).decisions == 20
@@ -162,6 +164,7 @@ def test_a_team_that_errs_labels_every_round(
     rounds = ({}, *({"kind": "confirmation", "round": number} for number in (2, 3)))
     items = [new_item(f"c{i}", i + 1, **more) for i in range(60) for more in rounds]
     queue.enqueue(engine, items, day)
+    a_later_day(engine)
     team = [
         simulated(engine, name, false_positive_rate=0.3, false_negative_rate=0.3, seed=seed)
         for seed, name in enumerate("abc")

@@ -36,7 +36,7 @@ class ConfirmationDraw:
     row: NDArray[np.int64]
     #: (c, 2) whether a first label 0, 1 is confirmed.
     confirmed: NDArray[np.bool_]
-    #: (c, 2) ranks of the items of rounds 2 and 3: after the first item, at most r + 1 and r + 2.
+    #: (c, 2) ranks of the items of rounds 2 and 3 among the r of a day, in [1, r].
     rank: NDArray[np.int64]
 
 
@@ -117,8 +117,8 @@ def draw_confirmations(
     """Return which comments are confirmed under which first labels, and where they are queued.
 
     Each comment has one uniform number, so that a label with the higher probability is confirmed
-    whenever the other is. All ranks after the earlier round are equally likely, so that a rank
-    reveals nothing.
+    whenever the other is. All ranks are equally likely: each round is served among the items of a
+    later day, and its place there reveals nothing.
 
     Args:
         probability: (r, 2) from `confirmation_probabilities`, in the order of the queue.
@@ -132,7 +132,7 @@ def draw_confirmations(
     ...     np.array([[0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]),
     ...     np.array([9, 9, 2**62], np.uint64), np.zeros(3, np.uint64))
     >>> draw.row.tolist(), draw.confirmed.tolist(), draw.rank.tolist()
-    ([0, 2], [[False, True], [True, True]], [[2, 3], [4, 5]])
+    ([0, 2], [[False, True], [True, True]], [[1, 1], [1, 1]])
     """
     size = len(probability)
     if keys.shape != (size,) or rank_keys.shape != (size,):
@@ -143,11 +143,9 @@ def draw_confirmations(
     uniform = (keys >> np.uint64(11)).astype(np.float64) / 2.0**53  # in [0, 1)
     confirmed = uniform[:, None] < probability
     row = np.flatnonzero(confirmed.any(axis=1))
-    second = _places(row + 1, rank_keys[row] >> np.uint64(32), size + 1)
-    third = _places(second, rank_keys[row] & np.uint64(0xFFFFFFFF), size + 2)
-    return ConfirmationDraw(
-        row=row, confirmed=confirmed[row], rank=np.column_stack([second, third])
-    )
+    halves = np.column_stack([rank_keys[row] >> np.uint64(32), rank_keys[row] % np.uint64(2**32)])
+    rank = 1 + np.floor(halves / 2.0**32 * size).astype(np.int64)
+    return ConfirmationDraw(row=row, confirmed=confirmed[row], rank=rank)
 
 
 def _expected_labels(
@@ -161,9 +159,3 @@ def _expected_labels(
         if rows.any() and recent is not None:
             toxic[rows] = np.clip(toxic[rows] * recent / toxic[rows].mean(), 0, 1)
     return np.column_stack([1 - toxic, toxic])
-
-
-def _places(first: NDArray[np.int64], half: NDArray[np.uint64], last: int) -> NDArray[np.int64]:
-    """Return a uniform rank in (first, last] each, from 32 random bits."""
-    uniform = half.astype(np.float64) / 2.0**32
-    return np.asarray(first + 1 + np.floor(uniform * (last - first)), np.int64)

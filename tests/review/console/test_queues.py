@@ -85,7 +85,7 @@ def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill
         idempotency_key="k", seconds=12.34,
     )  # fmt: skip
     page = lead.get("/lead/team")
-    assert re.search(r"ann \S.* 1 0 0 12.3 100% of 1", plain(page))
+    assert re.search(r"ann \S.* 1 0 0 0% 0 12.3 100% of 1", plain(page))
     assert "insufficient data:" in plain(page)  # agreement of one label
     wrong = lead.get("/lead/team?first=2026-01-02&last=2026-01-01")
     assert wrong.status_code == 422

@@ -41,8 +41,9 @@ def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
 def settle(engine: Engine) -> None:
     """Let all decisions be so old that they can no longer be undone."""
     with unguarded(engine) as connection:
-        earlier = text("UPDATE decision SET decided_at = decided_at - interval '11 minutes'")
-        connection.execute(earlier)
+        for table, column in (("decision", "decided_at"), ("gold_comment", "added_at")):
+            earlier = f"UPDATE {table} SET {column} = {column} - interval '11 minutes'"
+            connection.execute(text(earlier))
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def items(n: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "kind": rng.choice(["review", *MEASURED], n, p=[0.7, 0.1, 0.1, 0.1]),
+            "day": rng.integers(0, 28, n),
             "id": rng.integers(0, 2**52, n),
             "platform": rng.choice(["forum", "news", ""], n),
             "length": rng.lognormal(4, 1, n),
@@ -56,8 +57,8 @@ def test_a_planted_tell_is_found(kind: str) -> None:
 
 
 def test_few_items_are_insufficient() -> None:
-    assert blind_integrity(items(100))["gold"].reason.endswith("50 are needed")
-    assert blind_integrity(pd.DataFrame({"kind": []}))["gold"].status == "insufficient"
+    assert blind_integrity(items(100))["gold"].reason.endswith("50 of 5 days are needed")
+    assert blind_integrity(pd.DataFrame({"kind": [], "day": []}))["gold"].status == "insufficient"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,12 @@ def test_what_was_served_is_read_and_a_measurement_remembered(
         queue.enqueue(engine, made, day + timedelta(number), kinds=[kind])
     assert last_recognised(engine) == []
     label_all(engine, ann, lambda _: 0)
+    with unguarded(engine) as connection:  # over eight days
+        days = "decided_at - (id % 8) * interval '1 day'"
+        connection.execute(text(f"UPDATE decision SET decided_at = {days}"))
     with engine.connect() as connection:
         today = connection.execute(text("SELECT (now() AT TIME ZONE 'UTC')::date")).scalar_one()
-    served = served_items(engine, today - timedelta(1), today)
+    served = served_items(engine, today - timedelta(9), today)
     assert served["kind"].value_counts().to_dict() == {"review": 60, "gold": 60}
     told = {"text", "dt", "comment_id", "reason", "queued_at", "due_at", "reserved_for"}
     assert told.isdisjoint(served.columns)  # no feature is one that nobody is sent

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sqlalchemy import Engine, text
 
 from modwatch.review.events import record_event
@@ -25,6 +25,8 @@ MEASURED = ("retest", "gold", "confirmation")
 
 #: With fewer items of a kind, its estimate is insufficient.
 MINIMUM_ITEMS = 50
+
+_FOLDS = 5
 
 #: The highest AUC that counts as chance, if the interval does not include 0.5.
 HIGHEST_AUC = 0.55
@@ -42,7 +44,7 @@ MEASURED_EVENT = "measure_blindness"
 #: are modulo 4,096 and relative to the item before, too: any order of them is a feature.
 _SERVED = text(
     """
-    SELECT kind, id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
+    SELECT kind, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day, id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
         item_version AS version, item_version - lag(item_version) OVER mine AS version_step,
         COALESCE(language, '') AS language, COALESCE(platform, '') AS platform, queue,
         (language = lag(language) OVER mine)::int AS same_language,
@@ -71,7 +73,7 @@ _SERVED = text(
 def served_items(engine: Engine, first: dt.date, last: dt.date) -> pd.DataFrame:
     """Return what people were served from `first` to `last`, one row an item and person.
 
-    The column `kind`, and as features all that the console sent about the item but its text: its
+    The columns `kind` and `day`, and as features all that the console sent about the item but its text: its
     id, version and attributes, lengths, and the time and order of service. Days in UTC, included.
     """
     begin = dt.datetime.combine(first, dt.time.min, dt.UTC)
@@ -79,18 +81,21 @@ def served_items(engine: Engine, first: dt.date, last: dt.date) -> pd.DataFrame:
     with engine.connect() as connection:
         values = {"begin": begin, "end": end, "most": MOST_SERVED}
         rows = connection.execute(_SERVED, values).mappings().all()
-    return pd.DataFrame([dict(row) for row in rows], columns=list(rows[0]) if rows else ["kind"])
+    return pd.DataFrame(
+        [dict(row) for row in rows], columns=list(rows[0]) if rows else ["kind", "day"]
+    )
 
 
 def blind_integrity(served: pd.DataFrame, *, seed: int = 0) -> dict[str, Estimate]:
     """Return how well each of `MEASURED` is told from ordinary items: the AUC, in [0, 1].
 
-    0.5 is chance and 1 certainty; gradient boosting on all columns, cross-validated five times,
-    with the 95 % interval of Hanley and McNeil (1982). `n` is the number of items of the kind;
-    insufficient below 50.
+    0.5 is chance and 1 certainty; gradient boosting on all other columns, cross-validated over
+    whole days, since who guesses knows other days; with the 95 % interval of Hanley and McNeil
+    (1982). `n` is the number of items of the kind; insufficient below 50, and below five days.
 
     >>> rng = np.random.default_rng(0)
-    >>> items = pd.DataFrame({"kind": ["review", "gold"] * 200, "id": rng.integers(0, 9, 400)})
+    >>> items = pd.DataFrame({"kind": ["review", "gold"] * 200, "day": np.arange(400) // 40,
+    ...                       "id": rng.integers(0, 9, 400)})
     >>> blind_integrity(items)["gold"].low < 0.5
     True
     >>> blind_integrity(items.assign(length=items["kind"] == "gold"))["gold"].value
@@ -127,17 +132,20 @@ def last_recognised(engine: Engine) -> list[str]:
 def _auc(items: pd.DataFrame, kind: str, seed: int) -> Estimate:
     y = (items["kind"] == kind).to_numpy()
     ones, zeros = int(y.sum()), int((~y).sum())
-    if min(ones, zeros) < MINIMUM_ITEMS:
-        return Estimate.insufficient(f"{ones} served items; {MINIMUM_ITEMS} are needed", n=ones)
-    x = items.drop(columns="kind")
+    if min(ones, zeros) < MINIMUM_ITEMS or items["day"].nunique() < _FOLDS:
+        reason = f"{ones} served items; {MINIMUM_ITEMS} of {_FOLDS} days are needed"
+        return Estimate.insufficient(reason, n=ones)
+    x = items.drop(columns=["kind", "day"])
     for name in x.select_dtypes(exclude="number"):
         x[name] = pd.factorize(x[name])[0]
     model = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=8, min_samples_leaf=20, class_weight="balanced",
         random_state=seed,
     )  # fmt: skip
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    guess = cross_val_predict(model, x.to_numpy(float), y, cv=folds, method="predict_proba")[:, 1]
+    folds = StratifiedGroupKFold(_FOLDS, shuffle=True, random_state=seed)
+    guess = cross_val_predict(
+        model, x.to_numpy(float), y, groups=items["day"], cv=folds, method="predict_proba"
+    )[:, 1]
     auc = float(roc_auc_score(y, guess))
     both_ones, both_zeros = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     variance = auc * (1 - auc) + (ones - 1) * (both_ones - auc**2) + (zeros - 1) * (

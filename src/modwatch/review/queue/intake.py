@@ -265,10 +265,9 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
     """Return the incoming rows with their times; the higher the rank, the earlier the service."""
     of_the_day = func.greatest(func.max(_incoming.c.rank).over(), 1)
     ahead = 1.0 - (_incoming.c.rank - 1) * 1.0 / of_the_day  # 1 for the first, above 0 for the last
-    # Confirmations open in the course of a day. Each round is served anywhere among the items of
-    # the next day: at the end of their own they would be most of what is served.
+    # Confirmations open in the course of a day. Each round is served among the items of the next
+    # day: at the end of their own they would be most of what is served.
     hours = dt.timedelta(hours=lanes.confirmations.after_hours)
-    ahead = case((_incoming.c.round == 1, ahead), else_=func.random())
     pulled = _incoming.c.promised * (1.0 - lanes.rank_pull * ahead)
     later = (_incoming.c.round - 1) * cast(literal(hours), Interval)
     return select(

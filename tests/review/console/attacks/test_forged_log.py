@@ -275,6 +275,7 @@ def test_every_column_that_figures_read_is_changed() -> None:
     # What remains is bound by other columns of a decision, or named in docs/security.md.
     assert {column.name for column in review_item.c} - columns == {
         "id", "text", "parent_text", "text_salt", "status", "version", "excluded", "serve_by",
+        "serve_after",
         "severe_due_at", "bulk_close_id", "lease_digest", "leased_by", "leased_until", "claimed_at",
     }  # fmt: skip
 

@@ -20,7 +20,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import STATUSES
 from modwatch.routing.confirmation_design import draw_confirmations
-from review.labelling import label_next
+from review.labelling import a_later_day, label_next
 
 
 @pytest.fixture
@@ -168,6 +168,7 @@ def _routed(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Call
         for number, rank in zip((2, 3), ranks, strict=True)
     ]  # fmt: skip
     queue.enqueue(engine, [*items, *further], day)
+    a_later_day(engine)
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT id, kind, round FROM review_item")).all()
     names = {row.id: row.kind if row.round == 1 else f"{row.kind} {row.round}" for row in rows}
