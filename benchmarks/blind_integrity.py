@@ -3,15 +3,17 @@
 Five people work weeks of a simulated queue through the console's API. A classifier then guesses the
 kind of each served item from all that the console sent, but the texts (`quality_control.blindness`,
 which also measures it every week). Floor: AUC at most 0.55, or an interval that includes 0.5. A
-planted tell shows that the classifier finds one. `drained`: the team finishes every day.
+planted tell shows that the classifier finds one. `behind`: the queue grows by some thirty items a
+day; `drained`: the team finishes every day.
 
     python benchmarks/blind_integrity.py
-    python benchmarks/blind_integrity.py --days 20 --regimes steady
+    python benchmarks/blind_integrity.py --days 20 --regimes behind
 """
 
 import argparse
 import datetime as dt
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,23 +42,24 @@ from modwatch.routing.confirmation_design import draw_confirmations
 
 FIRST = dt.date(2026, 1, 1)
 ROUTED, TEAM = 220, 5
-#: Decisions of a day: with them, the queue neither grows nor is it emptied.
+#: Decisions of a day by a team that falls behind, by some thirty items a day.
 WORK = 300
 FIELDS = {"id", "text", "parent_text", "language", "platform", "version"}
 
-#: A day passes: all times are a day earlier than they were.
-NIGHT = """
-    UPDATE review_item SET queued_at = queued_at - interval '1 day',
-        serve_by = serve_by - interval '1 day', due_at = due_at - interval '1 day',
-        claimed_at = claimed_at - interval '1 day', leased_until = leased_until - interval '1 day';
-    UPDATE decision SET decided_at = decided_at - interval '1 day';
-"""
+#: A day passes: all times are earlier, so that every day begins at the same time of day.
+NIGHT = (
+    """
+    UPDATE review_item SET queued_at = queued_at - :day, serve_by = serve_by - :day,
+        due_at = due_at - :day, claimed_at = claimed_at - :day, leased_until = leased_until - :day
+    """,
+    "UPDATE decision SET decided_at = decided_at - :day",
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=42)
-    parser.add_argument("--regimes", nargs="*", default=["steady", "drained"])
+    parser.add_argument("--regimes", nargs="*", default=["behind", "drained"])
     options = parser.parse_args()
     for regime in options.regimes:
         with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as postgres:
@@ -79,14 +82,16 @@ def simulate(engine: Engine, days: int, *, drained: bool) -> None:
     add_gold(engine, (gold(item, n % 2) for n, item in enumerate([*like, *corpus])))
     with TestClient(create_app(engine)) as client:
         for number in range(days):
-            day = FIRST + dt.timedelta(days=number)
+            day, begun = FIRST + dt.timedelta(days=number), time.monotonic()
             queue.enqueue(engine, routed(rng, number), day)
             queue_quality_control(engine, day, retest_share=0.06, gold_share=0.06, salt="s")
             withdraw_expired(engine, day - dt.timedelta(days=28))
             work(client, tokens, rng, 10_000 if drained else WORK)
             with engine.begin() as connection:
                 connection.execute(text("SET LOCAL session_replication_role = replica"))
-                connection.execute(text(NIGHT))
+                passed = dt.timedelta(days=1, seconds=begun - time.monotonic())
+                for change in NIGHT:
+                    connection.execute(text(change), {"day": passed})
 
 
 def comment(rng: np.random.Generator, name: str, rank: int = 1, **more: object) -> NewItem:

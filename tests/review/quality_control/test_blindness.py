@@ -50,7 +50,7 @@ def test_where_nothing_tells_every_kind_is_at_chance(seed: int) -> None:
 @pytest.mark.parametrize("kind", MEASURED)
 def test_a_planted_tell_is_found(kind: str) -> None:
     """A third of the items of one kind have no platform, as gold of a corpus had."""
-    made = items(2_000)
+    made = items(6_000, 1)
     made.loc[(made["kind"] == kind) & (made.index % 3 == 0), "platform"] = None
     found = blind_integrity(made)
     assert {other for other, auc in found.items() if above_chance(auc)} == {kind}

@@ -44,7 +44,8 @@ MEASURED_EVENT = "measure_blindness"
 #: are modulo 4,096 and relative to the item before, too: any order of them is a feature.
 _SERVED = text(
     """
-    SELECT kind, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day, id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
+    SELECT kind, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day,
+        id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
         item_version AS version, item_version - lag(item_version) OVER mine AS version_step,
         COALESCE(language, '') AS language, COALESCE(platform, '') AS platform, queue,
         (language = lag(language) OVER mine)::int AS same_language,
@@ -73,8 +74,9 @@ _SERVED = text(
 def served_items(engine: Engine, first: dt.date, last: dt.date) -> pd.DataFrame:
     """Return what people were served from `first` to `last`, one row an item and person.
 
-    The columns `kind` and `day`, and as features all that the console sent about the item but its text: its
-    id, version and attributes, lengths, and the time and order of service. Days in UTC, included.
+    The columns `kind` and `day`, and as features all that the console sent about the item but its
+    text: its id, version and attributes, lengths, and the time and order of service. Days in UTC,
+    both included.
     """
     begin = dt.datetime.combine(first, dt.time.min, dt.UTC)
     end = dt.datetime.combine(last + dt.timedelta(days=1), dt.time.min, dt.UTC)
