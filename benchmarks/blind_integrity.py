@@ -3,8 +3,9 @@
 Five people work weeks of a simulated queue through the console's API. A classifier then guesses the
 kind of each served item from all that the console sent, but the texts (`quality_control.blindness`,
 which also measures it every week). Floor: AUC at most 0.55, or an interval that includes 0.5. A
-planted tell shows that the classifier finds one. `behind`: the queue grows by some thirty items a
-day; `drained`: the team finishes every day.
+planted tell shows that the classifier finds one. `behind`: all work at once, and the
+queue grows by some thirty items a day; `drained`: the team finishes every day; `turns`: it does so,
+one person after the other, fifteen items each.
 
     python benchmarks/blind_integrity.py
     python benchmarks/blind_integrity.py --days 20 --regimes behind
@@ -59,19 +60,19 @@ NIGHT = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=42)
-    parser.add_argument("--regimes", nargs="*", default=["behind", "drained"])
+    parser.add_argument("--regimes", nargs="*", default=["behind", "drained", "turns"])
     options = parser.parse_args()
     for regime in options.regimes:
         with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as postgres:
             url = postgres.url("blind")
             upgrade(url)
             engine = connect(url)
-            simulate(engine, options.days, drained=regime == "drained")
+            simulate(engine, options.days, regime)
             report(engine, regime, options.days)
             engine.dispose()
 
 
-def simulate(engine: Engine, days: int, *, drained: bool) -> None:
+def simulate(engine: Engine, days: int, regime: str) -> None:
     """Let a team work `days` days."""
     rng = np.random.default_rng(7)
     team = [people.create_moderator(engine, f"p{n}", "moderator") for n in range(TEAM)]
@@ -86,7 +87,8 @@ def simulate(engine: Engine, days: int, *, drained: bool) -> None:
             queue.enqueue(engine, routed(rng, number), day)
             queue_quality_control(engine, day, retest_share=0.06, gold_share=0.06, salt="s")
             withdraw_expired(engine, day - dt.timedelta(days=28))
-            work(client, tokens, rng, 10_000 if drained else WORK)
+            most = WORK if regime == "behind" else 10_000
+            work(client, tokens, rng, most, 15 if regime == "turns" else 1)
             with engine.begin() as connection:
                 connection.execute(text("SET LOCAL session_replication_role = replica"))
                 passed = dt.timedelta(days=1, seconds=begun - time.monotonic())
@@ -129,14 +131,16 @@ def routed(rng: np.random.Generator, day: int) -> Iterator[NewItem]:
                           confirms=[0, 1], **probabilities)  # fmt: skip
 
 
-def work(client: TestClient, tokens: list[str], rng: np.random.Generator, most: int) -> None:
-    """Make decisions, each person many in a row, until nobody is served or `most` are made."""
+def work(
+    client: TestClient, tokens: list[str], rng: np.random.Generator, most: int, batch: int
+) -> None:
+    """Make decisions, each person `batch` in a row, until nobody is served or `most` are made."""
     made, idle, person = 0, 0, 0
     while made < most and idle < len(tokens):
         person = (person + 1) % len(tokens)
         headers = {"Authorization": f"Bearer {tokens[person]}"}
         served = 0
-        for _ in range(min(15, most - made)):
+        for _ in range(min(batch, most - made)):
             answer = client.post("/api/v1/leases", headers=headers)
             if answer.status_code == 204:
                 break

@@ -35,12 +35,14 @@ from modwatch.demo.moderators import (
 from modwatch.demo.run import run_demo
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.console.app import server
+from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import authenticate
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import counts, current_labels
+from modwatch.review.queue.lanes import load_lanes
 from review.labelling import routed_like_gold
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -69,7 +71,7 @@ def staffed(
         home = install_scored(console_url=url, **getattr(request, "param", {}))
         home.run("route", "score_challenger")
         with open_resources(home.settings) as resources:
-            console = server(resources.database)
+            console = server(resources.database, ConsoleOptions(lanes=load_lanes(RULES)))
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
             thread.start()
             yield resources
