@@ -140,6 +140,9 @@ class TooManyLeasesError(QueueError):
 class TooManyActionsError(QueueError):
     """The person skipped or undid as often as one person may in an hour; decide, or try later."""
 
+    #: Seconds after which it is certainly possible again.
+    retry_after = 3600
+
 
 class WeakPasswordError(QueueError):
     """A new password is easy to guess; use unrelated words, or a password manager."""

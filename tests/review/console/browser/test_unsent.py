@@ -105,6 +105,18 @@ def test_what_is_put_off_is_kept_and_reported(
     desk.press("u").wait_for("comment 0")
 
 
+def test_a_skip_beyond_the_limit_is_refused_and_not_sent_again(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1")
+    desk = desk_of(ann)
+    limit = {"status": 429, "headers": {"Retry-After": "3600"}, "json": {}}
+    desk.page.route(DECISIONS, lambda route: route.fulfill(**limit))
+    desk.press("s").wait_for("comment 1")
+    desk.page.locator("#toast").filter(has_text="rejected").wait_for()
+    assert not desk.page.locator("#offline").is_visible()
+
+
 def test_nothing_is_decided_in_the_name_of_someone_else(
     desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
 ) -> None:

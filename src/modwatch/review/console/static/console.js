@@ -108,8 +108,9 @@ function named(verdict) {
 const ended = (answer) => [401, 403].includes(answer?.status);
 
 // Whether the server has accepted or rejected for good.
-// 429 is a limit on skips, which lasts too long to retry.
-const final = (answer) => answer && !ended(answer) && answer.status < 500;
+// The limit on skips, which has a Retry-After, lasts too long to retry.
+const final = (answer) => answer && !ended(answer) && answer.status < 500
+  && (answer.status !== 429 || answer.headers.has("Retry-After"));
 
 // Retries until the server has answered; the idempotency key prevents a second decision.
 async function send(decision) {
