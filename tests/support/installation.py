@@ -31,7 +31,7 @@ TUESDAY = datetime.date(2026, 1, 6)
 ALL_DAYS = (datetime.date.min, datetime.date.max)
 
 #: Columns of the queue that are different whenever a row is written.
-_OF_THE_MOMENT = ("id", "queued_at", "serve_by", "due_at", "text_salt")
+_OF_THE_MOMENT = ("id", "version", "queued_at", "serve_by", "due_at", "text_salt")
 _ROW_OF_THE_MOMENT = ("salt", "clock_difference_seconds")
 _RUN_OF_THE_MOMENT = ("published_at", "mlflow.source.name", "mlflow.user")
 
