@@ -58,6 +58,14 @@ def tables(url: str, words: str) -> list[str]:
         ]
 
 
+@pytest.fixture
+def queued(install: Callable[..., Installation]) -> Installation:
+    """An installation whose first day waits in the queue."""
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    return home
+
+
 def places_of(home: Installation, words: str) -> list[object]:
     url = home.settings.database_url
     assert url is not None
@@ -65,12 +73,10 @@ def places_of(home: Installation, words: str) -> list[object]:
 
 
 def test_an_erased_author_is_found_nowhere_and_everything_verifies(
-    install: Callable[..., Installation],
+    queued: Installation,
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
-    review(home, limit=20)
-    with open_resources(home.settings) as resources:
+    review(queued, limit=20)
+    with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         before = verify_log(resources.database)
         figures = {t: table_rows(resources.lake, t) for t in ("scores", "routed", "segment_counts")}
@@ -85,13 +91,13 @@ def test_an_erased_author_is_found_nowhere_and_everything_verifies(
         with pytest.raises(QueueError, match="no such comment"):
             find(resources, Subject(author=author))
     for words in texts:
-        assert places_of(home, words) == []
-    assert files_with(author, [home.home / "lake"]) == []
+        assert places_of(queued, words) == []
+    assert files_with(author, [queued.home / "lake"]) == []
     # The source still has them.
-    home.run(*TO_THE_QUEUE)
+    queued.run(*TO_THE_QUEUE)
     for words in texts:
-        assert places_of(home, words) == []
-    with open_resources(home.settings) as resources:
+        assert places_of(queued, words) == []
+    with open_resources(queued.settings) as resources:
         assert verify_log(resources.database, before.witness).intact
 
 
@@ -209,11 +215,9 @@ def test_nothing_but_notes_can_be_erased_from_the_log(small: Resources, change: 
 
 
 def test_an_erasure_that_was_killed_is_completed(
-    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
+    queued: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as resources:
+    with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         monkeypatch.setattr(Lake, "vacuum", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -222,15 +226,13 @@ def test_an_erasure_that_was_killed_is_completed(
         done = erase(resources, Subject(author=author))
         assert problems(resources, done) == []
     for words in texts:
-        assert places_of(home, words) == []
+        assert places_of(queued, words) == []
 
 
 def test_what_a_restored_backup_brings_back_is_found_and_erased_again(
-    install: Callable[..., Installation],
+    queued: Installation,
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as resources:
+    with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         backup = {t: [*resources.lake.read(t, MONDAY)] for t in ("landed", "comments")}
         done = erase(resources, Subject(author=author))
@@ -241,15 +243,13 @@ def test_what_a_restored_backup_brings_back_is_found_and_erased_again(
         again = erase(resources, Subject(comment_ids=done.comment_ids))
         assert problems(resources, done) == problems(resources, again) == []
     for words in texts:
-        assert places_of(home, words) == []
+        assert places_of(queued, words) == []
 
 
 def test_certificates_are_files_without_texts_or_authors(
-    install: Callable[..., Installation],
+    queued: Installation,
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
-    with open_resources(home.settings) as resources:
+    with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         done = erase(resources, Subject(author=author))
         content = done.to_json()
@@ -265,12 +265,10 @@ def test_certificates_are_files_without_texts_or_authors(
 
 
 def test_people_get_what_is_kept_about_them_and_nothing_of_others(
-    install: Callable[..., Installation],
+    queued: Installation,
 ) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
-    review(home, limit=30)
-    with open_resources(home.settings) as resources:
+    review(queued, limit=30)
+    with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         kept = export(resources, Subject(author=author))
     assert {row["text"] for row in kept["comments"]} == set(texts)
@@ -278,7 +276,7 @@ def test_people_get_what_is_kept_about_them_and_nothing_of_others(
     assert kept["routed"]
     for rows in kept.values():
         assert not {"parent_text", "moderator", "salt", "moderator_id"} & rows[0].keys()
-    with open_resources(home.settings) as resources:
+    with open_resources(queued.settings) as resources:
         assert export(resources, Subject(author="nobody")) == {}
 
 

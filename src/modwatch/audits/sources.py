@@ -301,7 +301,7 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
         )
     outcomes = folder.outcomes(sealed) if sealed else ()
     said = {key_of(one) for one in outcomes if one.outcome == "erased"}
-    if number := len(said - recorded_erasures(database).keys()):
+    if said and (number := len(said - recorded_erasures(database).keys())):
         yield (
             f"{_comments(number)} of the sample {_are(number)} said to be erased, and no erasure "
             "of the log names them: labels were avoided"
@@ -335,8 +335,9 @@ def outcomes(
     found = {key: item.outcome for key, item in queued.items()}
     # Else somebody only wrote that the text was erased.
     unnamed = {key for key, outcome in found.items() if outcome == "erased"}
-    unnamed -= recorded_erasures(database).keys()
-    found |= dict.fromkeys(unnamed, "withdrawn")
+    if unnamed:
+        unnamed -= recorded_erasures(database).keys()
+        found |= dict.fromkeys(unnamed, "withdrawn")
     return [
         Outcome(
             day=comment.day,

@@ -123,7 +123,7 @@ def _with_lake(
 ) -> Iterator[str]:
     plan = folder.plan
     erased = erased_comments(lake, [day.day for day in plan.population])
-    if number := len(erased - recorded_erasures(database).keys()):
+    if erased and (number := len(erased - recorded_erasures(database).keys())):
         yield (
             f"{number:,} texts of the period are marked as erased, and no erasure of the log names "
             "them: their words may have been others"

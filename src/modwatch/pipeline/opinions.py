@@ -95,11 +95,11 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
     """
     from modwatch.monitoring.publishing.runs import publish_report
     from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
-    from modwatch.review.quality_control.blindness import above_chance, measure_blindness
+    from modwatch.review.quality_control.blindness import measure_blindness, recognised
 
     found = measure_blindness(resources.database, last)
     known = {kind: auc.known for kind, auc in found.items() if auc.status == "ok"}
-    recognised = sorted(kind for kind, auc in found.items() if above_chance(auc))
+    kinds = recognised(found)
     names = ("auc", "auc_low", "auc_high")
     publish_report(
         f"blind integrity {last}",
@@ -109,7 +109,7 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
             for kind, values in known.items()
             for name, value in zip(names, values, strict=True)
         },
-        tags={"recognised": ", ".join(recognised) or "none"},
+        tags={"recognised": ", ".join(kinds) or "none"},
         description="How well a classifier tells what is served to measure people from the rest.",
         page="",
         tables={},
@@ -117,7 +117,7 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
         tracking_uri=resources.settings.mlflow_url,
         experiment=GROUP_EXPERIMENT,
     )
-    return len(recognised)
+    return len(kinds)
 
 
 def raise_alerts(resources: "Resources", last: datetime.date) -> int:

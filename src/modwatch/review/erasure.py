@@ -10,52 +10,58 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Text, cast, func, select, text
+from sqlalchemy import Connection, Engine, Text, TextClause, cast, func, select, text
 
 from modwatch.common.text import ERASED
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
 from modwatch.review.log.recorded_state import day_of, parsed
 from modwatch.review.quality_control.gold import record_gold
-from modwatch.review.tables import decision, event, event_chain, gold_comment, review_item
+from modwatch.review.tables import (
+    NO_LEASE,
+    OPEN_STATUSES,
+    decision,
+    event,
+    event_chain,
+    gold_comment,
+    review_item,
+)
 
 _COMMITTED = f"encode({text_commitment_sql('review_item')}, 'hex')"
 
-_OPEN = "status IN ('waiting', 'blocked', 'escalated')"
+_OPEN = f"status IN {OPEN_STATUSES}"
 
-#: Whoever holds an item loses it: they may not decide what they no longer see.
-_ENDED = f"""
-    text_salt = DEFAULT, version = version + ({_OPEN})::int,
-    parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END,
-    lease_digest = CASE WHEN NOT {_OPEN} THEN lease_digest END,
-    leased_by = CASE WHEN NOT {_OPEN} THEN leased_by END,
-    leased_until = CASE WHEN NOT {_OPEN} THEN leased_until END
-""".replace("::", r"\:\:")
-
-_ITEMS = text(
-    f"""
-    UPDATE review_item SET text = :erased, {_ENDED},
-        status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END
-    WHERE comment_id = ANY (:ids) AND (text <> :erased OR parent_text <> :erased)
-    RETURNING id, {_COMMITTED} AS committed
-    """  # noqa: S608 - our own text
+#: Whoever holds an open item loses it: they may not decide what they no longer see.
+_PARENT_ERASED = ", ".join(
+    (
+        "text_salt = DEFAULT",
+        f"version = version + CAST({_OPEN} AS integer)",
+        "parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END",
+        *(f"{name} = CASE WHEN NOT {_OPEN} THEN {name} END" for name in NO_LEASE),
+    )
 )
 
-_PARENTS = text(
-    f"UPDATE review_item SET {_ENDED} WHERE parent_text = ANY (:texts) "  # noqa: S608
-    f"RETURNING id, {_COMMITTED} AS committed"
-)
+
+def _erasing(changes: str, which: str) -> TextClause:
+    """Return the statement that erases the items of `which`, with commitments to what is left."""
+    return text(
+        f"UPDATE review_item SET {_PARENT_ERASED}{changes} WHERE {which} "  # noqa: S608 - our own
+        f"RETURNING id, {_COMMITTED} AS committed"
+    )
+
+
+_WHOLE = f", text = :erased, status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END"
+_LEFT = "(text <> :erased OR parent_text <> :erased)"
+
+_ITEMS = _erasing(_WHOLE, f"comment_id = ANY (:ids) AND {_LEFT}")
+
+_PARENTS = _erasing("", "parent_text = ANY (:texts)")
 
 #: Items of old days that nobody holds, but those of open audits.
-_OLD = text(
-    f"""
-    UPDATE review_item SET text = :erased, {_ENDED},
-        status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END
-    WHERE dt < :before AND (leased_until IS NULL OR leased_until <= now())
-        AND (audit IS NULL OR NOT audit = ANY (:audits))
-        AND (text <> :erased OR parent_text <> :erased)
-    RETURNING id
-    """  # noqa: S608 - our own text
+_OLD = _erasing(
+    _WHOLE,
+    "dt < :before AND (leased_until IS NULL OR leased_until <= now()) "
+    f"AND (audit IS NULL OR NOT audit = ANY (:audits)) AND {_LEFT}",
 )
 
 _NOTES = text(
@@ -67,14 +73,13 @@ _NOTES = text(
 )
 
 _GOLD = text(
-    """
+    f"""
     UPDATE gold_comment SET salt = DEFAULT, retired_at = coalesce(retired_at, now()),
         text = CASE WHEN comment_id = ANY (:ids) THEN :erased ELSE text END,
         parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END
-    WHERE comment_id = ANY (:ids) AND (text <> :erased OR parent_text <> :erased)
-        OR parent_text = ANY (:texts)
+    WHERE comment_id = ANY (:ids) AND {_LEFT} OR parent_text = ANY (:texts)
     RETURNING comment_id
-    """
+    """  # noqa: S608 - our own text
 )
 
 

@@ -31,6 +31,9 @@ Part = Literal["comment", "parent"]
 #: The tables with rows of the source.
 _TABLES = ("landed", "comments", "quarantine")
 
+#: Columns with something to erase.
+_ERASED = {"text", "parent_text", "author_id", "salt"}
+
 _READ = ["comment_id", "text", "parent_text", "salt"]
 
 
@@ -72,10 +75,8 @@ def text_commitments(lake: Lake, day: datetime.date) -> Iterator[tuple[str, byte
     """Yield id and commitment to the texts of each comment; of erased ones, as they were."""
     erased = {row["comment_id"]: row["commitment"] for row in _erasures(lake, day)}
     for batch in lake.read("comments", day, columns=_READ):
-        for comment_id, *texts in zip(
-            *(batch.column(name).to_pylist() for name in _READ), strict=True
-        ):
-            yield comment_id, erased.get(comment_id) or _commitment(*texts)
+        for comment_id, committed in _commitments(batch):
+            yield comment_id, erased.get(comment_id) or committed
 
 
 def salted(
@@ -114,8 +115,9 @@ def record(lake: Lake, parts: Mapping[Key, Part]) -> None:
         for comment_id, part in new.items():
             row = rows.setdefault(comment_id, {"dt": day, "comment_id": comment_id, "part": part})
             row["part"] = "comment" if "comment" in (row["part"], part) else "parent"
-        for comment_id, committed in text_commitments(lake, day):
-            if comment_id in new:
+        about = Subject(comment_ids=frozenset(new))
+        for batch in lake.read("comments", day, columns=_READ):
+            for comment_id, committed in _commitments(batch.filter(about.of(batch))):
                 rows[comment_id].setdefault("commitment", committed)
         lake.replace(
             "erasures", day, [pa.RecordBatch.from_pylist([*rows.values()], schema=ERASURES)]
@@ -160,8 +162,8 @@ class Erasing:
 
     def changes(self, batch: pa.RecordBatch) -> bool:
         """Return whether a batch of the day has something that is to be erased."""
-        names = [name for name, _, _ in self._columns(batch)]
-        return not self.without(batch).select(names).equals(batch.select(names))
+        new = self.without(batch)
+        return any(new.column(name) != batch.column(name) for name in _ERASED & {*new.schema.names})
 
     def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the day without what is to be erased."""
@@ -197,5 +199,8 @@ def _erasures(lake: Lake, day: datetime.date) -> list[dict[str, Any]]:
     return rows
 
 
-def _commitment(text: str, parent_text: str | None, salt: bytes | None) -> bytes:
-    return commitment(salt or b"", json.dumps([text, parent_text]))
+def _commitments(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
+    """Yield id and commitment to the texts of each row, which has the columns of `_READ`."""
+    columns = (batch.column(name).to_pylist() for name in _READ)
+    for comment_id, text, parent_text, salt in zip(*columns, strict=True):
+        yield comment_id, commitment(salt or b"", json.dumps([text, parent_text]))

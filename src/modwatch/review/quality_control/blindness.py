@@ -112,13 +112,21 @@ def above_chance(found: Estimate) -> bool:
     return found.status == "ok" and found.known[0] > HIGHEST_AUC and found.known[1] > 0.5
 
 
+def recognised(found: Mapping[str, Estimate]) -> list[str]:
+    """Return the kinds of `blind_integrity` that are above chance, by name."""
+    return sorted(kind for kind, auc in found.items() if above_chance(auc))
+
+
 def measure_blindness(engine: Engine, last: dt.date) -> dict[str, Estimate]:
     """Return the blind integrity of the four weeks to `last`, and record it as an event."""
     found = blind_integrity(served_items(engine, last - dt.timedelta(days=DAYS - 1), last))
-    recognised = sorted(kind for kind, auc in found.items() if above_chance(auc))
     values = {kind: auc.value for kind, auc in found.items() if auc.status == "ok"}
     with engine.begin() as connection:
-        details: Mapping[str, Any] = {"last": str(last), "auc": values, "recognised": recognised}
+        details: Mapping[str, Any] = {
+            "last": str(last),
+            "auc": values,
+            "recognised": recognised(found),
+        }
         record_event(connection, MEASURED_EVENT, actor_id=None, **details)
     return found
 
