@@ -6,18 +6,16 @@ they are shown often.
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Any, Literal
+from datetime import date, datetime, timedelta
+from typing import Literal
 
 from sqlalchemy import (
     ColumnElement,
     Double,
     Engine,
-    Select,
     and_,
     case,
     cast,
-    distinct,
     func,
     or_,
     select,
@@ -46,16 +44,10 @@ _WORK = ("label", "adjudicate", "skip", "escalate", "undo")
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWork:
-    """One queue and reason, as shown to people who may be served items of it.
-
-    Ages in seconds since the item was first queued, None if no item. Only escalations count over
-    all kinds. No number changes when an item is leased, nor while its decision can be undone, so
-    none tells whether that item is a measurement.
-    """
+    """One queue and reason. Ages in seconds since the item was first queued, None if no item."""
 
     queue: str
     reason: str
-    #: Not decided, leased or not; a decision counts once it can no longer be undone.
     waiting: int
     #: Waiting for a lead, not leased.
     escalated: int
@@ -64,21 +56,8 @@ class LaneWork:
     oldest_seconds: float | None
     median_seconds: float | None
     oldest_escalated_seconds: float | None
-    #: Decided since midnight UTC, without decisions that were undone or still can be.
+    #: Decided since midnight UTC, without decisions that were undone.
     decided_today: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneState(LaneWork):
-    """One queue and reason at this moment, over items of all kinds.
-
-    Waiting are items that are neither leased nor escalated.
-    """
-
-    leased: int
-    #: Confirmations of labels that no one has given yet, or that are not confirmed; not included in
-    #: ages and overdue items.
-    blocked: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,46 +120,62 @@ class Escalation:
     held_by: str | None
 
 
-def overview(engine: Engine) -> list[LaneState]:
-    """Return every queue and reason with items that are open or were decided today, by name.
+def overview(engine: Engine) -> list[LaneWork]:
+    """Return every queue and reason with items to decide or decided today, over all kinds, by name.
 
-    Not for people who may be served items. One scan of the open items.
+    Waiting are items that are neither leased nor escalated. Not for people who may be served items.
     """
-    item = review_item.c
-    counted = {
-        "waiting": and_(item.status == "waiting", leased.isnot(True)),
-        "leased": leased,
-        "blocked": item.status == "blocked",
-    }
-    lanes = _lanes(_open(is_open, undecided, **counted), _decided_today(true()))
-    return [LaneState(**row) for row in at_once(engine, lanes)]
+    waiting = and_(review_item.c.status == "waiting", leased.isnot(True))
+    return _lanes(engine, waiting, undecided, true())
 
 
 def work_left(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneWork]:
-    """Return the work of every queue and reason, by name; only of `queues`, or of all if None."""
-    item, within = review_item.c, _within(queues)
-    counts = or_(and_(to_do(), within), and_(item.status == "escalated", within))
-    done = and_(item.kind.in_(ACTIONABLE_KINDS), ~undoable(), within)
-    lanes = _lanes(_open(counts, counts, waiting=to_do()), _decided_today(done))
-    return [LaneWork(**row) for row in at_once(engine, lanes)]
+    """Return the work of every queue and reason, by name; only of `queues`, or of all if None.
+
+    For people who may be served items: only escalations count over all kinds. No number changes
+    when an item is leased, nor while its decision can be undone, so none tells whether that item is
+    a measurement.
+    """
+    done = and_(review_item.c.kind.in_(ACTIONABLE_KINDS), ~undoable(), _within(queues))
+    left = and_(or_(to_do(), review_item.c.status == "escalated"), _within(queues))
+    return _lanes(engine, to_do(), left, done)
 
 
-def _lanes(opened: Select[Any], decided: Select[Any]) -> Select[Any]:
-    now, today = opened.subquery(), decided.subquery()
-    numbers = [name for name in now.c.keys() if name not in ("queue", "reason", *_AGES)]  # noqa: SIM118
-    counted = [func.coalesce(now.c[name], 0).label(name) for name in numbers]
-    same = and_(now.c.queue == today.c.queue, now.c.reason == today.c.reason)
-    return (
+def _lanes(
+    engine: Engine,
+    waiting: ColumnElement[bool],
+    left: ColumnElement[bool],
+    done: ColumnElement[bool],
+) -> list[LaneWork]:
+    """Return the lanes of the items of `left`, and of those of `done` that were decided today."""
+    item = review_item.c
+    of_day = decision.c.decided_at >= func.date_trunc("day", func.now(), "UTC")
+    labels = decision.c.action.in_(["label", "adjudicate"])
+    decided = item.id.in_(select(decision.c.item_id).where(of_day, labels))
+    done = and_(item.status == "decided", decided, done)
+    # An array, so that indexes find the items: most were decided long ago.
+    recent = select(decision.c.item_id).where(decision.c.decided_at > func.now() - timedelta(1))
+    read = or_(is_open, item.id == func.any(func.array(recent.scalar_subquery())))
+    waited = func.now() - item.queued_at
+    escalated = item.status == "escalated"
+    median = func.percentile_cont(0.5).within_group(waited).filter(left)
+    lanes = (
         select(
-            func.coalesce(now.c.queue, today.c.queue).label("queue"),
-            func.coalesce(now.c.reason, today.c.reason).label("reason"),
-            *counted,
-            *(now.c[name] for name in _AGES),
-            func.coalesce(today.c.decided_today, 0).label("decided_today"),
+            item.queue,
+            item.reason,
+            func.count().filter(waiting).label("waiting"),
+            func.count().filter(escalated, leased.isnot(True)).label("escalated"),
+            func.count().filter(left, item.due_at < func.now()).label("overdue"),
+            seconds(func.max(waited).filter(left)).label("oldest_seconds"),
+            seconds(median).label("median_seconds"),
+            seconds(func.max(waited).filter(escalated)).label("oldest_escalated_seconds"),
+            func.count().filter(done).label("decided_today"),
         )
-        .select_from(now.join(today, same, full=True))
-        .order_by("queue", "reason")
+        .where(read, or_(left, done))
+        .group_by(item.queue, item.reason)
+        .order_by(item.queue, item.reason)
     )
+    return [LaneWork(**row) for row in at_once(engine, lanes)]
 
 
 def throughput(
@@ -220,45 +215,6 @@ def throughput(
         statement = statement.join(review_item, review_item.c.id == decision.c.item_id)
         statement = statement.where(_within(queues))
     return [Throughput(**row) for row in at_once(engine, statement)]
-
-
-def _open(
-    which: ColumnElement[bool], aging: ColumnElement[bool], **counted: ColumnElement[bool]
-) -> Select[Any]:
-    """Return the query of the items of `which` by lane, and of the ages of those of `aging`."""
-    item = review_item.c
-    waited = func.now() - item.queued_at
-    median = func.percentile_cont(0.5).within_group(waited).filter(aging)
-    escalated = item.status == "escalated"
-    counted["escalated"] = and_(escalated, leased.isnot(True))
-    columns: list[ColumnElement[Any]] = [
-        item.queue,
-        item.reason,
-        *(func.count().filter(place).label(name) for name, place in counted.items()),
-        func.count().filter(aging, item.due_at < func.now()).label("overdue"),
-        seconds(func.max(waited).filter(aging)).label("oldest_seconds"),
-        seconds(median).label("median_seconds"),
-        seconds(func.max(waited).filter(escalated)).label("oldest_escalated_seconds"),
-    ]
-    return select(*columns).where(which).group_by(item.queue, item.reason)
-
-
-_AGES = ("oldest_seconds", "median_seconds", "oldest_escalated_seconds")
-
-
-def _decided_today(which: ColumnElement[bool]) -> Select[Any]:
-    item = review_item.c
-    return (
-        select(item.queue, item.reason, func.count(distinct(item.id)).label("decided_today"))
-        .join(decision, decision.c.item_id == item.id)
-        .where(
-            decision.c.decided_at >= func.date_trunc("day", func.now(), "UTC"),
-            decision.c.action.in_(["label", "adjudicate"]),
-            item.status == "decided",
-            which,
-        )
-        .group_by(item.queue, item.reason)
-    )
 
 
 def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Holding]:

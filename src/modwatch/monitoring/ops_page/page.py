@@ -29,7 +29,7 @@ from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.publishing.days import Day, read_days
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
-from modwatch.review.workload import LaneState, overview
+from modwatch.review.workload import LaneWork, overview
 
 _WEEK = 7
 
@@ -97,7 +97,7 @@ class Overview:
     #: None: neither a critical incident nor a warning is open, or that is not known.
     worst: WorstOpen | None
     #: The states of the review queues, by name and reason. None: they could not be read.
-    lanes: Sequence[LaneState] | None
+    lanes: Sequence[LaneWork] | None
     #: None before the first.
     audit: LastAudit | None
     #: Whether audits could not be read.
