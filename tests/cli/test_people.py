@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
@@ -17,7 +16,6 @@ from review.labelling import open_queues
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 PASSWORD = "a long invented sentence"
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
@@ -44,10 +42,10 @@ def test_a_person_gets_an_account_a_password_and_another_role(
     with open_resources() as resources:
         person = find_moderator(resources.database, "lea")
         assert (person.role, person.queues) == ("moderator", {"de", "en"})
-        assert log_in(resources.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+        assert log_in(resources.database, "lea", PASSWORD, address="here")
     assert main(["person", "disable", "lea"]) == 0
     with open_resources() as resources, pytest.raises(AccessDeniedError):
-        log_in(resources.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+        log_in(resources.database, "lea", PASSWORD, address="here")
 
 
 def test_a_token_may_be_for_less_than_the_role(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 """A tab of the console with a script, as the server sees it."""
 
-import datetime as dt
 import re
 from typing import Any
 
@@ -14,7 +13,7 @@ from modwatch.review.people import Moderator
 class Tab:
     def __init__(self, client: TestClient, engine: Engine, person: Moderator) -> None:
         token = people.issue_token(engine, person.id)
-        self.session = people.open_session(engine, token, dt.timedelta(hours=1))
+        self.session = people.open_session(engine, token)
         self.client = client
 
     def post(self, path: str, csrf: str | None = None, **body: Any) -> Any:

@@ -1,6 +1,5 @@
 """Hold, give back, take back, correct."""
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -147,7 +146,7 @@ def test_a_cookie_alone_changes_nothing(
     client: TestClient, token: str, fill: Fill, engine: Engine, method: str
 ) -> None:
     fill(1)
-    session = people.open_session(engine, token, dt.timedelta(hours=1))
+    session = people.open_session(engine, token)
     client.cookies.set("modwatch_session", session)
     me = client.get("/api/v1/me").json()
     assert me["pseudonym"] == "ann"

@@ -1,6 +1,5 @@
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 
 import httpx
 import pytest
@@ -30,7 +29,7 @@ def admin(engine: Engine, ada: Moderator) -> Iterator[TestClient]:
     with TestClient(create_app(engine), raise_server_exceptions=False) as client:
         client.headers["Accept"] = "text/html"
         token = people.issue_token(engine, ada.id)
-        client.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
+        client.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
         yield client
 
 
@@ -94,7 +93,7 @@ def test_a_token_is_shown_once(engine: Engine, admin: TestClient, ann: Moderator
 
 def test_all_sessions_are_ended(engine: Engine, admin: TestClient, ann: Moderator) -> None:
     token = people.issue_token(engine, ann.id)
-    sessions = [people.open_session(engine, token, timedelta(hours=1)) for _ in range(2)]
+    sessions = [people.open_session(engine, token) for _ in range(2)]
     here = f"/admin/people/{ann.id}"
     admin.post(f"{here}/revoke", data=csrf(admin.get(here)))
     for session in sessions:

@@ -1,4 +1,3 @@
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,7 +60,7 @@ def test_ones_own_tokens_are_listed_and_revoked(
     feed = people.issue_token(engine, ann.id, name="my script", scopes=["review"])
     others = people.issue_token(engine, ben.id, name="of ben")
     whole = people.issue_token(engine, ann.id)
-    session = people.open_session(engine, whole, timedelta(hours=1))
+    session = people.open_session(engine, whole)
     page = stranger.get("/preferences", headers=by_cookie(session)).text
     assert "my script" in page
     assert "of ben" not in page

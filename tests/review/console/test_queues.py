@@ -1,6 +1,6 @@
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import httpx
 import pytest
@@ -36,7 +36,7 @@ def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
 
 def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClient:
     token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
+    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
     return visitor
 
 

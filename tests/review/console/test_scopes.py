@@ -1,7 +1,7 @@
 """Who may open which endpoint; a new one without a declared scope fails here."""
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 
 import httpx
 import pytest
@@ -133,7 +133,7 @@ def test_roles_and_endpoints(
     queue.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
     person = people.create_moderator(engine, f"the-{role}", role)
     token = people.issue_token(engine, person.id)
-    session = people.open_session(engine, token, timedelta(hours=1))
+    session = people.open_session(engine, token)
     for (method, path), scopes in ENDPOINTS.items():
         allowed = bool(scopes & ROLE_SCOPES[role])
         answer = ask(stranger, method, path, token, session)

@@ -1,6 +1,6 @@
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 
 import httpx
 import pytest
@@ -26,7 +26,7 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     """Let a person in, and return the headers of their API token."""
     person = people.create_moderator(engine, name, role)
     token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
+    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
     return {"Authorization": f"Bearer {token}"}
 
 

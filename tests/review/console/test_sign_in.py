@@ -1,6 +1,5 @@
 """Come in and go."""
 
-import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 
@@ -12,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people
 from modwatch.review.console.app import create_app
-from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
 
 PASSWORD = "a long pass phrase"
@@ -84,8 +83,7 @@ def test_a_link_from_elsewhere_asks_once_more(client: TestClient, known: Moderat
 
 
 def test_a_session_in_use_is_replaced(engine: Engine, known: Moderator) -> None:
-    options = ConsoleOptions(rotate_after=dt.timedelta(hours=1))
-    with TestClient(create_app(engine, options)) as client:
+    with TestClient(create_app(engine)) as client:
         log_in(client)
         first = client.cookies[SESSION_COOKIE]
         client.get("/day")

@@ -4,7 +4,7 @@ import io
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import httpx
@@ -28,7 +28,7 @@ Headers = dict[str, str]
 
 
 def session_of(engine: Engine, person: Moderator) -> str:
-    return people.open_session(engine, people.issue_token(engine, person.id), timedelta(hours=1))
+    return people.open_session(engine, people.issue_token(engine, person.id))
 
 
 def bearer_of(engine: Engine, person: Moderator) -> Headers:

@@ -41,7 +41,7 @@ def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
     lead = people.create_moderator(engine, "lee", "lead")
     token = people.issue_token(engine, lead.id, scopes=["lead", "decisions:read", "admin"])
     assert people.authenticate(engine, token).scopes == {"lead", "decisions:read"}
-    session = people.open_session(engine, token, HOUR)
+    session = people.open_session(engine, token)
     assert people.authenticate(engine, session, "session").scopes == {"lead", "decisions:read"}
     people.change_role(engine, lead.id, "auditor")
     person = people.authenticate(engine, token)
@@ -54,7 +54,7 @@ def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
 def test_tokens_are_listed_without_their_secret(engine: Engine, ann: Moderator) -> None:
     first = people.issue_token(engine, ann.id, name="script", scopes=["review"], lifetime=HOUR)
     second = people.issue_token(engine, ann.id)
-    people.open_session(engine, first, HOUR)
+    people.open_session(engine, first)
     session, plain, script = people.tokens(engine, ann.id)
     assert (session.purpose, plain.name, script.name) == ("session", None, "script")
     assert script.scopes == {"review"}
@@ -77,16 +77,16 @@ def test_unusable_names_are_refused(engine: Engine, ann: Moderator, name: str) -
 
 def test_revoking_ends_all_that_was_opened(engine: Engine, ann: Moderator) -> None:
     token = people.issue_token(engine, ann.id)
-    other = people.open_session(engine, token, HOUR)
-    first = people.open_session(engine, token, HOUR)
-    second = people.rotate_session(engine, first, HOUR, timedelta(0))
+    other = people.open_session(engine, token)
+    first = people.open_session(engine, token)
+    second = people.rotate_session(engine, first, timedelta(0))
     assert second is not None
     people.revoke_token(engine, second)  # a log-out, in one of two browsers
     assert not works(engine, first, "session")
     assert not works(engine, second, "session")
     assert works(engine, other, "session")
     assert works(engine, token)
-    third = people.rotate_session(engine, other, HOUR, timedelta(0))
+    third = people.rotate_session(engine, other, timedelta(0))
     assert third is not None
     people.revoke_token(engine, token)
     assert not works(engine, other, "session")
@@ -95,8 +95,8 @@ def test_revoking_ends_all_that_was_opened(engine: Engine, ann: Moderator) -> No
 
 
 def test_a_log_out_by_the_old_cookie_ends_the_new_session(engine: Engine, ann: Moderator) -> None:
-    first = people.open_session(engine, people.issue_token(engine, ann.id), HOUR)
-    second = people.rotate_session(engine, first, HOUR, timedelta(0))
+    first = people.open_session(engine, people.issue_token(engine, ann.id))
+    second = people.rotate_session(engine, first, timedelta(0))
     assert second is not None
     people.revoke_token(engine, first)
     assert not works(engine, second, "session")

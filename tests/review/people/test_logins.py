@@ -2,7 +2,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 from argon2 import PasswordHasher
@@ -15,7 +14,6 @@ from modwatch.review.people import Moderator
 from modwatch.review.tables import moderator
 
 GOOD, WRONG = "correct horse battery", "wrong horse battery"
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def zoe(engine: Engine, fast_hashes: None) -> Moderator:
 
 
 def log_in(engine: Engine, name: str = "zoe", password: str = GOOD, address: str = "::1") -> str:
-    return people.log_in(engine, name, password, address=address, lifetime=HOUR)
+    return people.log_in(engine, name, password, address=address)
 
 
 def refusal(engine: Engine, name: str, password: str) -> str:
@@ -140,7 +138,7 @@ from modwatch.review.people import log_in
 engine, looked_at = connect(sys.argv[1]), 0
 for number in range(4):
     try:
-        log_in(engine, "zoe", "wrong", address=f"192.0.2.{number}", lifetime=timedelta(hours=1))
+        log_in(engine, "zoe", "wrong", address=f"192.0.2.{number}")
     except ThrottledError:
         pass
     except AccessDeniedError:

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -20,8 +19,6 @@ from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator, OidcOptions, Provider
 from modwatch.review.tables import moderator
-
-HOUR = timedelta(hours=1)
 
 _PEM = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
@@ -48,9 +45,7 @@ def enter(engine: Engine, fake: Any, provider: Provider) -> Callable[..., Modera
     def go(role: object = "mods", **claims: Any) -> Moderator:
         pending = provider.begin()
         code, state = fake.visit(pending.url, realm={"roles": role}, **claims)
-        session = provider.finish(
-            engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR
-        )
+        session = provider.finish(engine, cookie=pending.cookie, state=state, code=code)
         return people.authenticate(engine, session, "session")
 
     return go
@@ -87,7 +82,7 @@ def test_without_a_role_all_access_ends_until_there_is_one_again(
 ) -> None:
     person = enter()
     token = people.issue_token(engine, person.id)
-    session = people.open_session(engine, token, HOUR)
+    session = people.open_session(engine, token)
     with pytest.raises(AccessDeniedError, match="no known role"):
         enter("nobody", subject="s-2")  # someone else
     assert people.authenticate(engine, token) == person
@@ -259,7 +254,7 @@ def test_unknown_keys_do_not_make_a_flood(engine: Engine, fake: Any, options: Oi
         pending = patient.begin()
         code, state = fake.visit(pending.url)
         with pytest.raises(AccessDeniedError):
-            patient.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+            patient.finish(engine, cookie=pending.cookie, state=state, code=code)
     assert fake.key_requests == 1
 
 
@@ -272,16 +267,15 @@ def test_an_answer_belongs_to_the_browser_that_asked(
     without_nonce = f"{state}..{theirs.cookie.split('.')[2]}"
     for cookie in (mine.cookie, "", "..", state, f"{state}.x", f"{state}.x.y.z", without_nonce):
         with pytest.raises(AccessDeniedError, match="this browser"):
-            provider.finish(engine, cookie=cookie, state=state, code=code, lifetime=HOUR)
+            provider.finish(engine, cookie=cookie, state=state, code=code)
     with pytest.raises(AccessDeniedError, match="rejected"):  # a stolen code fails by PKCE
-        provider.finish(engine, cookie=mine.cookie, state=state_alone, code=code, lifetime=HOUR)
+        provider.finish(engine, cookie=mine.cookie, state=state_alone, code=code)
     with pytest.raises(AccessDeniedError, match="another identity provider"):
         provider.finish(
             engine,
             cookie=mine.cookie,
             state=state_alone,
             code=code,
-            lifetime=HOUR,
             issuer="https://another.example",
         )
 
@@ -292,7 +286,7 @@ def test_a_provider_that_promises_its_name_must_give_it(
     fake.configuration = {"authorization_response_iss_parameter_supported": True}
     pending = provider.begin()
     code, state = fake.visit(pending.url, realm={"roles": "mods"})
-    answer = {"cookie": pending.cookie, "state": state, "code": code, "lifetime": HOUR}
+    answer = {"cookie": pending.cookie, "state": state, "code": code}
     with pytest.raises(AccessDeniedError, match="another identity provider"):
         provider.finish(engine, **answer)
     assert provider.finish(engine, **answer, issuer=fake.issuer)
@@ -301,9 +295,9 @@ def test_a_provider_that_promises_its_name_must_give_it(
 def test_a_code_works_once(engine: Engine, fake: Any, provider: Provider) -> None:
     pending = provider.begin()
     code, state = fake.visit(pending.url, realm={"roles": "mods"})
-    provider.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+    provider.finish(engine, cookie=pending.cookie, state=state, code=code)
     with pytest.raises(AccessDeniedError, match="rejected"):
-        provider.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+        provider.finish(engine, cookie=pending.cookie, state=state, code=code)
 
 
 @pytest.mark.parametrize(

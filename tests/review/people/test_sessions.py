@@ -13,12 +13,12 @@ from modwatch.review import people
 from modwatch.review.people import Moderator
 from review.labelling import open_queues
 
-HOUR, NOW = timedelta(hours=1), timedelta(0)
+NOW = timedelta(0)
 
 
 @pytest.fixture
 def session(engine: Engine, ann: Moderator) -> str:
-    return people.open_session(engine, people.issue_token(engine, ann.id), HOUR)
+    return people.open_session(engine, people.issue_token(engine, ann.id))
 
 
 def works(engine: Engine, session: str) -> bool:
@@ -43,7 +43,7 @@ def pass_time(engine: Engine, minutes: float) -> None:
 
 def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moderator) -> None:
     token = people.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
-    session = people.open_session(engine, token, timedelta(hours=12))
+    session = people.open_session(engine, token)
     assert people.authenticate(engine, session, "session") == ann
     with engine.connect() as connection:
         ends = connection.scalars(text("SELECT DISTINCT expires_at FROM access_token")).all()
@@ -88,17 +88,17 @@ def test_sessions_end_when_the_account_changes(
     engine: Engine, ann: Moderator, ben: Moderator, end: Callable[[Engine, Moderator], None]
 ) -> None:
     token = people.issue_token(engine, ann.id)
-    session = people.open_session(engine, token, HOUR)
-    rotated = people.rotate_session(engine, session, HOUR, NOW)
+    session = people.open_session(engine, token)
+    rotated = people.rotate_session(engine, session, NOW)
     assert rotated is not None
-    bens = people.open_session(engine, people.issue_token(engine, ben.id), HOUR)
+    bens = people.open_session(engine, people.issue_token(engine, ben.id))
     end(engine, ann)
     assert not works(engine, session)
     assert not works(engine, rotated)
     assert works(engine, bens)
     people.enable(engine, ann.id)
     assert not works(engine, rotated)  # it does not come back
-    assert people.open_session(engine, people.issue_token(engine, ann.id), HOUR)
+    assert people.open_session(engine, people.issue_token(engine, ann.id))
 
 
 def test_disabled_people_stay_out(engine: Engine, ann: Moderator) -> None:
@@ -107,19 +107,19 @@ def test_disabled_people_stay_out(engine: Engine, ann: Moderator) -> None:
     with pytest.raises(AccessDeniedError):
         people.authenticate(engine, token)
     with pytest.raises(AccessDeniedError):
-        people.open_session(engine, token, HOUR)
+        people.open_session(engine, token)
     people.enable(engine, ann.id)
     assert people.authenticate(engine, token) == ann
 
 
 def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: str) -> None:
     after = timedelta(minutes=15)
-    assert people.rotate_session(engine, session, HOUR, after) is None
+    assert people.rotate_session(engine, session, after) is None
     pass_time(engine, 16)
-    new = people.rotate_session(engine, session, HOUR, after)
+    new = people.rotate_session(engine, session, after)
     assert new is not None
     assert re.fullmatch(r"mw_[\w-]{43}\.[\w-]{43}", new)
-    assert people.rotate_session(engine, session, HOUR, after) is None  # once
+    assert people.rotate_session(engine, session, after) is None  # once
     assert works(engine, session)
     assert works(engine, new)
     pass_time(engine, 1.1)
@@ -129,8 +129,8 @@ def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: 
 
 def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Moderator) -> None:
     token = people.issue_token(engine, ann.id)
-    first, other = (people.open_session(engine, token, HOUR) for _ in range(2))
-    second = people.rotate_session(engine, first, HOUR, NOW)
+    first, other = (people.open_session(engine, token) for _ in range(2))
+    second = people.rotate_session(engine, first, NOW)
     assert second is not None
     assert people.session_seed(second) == people.session_seed(first)
     assert people.session_seed(other) != people.session_seed(first)
@@ -141,44 +141,42 @@ def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Mode
 def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
     current = session
     for _ in range(5):
-        pass_time(engine, 11)
-        new = people.rotate_session(engine, current, timedelta(hours=12), timedelta(minutes=10))
+        pass_time(engine, 143)
+        new = people.rotate_session(engine, current, timedelta(hours=2))
         assert new is not None
         current = new
     assert works(engine, current)
-    pass_time(engine, 5.1)  # 60.1 minutes after it began
+    pass_time(engine, 5.1)  # 12 hours and six seconds after it began
     assert not works(engine, current)
-    assert people.rotate_session(engine, current, HOUR, NOW) is None
+    assert people.rotate_session(engine, current, NOW) is None
 
 
 def test_rotation_keeps_scopes(engine: Engine) -> None:
     lead = people.create_moderator(engine, "lee", "lead")
     token = people.issue_token(engine, lead.id, scopes=["decisions:read"])
-    session = people.open_session(engine, token, HOUR)
-    new = people.rotate_session(engine, session, HOUR, NOW)
+    session = people.open_session(engine, token)
+    new = people.rotate_session(engine, session, NOW)
     assert new is not None
     assert people.authenticate(engine, new, "session").scopes == {"decisions:read"}
 
 
 @pytest.mark.parametrize("given", ["", "unknown", "\ud800", "a\0"])
 def test_what_is_no_session_is_not_replaced(engine: Engine, ann: Moderator, given: str) -> None:
-    assert people.rotate_session(engine, given, HOUR, NOW) is None
+    assert people.rotate_session(engine, given, NOW) is None
     token = people.issue_token(engine, ann.id)
-    assert people.rotate_session(engine, token, HOUR, NOW) is None
+    assert people.rotate_session(engine, token, NOW) is None
 
 
 def test_requests_at_once_rotate_once(engine: Engine, session: str) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = list(
-            pool.map(lambda _: people.rotate_session(engine, session, HOUR, NOW), range(16))
-        )
+        made = list(pool.map(lambda _: people.rotate_session(engine, session, NOW), range(16)))
     assert sum(record is not None for record in made) == 1
 
 
 def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: Moderator) -> None:
     token = people.issue_token(engine, ann.id)
     for _ in range(40):
-        session = people.open_session(engine, token, HOUR)
+        session = people.open_session(engine, token)
         barrier = threading.Barrier(2)
 
         def at_once(act: Callable[..., Any], *given: Any, gate: threading.Barrier = barrier) -> Any:
@@ -186,7 +184,7 @@ def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: M
             return act(*given)
 
         with ThreadPoolExecutor(2) as pool:
-            rotated = pool.submit(at_once, people.rotate_session, engine, session, HOUR, NOW)
+            rotated = pool.submit(at_once, people.rotate_session, engine, session, NOW)
             pool.submit(at_once, people.revoke_token, engine, session).result()
         new = rotated.result()
         assert new is None or not works(engine, new)

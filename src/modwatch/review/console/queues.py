@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Response
@@ -249,17 +250,10 @@ def _lease(session: Session, item_id: int | None) -> Lease | None:
     person = session.person
     if item_id is None:
         return next(iter(lease_for(session.context, person, 1, escalated=True)), None)
-    with session.context.lease_limit.place(person.id) as place:
-        lease = queue.claim(
-            session.engine,
-            person.id,
-            item_id,
-            session.context.options.lease_length,
-            queues=person.queues,
-            escalated_only=True,
-        )
-        place.taken = lease is not None
-    return lease
+    take = partial(
+        queue.claim, session.engine, person.id, item_id, queues=person.queues, escalated_only=True
+    )
+    return session.context.lease_limit.within(person.id, take)
 
 
 def _back(session: Session, to: str) -> Response:

@@ -85,9 +85,7 @@ def render(page: Page, session: Session, status: int | None = None) -> HTMLRespo
     has been in use for a while.
     """
     status = status or (422 if getattr(page, "problem", None) else 200)
-    request, options = session.request, session.context.options
-    length, after = options.session_length, options.rotate_after
-    rotated = rotate_session(session.engine, session.token, length, after)
+    request, rotated = session.request, rotate_session(session.engine, session.token)
     if rotated is not None:
         session = replace(session, token=rotated)
     response = render_public(page, request, status, session=session)

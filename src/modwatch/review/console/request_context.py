@@ -30,7 +30,6 @@ from modwatch.review.log.witnesses import Authority
 from modwatch.review.people import Moderator, OidcOptions, authenticate, session_seed
 from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.policy.tree import Policy, load_policy
-from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
 from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
 
@@ -43,13 +42,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 class ConsoleOptions:
     """Options of one installation."""
 
-    #: Length of a lease; the page extends it while the item is visible.
-    lease_length: dt.timedelta = LEASE_LENGTH
     #: The most items that one person holds at once; the page holds two in a tab.
     most_leases: int = 50
-    session_length: dt.timedelta = dt.timedelta(hours=12)
-    #: A session in use gets a new token this long after the last one.
-    rotate_after: dt.timedelta = dt.timedelta(hours=1)
     #: Leads and admins who log in by password need a second factor.
     require_second_factor: bool = False
     #: Send cookies over HTTPS only; set it wherever the console is not on loopback.

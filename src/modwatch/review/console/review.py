@@ -218,9 +218,7 @@ def extend_lease(
     item_id: RecordId, request: LeaseTokenRequest, context: ContextDep, person: ReviewerDep
 ) -> ExpirySchema:
     """Extend the lease (heartbeat), up to an hour after the claim."""
-    until = queue.extend(
-        context.engine, person.id, item_id, request.lease_token, context.options.lease_length
-    )
+    until = queue.extend(context.engine, person.id, item_id, request.lease_token)
     return ExpirySchema(expires_at=until)
 
 
@@ -304,13 +302,11 @@ def lease_for(
     if not escalated:
         opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
         lease_next = partial(queue.lease, opt_outs=opt_outs, lanes=context.options.lanes)
-    length = context.options.lease_length
+    take = partial(lease_next, context.engine, person.id, queues=person.queues)
     leases: list[Lease] = []
     for _ in range(count):
         try:
-            with context.lease_limit.place(person.id) as place:
-                lease = lease_next(context.engine, person.id, length, queues=person.queues)
-                place.taken = lease is not None
+            lease = context.lease_limit.within(person.id, take)
         except TooManyLeasesError:
             if not leases:
                 raise
@@ -348,17 +344,15 @@ def decide(
 
 def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
     """Return a new lease of the item whose decision is undone."""
-    turn = context.hourly_limit.turn(person.id, "undo", key)
-    with turn, context.lease_limit.place(person.id) as place:
-        lease = deciding.undo(
-            context.engine,
-            moderator_id=person.id,
-            decision_id=decision_id,
-            idempotency_key=key,
-            length=context.options.lease_length,
-        )
-        place.taken = True
-    return lease
+    take = partial(
+        deciding.undo,
+        context.engine,
+        moderator_id=person.id,
+        decision_id=decision_id,
+        idempotency_key=key,
+    )
+    with context.hourly_limit.turn(person.id, "undo", key):
+        return context.lease_limit.within(person.id, take)
 
 
 def correct(

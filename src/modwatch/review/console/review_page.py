@@ -12,6 +12,7 @@ can lease the item again unless someone else has had it since.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Depends, Form, Header, Query, Response
@@ -82,21 +83,19 @@ def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
     The lease is new because the tab's request to release the old one may still be in flight.
     """
     person = session.person
+    take = partial(
+        queue.renew,
+        session.engine,
+        person.id,
+        remembered.item_id,
+        remembered.lease_token,
+        queues=person.queues,
+        escalated=person.may("lead"),
+    )
     try:
-        with session.context.lease_limit.place(person.id) as place:
-            lease = queue.renew(
-                session.engine,
-                person.id,
-                remembered.item_id,
-                remembered.lease_token,
-                session.context.options.lease_length,
-                queues=person.queues,
-                escalated=person.may("lead"),
-            )
-            place.taken = lease is not None
+        return session.context.lease_limit.within(person.id, take)
     except TooManyLeasesError:
         return None
-    return lease
 
 
 _REASONS = {

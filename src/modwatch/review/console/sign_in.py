@@ -94,15 +94,14 @@ def sign_in(
 ) -> Response:
     """Open a session for an access token, or for a pseudonym and password, and then a code."""
     check_csrf(login, csrf)
-    address, length = client_address(request), context.options.session_length
+    address = client_address(request)
     device = device if _DEVICE.fullmatch(device) else new_device()
     try:
         if token.strip():
-            session = open_session(context.engine, token.strip(), length, address=address)
+            session = open_session(context.engine, token.strip(), address=address)
         elif pending and code:
-            where = {"address": address, "device": device}
             session = second_factor.finish_log_in(
-                context.engine, pending, code, lifetime=length, **where
+                context.engine, pending, code, address=address, device=device
             )
         else:
             session = log_in(
@@ -111,7 +110,6 @@ def sign_in(
                 password,
                 address=address,
                 device=device,
-                lifetime=length,
                 code_required=context.options.require_second_factor,
             )
     except CodeRequiredError as exc:
@@ -182,7 +180,6 @@ def finish(
             cookie=pending,
             state=state,
             code=code,
-            lifetime=context.options.session_length,
             address=client_address(request),
             issuer=iss,
         )

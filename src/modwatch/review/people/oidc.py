@@ -6,7 +6,6 @@ address. See OpenID Connect Core 1.0, section 3.1, and RFC 9700.
 """
 
 import base64
-import datetime as dt
 import hmac
 import secrets
 import threading
@@ -120,7 +119,6 @@ class Provider:
         cookie: str,
         state: str,
         code: str,
-        lifetime: dt.timedelta,
         address: str = "",
         issuer: str | None = None,
     ) -> str:
@@ -150,7 +148,7 @@ class Provider:
         with engine.begin() as connection:
             moderator_id = _account(connection, subject, role)
             record_log_in(connection, moderator_id, "provider", address)
-            return begin_session(connection, moderator_id, lifetime)
+            return begin_session(connection, moderator_id)
 
     def _id_token(self, code: str, verifier: str) -> str:
         options = self._options

@@ -12,7 +12,6 @@ sequences and dates. Limitation: words of other languages count as random letter
 the highest of the library, 10^10 guesses.
 """
 
-import datetime as dt
 import re
 import threading
 import unicodedata
@@ -119,10 +118,9 @@ def log_in(
     *,
     address: str,
     device: str = "",
-    lifetime: dt.timedelta,
     code_required: bool = False,
 ) -> str:
-    """Return a session token for the person with this password; it ends after `lifetime`.
+    """Return a session token for the person with this password.
 
     `device` is the secret that this browser keeps; the log-in makes it known. With `code_required`,
     the session of a lead or admin who has no second factor has the scope `account` only.
@@ -142,7 +140,7 @@ def log_in(
     if account is not None and stored is not None and right:
         renewed = hash_password(password) if outdated(stored) else stored
         session = _begin(
-            engine, account["id"], stored, renewed, address, lifetime, code_required=code_required
+            engine, account["id"], stored, renewed, address, code_required=code_required
         )
     if session is None:
         throttle.fail(engine, attempt, account_id, address)
@@ -160,7 +158,6 @@ def _begin(
     stored: str,
     renewed: str,
     address: str,
-    lifetime: dt.timedelta,
     *,
     code_required: bool,
 ) -> str | CodeRequiredError | None:
@@ -181,7 +178,7 @@ def _begin(
         scopes: list[str] | None = None
         if code_required and person["role"] in ROLES_WITH_CODE:
             scopes = [ACCOUNT]
-        return begin_session(connection, moderator_id, lifetime, scopes=scopes)
+        return begin_session(connection, moderator_id, scopes=scopes)
 
 
 def set_password(

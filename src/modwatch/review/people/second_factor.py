@@ -136,9 +136,7 @@ def end_second_step(connection: Connection, moderator_id: int) -> None:
     _update(connection, moderator_id, pending_digest=None, pending_until=None)
 
 
-def finish_log_in(
-    engine: Engine, pending: str, code: str, *, address: str, device: str, lifetime: dt.timedelta
-) -> str:
+def finish_log_in(engine: Engine, pending: str, code: str, *, address: str, device: str) -> str:
     """Return a session token for the person whose password was right, and whose code is.
 
     `pending` is that of `CodeRequiredError`. Raises `AccessDeniedError` for a wrong or used code,
@@ -157,7 +155,7 @@ def finish_log_in(
         if row is not None and person["disabled_at"] is None and _use(connection, row, code):
             end_second_step(connection, moderator_id)
             record_log_in(connection, moderator_id, "password and code", address)
-            session = begin_session(connection, moderator_id, lifetime)
+            session = begin_session(connection, moderator_id)
     if session is None:
         throttle.fail(engine, attempt, moderator_id, address)
         raise AccessDeniedError("the code is wrong or was used; enter the one shown now")

@@ -14,6 +14,11 @@ from modwatch.review.people.accounts import Moderator, lock_person, moderator_of
 from modwatch.review.people.throttle import network
 from modwatch.review.tables import access_token, moderator
 
+SESSION_LENGTH = dt.timedelta(hours=12)
+
+#: A session in use gets a new token this long after the last one.
+ROTATED_AFTER = dt.timedelta(hours=1)
+
 #: How long a session is still valid after its rotation, for requests in progress.
 OVERLAP = dt.timedelta(minutes=1)
 
@@ -59,7 +64,7 @@ def authenticate(engine: Engine, token: str, purpose: Purpose = "api") -> Modera
     return moderator_of(rows[0])
 
 
-def open_session(engine: Engine, token: str, lifetime: dt.timedelta, *, address: str = "") -> str:
+def open_session(engine: Engine, token: str, *, address: str = "") -> str:
     """Return a session token for the person of an API `token`, who logs in from `address`.
 
     It has the scopes of that token and ends with it at the latest. Raises `AccessDeniedError`.
@@ -76,7 +81,7 @@ def open_session(engine: Engine, token: str, lifetime: dt.timedelta, *, address:
         if api_token is None:  # revoked in the meantime
             raise AccessDeniedError("the token was revoked; ask an admin for a new one")
         record_log_in(connection, person.id, "token", address)
-        until = func.least(expiry(lifetime), api_token.expires_at)  # LEAST ignores null
+        until = func.least(expiry(SESSION_LENGTH), api_token.expires_at)  # LEAST ignores null
         session, _ = store_token(
             connection,
             person.id,
@@ -118,26 +123,21 @@ def record_log_in(
 
 
 def begin_session(
-    connection: Connection,
-    moderator_id: int,
-    lifetime: dt.timedelta,
-    *,
-    scopes: list[str] | None = None,
+    connection: Connection, moderator_id: int, *, scopes: list[str] | None = None
 ) -> str:
     """Return a session token for a person who was authenticated. Call `lock_person` first."""
+    until = expiry(SESSION_LENGTH)
     return store_token(
-        connection, moderator_id, "session", expiry(lifetime), scopes=scopes, prefix=_new_seed()
+        connection, moderator_id, "session", until, scopes=scopes, prefix=_new_seed()
     )[0]
 
 
-def rotate_session(
-    engine: Engine, session: str, lifetime: dt.timedelta, after: dt.timedelta
-) -> str | None:
+def rotate_session(engine: Engine, session: str, after: dt.timedelta = ROTATED_AFTER) -> str | None:
     """Return the token that replaces a session older than `after`; None: keep the current token.
 
     The old token is valid for one more minute. The new one ends when the old one would have ended,
-    or after `lifetime` if that is sooner, so a rotation never extends a session. A session that is
-    invalid or was replaced already is not replaced.
+    so a rotation never extends a session. A session that is invalid or was replaced already is not
+    replaced.
     """
     values = {"digest": digest_of(session), "after": after}
     if not (rows := at_once(engine, _DUE, values)):
@@ -156,7 +156,7 @@ def rotate_session(
             connection,
             row.moderator_id,
             "session",
-            func.least(row.expires_at, expiry(lifetime)),
+            row.expires_at,
             scopes=row.scopes,
             opened_with=row.digest,
             prefix=f"{session_seed(session)}.",

@@ -9,10 +9,10 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, func, select
 
@@ -44,6 +44,8 @@ LONGEST_HOLD = dt.timedelta(hours=1)
 
 #: How long a decision can be undone, which leases its item again; later it can only be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
+
+_Taken = TypeVar("_Taken", Lease, Lease | None)
 
 #: The order of turns need not be secret.
 _TURNS = random.Random()  # noqa: S311
@@ -261,13 +263,6 @@ _PAUSE = 1.0
 
 
 @dataclass
-class Place:
-    """A place for one lease; it is free again unless `taken`."""
-
-    taken: bool = False
-
-
-@dataclass
 class _Person:
     lock: threading.Lock = field(default_factory=threading.Lock)
     #: Leases held when they were counted, and leased since then, whether they ended or not.
@@ -296,21 +291,20 @@ class LeaseLimit:
         self._lock = threading.Lock()
         self._people: dict[int, _Person] = {}
 
-    @contextmanager
-    def place(self, moderator_id: int) -> Iterator[Place]:
-        """Yield a place for one more lease; raise `TooManyLeasesError` if there is none."""
+    def within(self, moderator_id: int, take: Callable[[], _Taken]) -> _Taken:
+        """Return what `take` leases; raise `TooManyLeasesError` if that would be one too many."""
         with self._lock:
             person = self._people.setdefault(moderator_id, _Person())
         with person.lock:
             self._check(moderator_id, person)
             person.waiting += 1
-        place = Place()
+        taken: Lease | None = None
         try:
-            yield place
+            return (taken := take())
         finally:
             with person.lock:
                 person.waiting -= 1
-                person.since += place.taken
+                person.since += taken is not None
 
     def _check(self, moderator_id: int, person: _Person) -> None:
         counted = person.counted_at is not None

@@ -1,6 +1,5 @@
 """Someone who guesses passwords, or who guesses badly so that others cannot log in."""
 
-import datetime as dt
 from collections.abc import Iterable
 
 import pytest
@@ -15,7 +14,6 @@ from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator, new_device
 from review.console.visiting import hidden
 
-HOUR = dt.timedelta(hours=1)
 GOOD = "a long pass phrase"
 HOME, OFFICE, ELSEWHERE = "192.0.2.1", "192.0.2.2", "198.51.100.3"
 
@@ -29,7 +27,7 @@ def known_passwords(engine: Engine, ann: Moderator, ben: Moderator, fast_hashes:
 def log_in(
     engine: Engine, name: str = "ann", password: str = GOOD, address: str = HOME, device: str = ""
 ) -> str:
-    return people.log_in(engine, name, password, address=address, device=device, lifetime=HOUR)
+    return people.log_in(engine, name, password, address=address, device=device)
 
 
 def compared(
@@ -136,7 +134,7 @@ class TestEvents:
     def test_log_ins_and_failures_name_account_and_network(self, engine: Engine) -> None:
         log_in(engine, address="2001:db8::7")
         compared(engine, ["ann", "nobody", "ann"], [HOME, OFFICE, ELSEWHERE])
-        people.open_session(engine, people.issue_token(engine, 2), HOUR, address=OFFICE)
+        people.open_session(engine, people.issue_token(engine, 2), address=OFFICE)
         assert seen(engine, "log_in") == [("ann", "2001:db8::/64"), ("ben", OFFICE)]
         assert seen(engine, "log_in_failed") == [("ann", HOME), ("ann", ELSEWHERE)]
 

@@ -78,9 +78,7 @@ def test_released_and_expired_ones_make_room(
     limit = LeaseLimit(engine, 3)
 
     def take(length: dt.timedelta = queue.LEASE_LENGTH) -> Lease:
-        with limit.place(ann.id) as place:
-            lease = queue.lease(engine, ann.id, length)
-            place.taken = True
+        lease = limit.within(ann.id, lambda: queue.lease(engine, ann.id, length))
         assert lease is not None
         return lease
 
@@ -100,15 +98,19 @@ def test_a_process_that_starts_anew_knows_what_is_held(
     fill(10)
     for _ in range(3):
         queue.lease(engine, ann.id)
-    with pytest.raises(TooManyLeasesError), LeaseLimit(engine, 3).place(ann.id):
-        pass
+    with pytest.raises(TooManyLeasesError):
+        LeaseLimit(engine, 3).within(ann.id, lambda: queue.lease(engine, ann.id))
 
 
 def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
     limit = LeaseLimit(engine, 1)
+
+    def take() -> Lease:
+        raise RuntimeError
+
     for _ in range(5):
-        with pytest.raises(RuntimeError), limit.place(ann.id):
-            raise RuntimeError
+        with pytest.raises(RuntimeError):
+            limit.within(ann.id, take)
 
 
 def test_neither_undoing_nor_leasing_again_goes_beyond_it(

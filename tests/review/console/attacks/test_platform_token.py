@@ -5,7 +5,7 @@ and who decided.
 """
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 
 import pytest
 from fastapi import FastAPI
@@ -49,7 +49,7 @@ def test_it_opens_nothing_else(
 ) -> None:
     """Nor does a session that it opened: no settings, no group, no attempt at the password."""
     allowed = set()
-    session = people.open_session(engine, platform, timedelta(hours=1))
+    session = people.open_session(engine, platform)
     csrf = csrf_of(session)
     form = {"csrf": csrf, "old": "a wrong one", "new": "a new one", "password": "a wrong one"}
     for method, path in endpoints(app.routes):

@@ -1,6 +1,5 @@
 """Somebody who has a person's access token or session, after the person's access has ended."""
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,6 @@ from modwatch.review.people.oidc import withdraw
 from modwatch.review.tables import moderator
 from review.console.visiting import by_cookie, session_of
 
-HOUR = dt.timedelta(hours=1)
 SUBJECT = "https://provider.example|s-1"
 OLD, NEW = "a long pass phrase", "another long pass phrase"
 
@@ -50,17 +48,17 @@ def test_no_token_and_no_session_outlives_the_access(
     token = people.issue_token(engine, known.id)
     stolen = [
         {"Authorization": f"Bearer {token}"},
-        by_cookie(people.open_session(engine, token, HOUR)),
+        by_cookie(people.open_session(engine, token)),
         by_cookie(session_of(engine, known)),
-        by_cookie(people.log_in(engine, "ann", OLD, address="::1", lifetime=HOUR)),
+        by_cookie(people.log_in(engine, "ann", OLD, address="::1")),
     ]
     assert [get(client, headers) for headers in stolen] == [200] * 4
     end(engine, known)
     assert [get(client, headers) for headers in stolen] == [401] * 4
     with pytest.raises(AccessDeniedError):
-        people.open_session(engine, token, HOUR)
+        people.open_session(engine, token)
     with pytest.raises(AccessDeniedError):
-        people.log_in(engine, "ann", OLD, address="::1", lifetime=HOUR)
+        people.log_in(engine, "ann", OLD, address="::1")
 
 
 def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(

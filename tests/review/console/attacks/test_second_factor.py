@@ -1,6 +1,5 @@
 """Somebody who has a person's password, and not the device that shows the codes."""
 
-import datetime as dt
 import re
 import time
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator, second_factor
 from review.console.visiting import hidden, session_of
 
-HOUR = dt.timedelta(hours=1)
 GOOD = "a long pass phrase"
 
 
@@ -57,14 +55,12 @@ def device(engine: Engine, lea: Moderator) -> Device:
 
 def first_step(engine: Engine) -> str:
     with pytest.raises(CodeRequiredError) as due:
-        people.log_in(engine, "lea", GOOD, address="::1", lifetime=HOUR)
+        people.log_in(engine, "lea", GOOD, address="::1")
     return due.value.pending
 
 
 def second_step(engine: Engine, pending: str, code: str) -> str:
-    return second_factor.finish_log_in(
-        engine, pending, code, address="::1", device="d", lifetime=HOUR
-    )
+    return second_factor.finish_log_in(engine, pending, code, address="::1", device="d")
 
 
 def test_password_and_code_open_a_session(engine: Engine, device: Device, lea: Moderator) -> None:
@@ -169,7 +165,7 @@ def test_a_thief_does_not_replace_the_device(
 
 def test_an_unfinished_enrolment_asks_for_nothing(engine: Engine, lea: Moderator) -> None:
     second_factor.begin_enrolment(engine, lea.id)
-    assert people.log_in(engine, "lea", GOOD, address="::1", lifetime=HOUR)
+    assert people.log_in(engine, "lea", GOOD, address="::1")
 
 
 @pytest.fixture
@@ -230,6 +226,6 @@ def test_an_admin_resets_it(
     assert "Reset second factor" not in visitor.post(f"/admin/people/{lea.id}", data=form).text
     with pytest.raises(AccessDeniedError):
         people.authenticate(engine, session, "session")
-    assert people.log_in(engine, "lea", GOOD, address="::1", lifetime=HOUR)
+    assert people.log_in(engine, "lea", GOOD, address="::1")
     reset = [event for event in recent_events(engine) if event.action == "reset_second_factor"]
     assert [(item.actor, item.subject) for item in reset] == [("the admin", "lea")]

@@ -1,6 +1,5 @@
 """Somebody who tries what many people choose: it must not be anybody's password."""
 
-import datetime as dt
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,6 @@ from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import passwords
 from modwatch.review.people.passwords import WEAKNESSES, check_strength
 from review.console.visiting import hidden, session_of
-
-_HOUR = dt.timedelta(hours=1)
 
 WEAK = {
     "aaaaaaaaaaaa": "repeats",
@@ -118,9 +115,7 @@ def test_no_one_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
     form |= {"old": "a long pass phrase", "new": "kit-of-the-north"}
     answer = client.post("/preferences/password", data=form)
     assert "contains your pseudonym" in answer.text
-    assert people.log_in(
-        engine, "kit-of-the-north", "a long pass phrase", address="::1", lifetime=_HOUR
-    )
+    assert people.log_in(engine, "kit-of-the-north", "a long pass phrase", address="::1")
 
 
 def test_each_weakness_is_reported_on_the_page() -> None:

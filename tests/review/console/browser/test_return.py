@@ -18,7 +18,7 @@ def rotate(desk: Any, engine: Engine) -> None:
     """Give the browser the next token of its session, as another tab may."""
     context = desk.page.context
     cookie = next(cooky for cooky in context.cookies() if cooky["name"] == SESSION_COOKIE)
-    new = people.rotate_session(engine, cookie["value"], timedelta(hours=1), timedelta(0))
+    new = people.rotate_session(engine, cookie["value"], timedelta(0))
     assert new is not None
     context.add_cookies([{**cookie, "value": new}])
 
