@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+from databases import unguarded
 from sqlalchemy import Engine, insert, select, text
 
 from modwatch.review import queue
@@ -96,6 +97,14 @@ def a_later_day(engine: Engine) -> None:
     """Let the items be queued days ago, so that the rules let confirmations be served."""
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '3 days'"))
+
+
+def settle(engine: Engine) -> None:
+    """Let all decisions and gold be so old that no decision can be undone."""
+    with unguarded(engine) as connection:
+        for table, column in (("decision", "decided_at"), ("gold_comment", "added_at")):
+            earlier = f"UPDATE {table} SET {column} = {column} - interval '11 minutes'"
+            connection.execute(text(earlier))
 
 
 def open_queues(engine: Engine, *names: str) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from databases import unguarded
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.review import people, queue
 from modwatch.review.console.request_context import SESSION_COOKIE
@@ -18,7 +17,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import bearer_of, session_of
-from review.labelling import label_all, open_queues, routed_like_gold
+from review.labelling import label_all, open_queues, routed_like_gold, settle
 
 Make = Callable[..., NewItem]
 
@@ -36,14 +35,6 @@ def cora(engine: Engine) -> Moderator:
 def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
     visitor.cookies.set(SESSION_COOKIE, session_of(engine, cora))
     return visitor
-
-
-def settle(engine: Engine) -> None:
-    """Let all decisions be so old that they can no longer be undone."""
-    with unguarded(engine) as connection:
-        for table, column in (("decision", "decided_at"), ("gold_comment", "added_at")):
-            earlier = f"UPDATE {table} SET {column} = {column} - interval '11 minutes'"
-            connection.execute(text(earlier))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, select, text
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.review import people, queue
+from modwatch.review.erasure import erase_reviews
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import (
     GoldComment,
@@ -277,6 +278,16 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
     correct(**change, moderator_id=lea.id, label=1, version=3, idempotency_key="b", others_too=True)
     assert gold_from_decisions(engine, [item]) == ["c1"]
     assert stored(engine) == {"c1": (1, "settled by lea", True)}
+
+
+def test_what_was_erased_is_no_gold(
+    engine: Engine, lea: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c1")], day)
+    item = label_next(engine, lea).item_id
+    erase_reviews(engine, {(day, "c1"): "comment"}, [])
+    with pytest.raises(QueueError, match=f"item {item} is not a decided review item"):
+        gold_from_decisions(engine, [item])
 
 
 def test_retired_gold_waits_for_no_one(engine: Engine, ann: Moderator, day: date) -> None:

@@ -11,6 +11,7 @@ from databases import unguarded
 from sqlalchemy import Engine, RowMapping, select, text
 
 from modwatch.review import people, queue
+from modwatch.review.erasure import erase_reviews
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
@@ -194,6 +195,15 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
     work_today(engine, ann)
     assert queue_some(engine).retests == 1
     assert [row["comment_id"] for row in checks(engine)] == ["c3"]
+
+
+def test_what_was_erased_is_no_retest(engine: Engine, ann: Moderator, new_item: Make) -> None:
+    day, parents = date(2026, 1, 1), ("above", "gone", None)
+    items = [new_item(f"c{k}", k + 1, parent_text=above) for k, above in enumerate(parents)]
+    labelled_long_ago(engine, ann, items)
+    erase_reviews(engine, {(day, "c0"): "comment", (day, "c1"): "parent"}, ["gone"])
+    assert queue_some(engine).retests == 1
+    assert [row["comment_id"] for row in checks(engine)] == ["c2"]
 
 
 def test_gold_that_a_person_knows_or_will_meet_is_left_out(

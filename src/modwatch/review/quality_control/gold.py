@@ -41,6 +41,7 @@ from modwatch.review.tables import (
     gold_comment,
     moderator,
     review_item,
+    unerased,
 )
 
 
@@ -215,10 +216,13 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
         review_item.c.id == item_id,
         review_item.c.status == "decided",
         review_item.c.kind.in_(ROUTED_KINDS),
+        unerased,
     )
     item = connection.execute(decided).mappings().one_or_none()
     if item is None:
-        raise QueueError(f"item {item_id} is not a decided review item; choose one that is")
+        raise QueueError(
+            f"item {item_id} is not a decided review item, or was erased; choose another"
+        )
     label, policy_code, source = _final_label(connection, item)
     copied = ("comment_id", "text", "parent_text", "language", "platform")
     return GoldComment(

@@ -42,6 +42,7 @@ from modwatch.review.tables import (
     moderator,
     moderator_queue,
     review_item,
+    unerased,
 )
 
 logger = logging.getLogger(__name__)
@@ -249,6 +250,7 @@ def _sample_retests(
             decision.c.kind.in_(ROUTED_KINDS),
             decision.c.decided_at <= func.now() - dt.timedelta(days=least_days),
             review_item.c.reason.not_in(person.opt_outs),
+            unerased,
             _works(person, review_item.c.queue),
             ~_seen(person, review_item.c.comment_id, but=decision.c.id),
         )

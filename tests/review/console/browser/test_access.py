@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from review.labelling import label_all
+from review.labelling import label_all, settle
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -83,6 +83,7 @@ def test_the_error_rates_have_no_violation(
     )
     for person, value in ((ann, 1), (ben, 0), (cai, 0)):
         label_all(engine, person, lambda _, value=value: value)  # type: ignore[misc]
+    settle(engine)
     people.save_preferences(engine, lea.id, {"masking": "blur"})
     desk = desk_of(lea, lands_on=f"lead/errors?first={day}&last={day}&queue=general")
     desk.page.locator(".whisker").first.wait_for()
