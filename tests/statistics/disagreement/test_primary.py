@@ -17,8 +17,6 @@ from modwatch.statistics.disagreement import (
     majority,
     primary_labels,
     primary_shares,
-    sample_primary_labels,
-    signed_shares,
 )
 
 SHARES = arrays(
@@ -30,7 +28,6 @@ SHARES = arrays(
 def test_without_flips_the_shares_stay(counts: np.ndarray) -> None:
     share = (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
     assert primary_labels(share, 0.0) == pytest.approx(share)
-    assert signed_shares(share, 0.0) == pytest.approx(share)
 
 
 @given(counts=SHARES, flip=st.floats(0, 0.49))
@@ -49,13 +46,19 @@ def test_a_rate_of_the_minoritys_share_leaves_the_majority() -> None:
 
 @pytest.mark.parametrize("opinion", [0.0, 0.2, 0.6, 1.0])
 @pytest.mark.parametrize("people", [3, 5, 10])
-def test_signed_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int) -> None:
+def test_primary_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int) -> None:
     """Exactly: over all samples of annotators, each with a probability of being counted."""
     flip = 0.1
     seen = flip + (1 - 2 * flip) * opinion
     chance = [comb(people, k) * seen**k * (1 - seen) ** (people - k) for k in range(people + 1)]
     shares = np.array([[1 - k / people, k / people] for k in range(people + 1)])
-    assert np.dot(chance, signed_shares(shares, flip)[:, 1]) == pytest.approx(opinion)
+    annotations = Annotations.from_columns(
+        item=np.repeat(np.arange(people + 1), people),
+        annotator=np.tile(np.arange(people), people + 1),
+        label=np.tril(np.ones((people + 1, people), int), -1).ravel(),
+    )
+    unbiased = primary_shares(annotations, fixed_flip_rate(annotations, flip))
+    assert np.dot(chance, unbiased[:, 1]) == pytest.approx(opinion)
     if opinion in (0, 1):
         assert abs(np.dot(chance, primary_labels(shares, flip)[:, 1]) - opinion) > 0.02
 
@@ -76,16 +79,6 @@ def test_each_annotators_rate_corrects_their_label() -> None:
     # 1 for ann; bob's 0 counts (1 − 0.25) / (1 − 0.5) = 1.5 times for 0, −0.5 times for 1.
     assert primary_shares(annotations, rates).tolist() == [[0.75, 0.25]]
     assert primary_shares(annotations, fixed_flip_rate(annotations, 0.1)).tolist() == [[0.5, 0.5]]
-
-
-def test_ten_draws_as_in_the_paper() -> None:
-    shares = np.tile([0.2, 0.5, 0.3], (5_000, 1))
-    drawn = sample_primary_labels(shares, seed=1)
-    assert drawn.shape == (5_000, 10)
-    assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx([0.2, 0.5, 0.3], abs=0.01)
-    assert np.array_equal(
-        drawn, sample_primary_labels(np.tile([0.2, 0.5, 0.3], (5_000, 1)), seed=1)
-    )
 
 
 @pytest.mark.parametrize(

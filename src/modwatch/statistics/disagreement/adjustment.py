@@ -73,7 +73,7 @@ def adjusted_metrics(
     decision is the most probable class, the first of several; the uncertainty, 1 − Σp², orders
     items as p(1−p) does those of two classes.
 
-    Primary labels are estimated without the bias of Eq. 2 (`signed_shares`). The bounds cover the
+    Primary labels are estimated without the bias of Eq. 2 (`primary_shares`). The bounds cover the
     flip rates, not the choice of items or annotators. Where labels of a stratum or a person may
     differ from themselves as often as by chance, they bound nothing: that end is 0 or 1.
 

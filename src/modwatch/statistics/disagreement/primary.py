@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
@@ -33,26 +33,17 @@ def primary_labels(label_share: ArrayLike, flip_rate: ArrayLike) -> Floats:
     >>> primary_labels([0.6, 0.4], 0.45).tolist()
     [1.0, 0.0]
     """
-    share, flip = _checked(label_share, flip_rate)
+    share = np.asarray(label_share, dtype=np.float64)
+    if share.ndim < 1 or share.shape[-1] < 2:
+        raise MetricInputError("label_share must have a last axis of at least two classes")
+    if not ((share >= 0) & (share <= 1)).all() or not np.allclose(share.sum(axis=-1), 1):
+        raise MetricInputError("label_share must be shares in [0, 1] that sum to 1 by item")
+    flip = np.asarray(flip_rate, dtype=np.float64)
+    if flip.ndim and flip.shape != share.shape[:-1]:
+        raise MetricInputError("flip_rate must be one for all, or one for each item")
+    _check_flip(flip, share.shape[-1])
     kept = np.maximum(share - flip[..., None] / (share.shape[-1] - 1), 0)
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
-
-
-def signed_shares(label_share: ArrayLike, flip_rate: ArrayLike) -> Floats:
-    """Return unbiased estimates (…, K) of the shares of primary labels; they may leave [0, 1].
-
-    p*(y) = (p(y) − f/(K−1)) / (1 − K·f/(K−1)) (Gordon et al. 2021, Eq. 1). Means over many items,
-    and metrics made of them, are unbiased, where Eq. 2, which clips each item, is not: of five
-    annotators who all agree in truth and flip a tenth of their labels, it makes 93 % agree.
-    Arguments and errors as in `primary_labels`.
-
-    >>> signed_shares([1.0, 0.0], 0.1).tolist()
-    [1.125, -0.125]
-    """
-    share, flip = _checked(label_share, flip_rate)
-    classes = share.shape[-1]
-    flip = flip[..., None] / (classes - 1)
-    return np.asarray((share - flip) / (1 - classes * flip))
 
 
 def primary_shares(
@@ -61,7 +52,11 @@ def primary_shares(
     *,
     bound: Literal["low", "high"] | None = None,
 ) -> Floats:
-    """Return unbiased estimates (I, K) of the shares of primary labels of each item.
+    """Return unbiased estimates (I, K) of the shares of primary labels; they may leave [0, 1].
+
+    p*(y) = (p(y) − f/(K−1)) / (1 − K·f/(K−1)) (Gordon et al. 2021, Eq. 1). Means over many items,
+    and metrics made of them, are unbiased, where Eq. 2, which clips each item, is not: of five
+    annotators who all agree in truth and flip a tenth of their labels, it makes 93 % agree.
 
     With flip rates by annotator, each annotator's label is corrected by their own rate.
     """
@@ -99,36 +94,6 @@ def primary_parts(
         for weights in (scale[of], (scale * rate)[of])
     )
     return own.reshape(counts.shape), flipped.reshape(counts.shape)
-
-
-def sample_primary_labels(
-    primary: ArrayLike, *, draws: int = 10, seed: int = 0
-) -> NDArray[np.int64]:
-    """Return labels (I, draws) drawn from distributions (I, K) of primary labels.
-
-    The test set of Gordon et al. (2021), section 3.2; the paper draws ten for each item.
-
-    >>> sample_primary_labels([[0.0, 1.0]], draws=3).tolist()
-    [[1, 1, 1]]
-    """
-    share = np.asarray(primary, dtype=np.float64)
-    rng = np.random.default_rng(seed)
-    uniform = rng.random((share.shape[0], draws, 1))
-    steps = share.cumsum(axis=1)[:, None, :-1]
-    return np.asarray((uniform >= steps).sum(axis=2))
-
-
-def _checked(label_share: ArrayLike, flip_rate: ArrayLike) -> tuple[Floats, Floats]:
-    share = np.asarray(label_share, dtype=np.float64)
-    if share.ndim < 1 or share.shape[-1] < 2:
-        raise MetricInputError("label_share must have a last axis of at least two classes")
-    if not ((share >= 0) & (share <= 1)).all() or not np.allclose(share.sum(axis=-1), 1):
-        raise MetricInputError("label_share must be shares in [0, 1] that sum to 1 by item")
-    flip = np.asarray(flip_rate, dtype=np.float64)
-    if flip.ndim and flip.shape != share.shape[:-1]:
-        raise MetricInputError("flip_rate must be one for all, or one for each item")
-    _check_flip(flip, share.shape[-1])
-    return share, np.broadcast_to(flip, share.shape[:-1])
 
 
 def _check_flip(flip: Floats, classes: int) -> None:

@@ -34,37 +34,16 @@ def shared_items(annotations: Annotations, groups: Groups) -> pd.DataFrame:
     return pd.DataFrame(shared, index=groups.names, columns=groups.names)
 
 
-def kappa_matrix(
+def kappa_table(
     annotations: Annotations, groups: Groups, *, minimum: int = MINIMUM_SHARED
 ) -> pd.DataFrame:
-    """Return Cohen's κ of pairs of annotators who labelled the same item; (G, G), by group name.
+    """Return Cohen's κ of annotators who labelled the same item; a row each pair of groups.
 
     Between two groups the pairs have one annotator of each, and chance is by the label shares of
     either side. Within a group they are two different annotators, in both orders. Large items have
     many pairs and weigh more. NaN with fewer than `minimum` `shared_items`, and where every label
-    is the same.
-
-    Equal to `sklearn.metrics.cohen_kappa_score` of all pairs, which are not enumerated.
-
-    >>> annotations = Annotations.from_columns(
-    ...     item=[0, 0, 1, 1], annotator=["a", "b", "a", "b"], label=[0, 0, 1, 1]
-    ... )
-    >>> groups = Groups.from_annotations(annotations, {"a": "x", "b": "y"}, minimum=1)
-    >>> kappa_matrix(annotations, groups, minimum=2).loc["x", "y"]
-    np.float64(1.0)
-    """
-    names = list(groups.names)
-    table = kappa_table(annotations, groups, minimum=minimum)
-    found = pd.DataFrame(np.nan, index=names, columns=names)
-    for one, other, kappa in zip(table["group"], table["other"], table["kappa"], strict=True):
-        found.loc[one, other] = found.loc[other, one] = kappa
-    return found
-
-
-def kappa_table(
-    annotations: Annotations, groups: Groups, *, minimum: int = MINIMUM_SHARED
-) -> pd.DataFrame:
-    """Return the κ of `kappa_matrix` with their intervals; a row each pair of groups.
+    is the same. Equal to `sklearn.metrics.cohen_kappa_score` of all pairs, which are not
+    enumerated.
 
     Columns: `group`, `other` (the same: within the group), `kappa`, `low`, `high`, `items`, which
     are the `shared_items`. The 95 % interval is for the people of whom the annotators are a sample,
