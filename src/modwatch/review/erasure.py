@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Text, TextClause, cast, func, select, text
 
 from modwatch.common.text import ERASED
+from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
 from modwatch.review.log.recorded_state import day_of, parsed
@@ -101,13 +102,10 @@ def queued_texts(engine: Engine, comment_ids: Collection[str]) -> list[tuple[dat
     ids = list(comment_ids)
     item, gold = review_item.c, gold_comment.c
     added = func.date(gold.added_at)
-    with engine.connect() as connection:
-        rows = connection.execute(
-            select(item.dt, item.comment_id, item.text)
-            .where(item.comment_id.in_(ids))
-            .union(select(added, gold.comment_id, gold.text).where(gold.comment_id.in_(ids)))
-        )
-        return [(row[0], row[1], row[2]) for row in rows]
+    queued = select(item.dt, item.comment_id, item.text).where(item.comment_id.in_(ids))
+    known = select(added, gold.comment_id, gold.text).where(gold.comment_id.in_(ids))
+    rows = at_once(engine, queued.union(known))
+    return [(row["dt"], row["comment_id"], row["text"]) for row in rows]
 
 
 def erase_reviews(
@@ -162,14 +160,12 @@ def recorded_erasures(
 
     With `position` and `digest`, by the event with this hash at this position, if there is one.
     """
-    query = select(cast(event.c.details, Text)).where(event.c.action == "erase")
+    query = select(cast(event.c.details, Text).label("details")).where(event.c.action == "erase")
     if position is not None:
         query = query.where(event.c.position == position, event.c.hash == digest)
-    with engine.connect() as connection:
-        documents = connection.scalars(query).all()
     found: dict[tuple[date, str], str] = {}
-    for document in documents:
-        match parsed(document):  # `log.verification` names what is malformed
+    for row in at_once(engine, query):
+        match parsed(row["details"]):  # `log.verification` names what is malformed
             case {"comments": [*rows]}:
                 found |= dict(filter(None, map(_comment, rows)))
     return found
@@ -187,8 +183,7 @@ def decisions_about(engine: Engine, comment_ids: Collection[str]) -> list[dict[s
     names = ("dt", "comment_id", "action", "label", "policy_code", "reason", "note", "decided_at")
     columns = (decision.c[name] for name in names)
     query = select(*columns).where(decision.c.comment_id.in_(list(comment_ids)))
-    with engine.connect() as connection:
-        return [dict(row) for row in connection.execute(query.order_by(decision.c.id)).mappings()]
+    return [dict(row) for row in at_once(engine, query.order_by(decision.c.id))]
 
 
 def compact(owner: Engine) -> None:

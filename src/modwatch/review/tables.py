@@ -343,11 +343,7 @@ decision = Table(
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     #: Readers that follow the log read rows in the order of these.
-    Column(
-        "transaction_id",
-        TransactionId,
-        nullable=False,
-    ),
+    Column("transaction_id", TransactionId, nullable=False),
 )
 
 #: The end of each moderator's chain: locked while a decision is appended, and compared during

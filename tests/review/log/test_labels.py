@@ -25,18 +25,6 @@ def test_standing_labels_come_as_batches(
     assert list(queue.current_labels(engine, date(2026, 1, 2))) == []
 
 
-def test_batches_have_the_size_that_was_asked_for(
-    engine: Engine, ann: Moderator, fill: Fill, day: date
-) -> None:
-    fill(5)
-    decide_all(engine, [ann])
-    assert [batch.num_rows for batch in queue.current_labels(engine, day, batch_size=2)] == [
-        2,
-        2,
-        1,
-    ]
-
-
 def test_skips_and_items_of_other_kinds_are_no_labels(
     engine: Engine, ann: Moderator, fill: Fill, day: date, new_item: Callable[..., object]
 ) -> None:

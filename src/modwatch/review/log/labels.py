@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.data.lake.schemas import ANNOTATIONS, CONFIRMATIONS, LABELS
+from modwatch.review.database import at_once
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
 #: Rows of a batch.
@@ -33,19 +34,15 @@ _FIRST_ACTIONS = ("label", "adjudicate")
 
 
 def current_labels(
-    engine: Engine,
-    day: dt.date,
-    *,
-    kind: str = "review",
-    batch_size: int = _BATCH,
+    engine: Engine, day: dt.date, *, kind: str = "review"
 ) -> Iterator[pa.RecordBatch]:
     """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. A corrected label comes with the first label. Only items of `kind`
-    count; the estimates of a day use the kind `review`.
+    lead's. A corrected label comes with the first label. Only items of `kind` count; the estimates
+    of a day use the kind `review`.
     """
-    return _batches(engine, _current(day, kind), LABELS, batch_size)
+    return _batches(engine, _current(day, kind), LABELS)
 
 
 def confirming_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
@@ -61,10 +58,9 @@ def confirming_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
 
 def annotation_days(engine: Engine, first: dt.date, last: dt.date) -> list[dt.date]:
     """Return the UTC days from `first` to `last` on which labels were given, in order."""
-    moment = cast(func.timezone("UTC", decision.c.decided_at), Date)
-    query = select(moment).distinct().where(decided_between(first, last), in_force("label"))
-    with engine.connect() as connection:
-        return sorted(connection.execute(query).scalars())
+    day = cast(func.timezone("UTC", decision.c.decided_at), Date).label("day")
+    query = select(day).distinct().where(decided_between(first, last), in_force("label"))
+    return sorted(row["day"] for row in at_once(engine, query))
 
 
 def given_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
@@ -91,11 +87,9 @@ def given_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     return _batches(engine, query, ANNOTATIONS)
 
 
-def _batches(
-    engine: Engine, query: Executable, schema: pa.Schema, size: int = _BATCH
-) -> Iterator[pa.RecordBatch]:
+def _batches(engine: Engine, query: Executable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=size).execute(query)
+        rows = connection.execution_options(yield_per=_BATCH).execute(query)
         for part in rows.mappings().partitions():
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=schema)
 
@@ -139,10 +133,10 @@ def decided_between(first: dt.date | None, last: dt.date | None) -> ColumnElemen
 
     Days in UTC, both included; None: unlimited.
     """
-    begin = true() if first is None else decision.c.decided_at >= _midnight(first)
+    begin = true() if first is None else decision.c.decided_at >= first  # sessions use UTC
     if last is None or last == dt.date.max:
         return begin
-    return and_(begin, decision.c.decided_at < _midnight(last + dt.timedelta(days=1)))
+    return and_(begin, decision.c.decided_at < last + dt.timedelta(days=1))
 
 
 def current_decision(item_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -153,10 +147,6 @@ def current_decision(item_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
         .order_by(decision.c.id.desc())
         .limit(1)
     )
-
-
-def _midnight(day: dt.date) -> dt.datetime:
-    return dt.datetime.combine(day, dt.time.min, dt.UTC)
 
 
 def _current(day: dt.date, kind: str) -> Select[Any]:

@@ -36,6 +36,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.common.errors import DatabaseError, QueueError
+from modwatch.review.database import at_once
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
     TransactionId,
@@ -331,11 +332,10 @@ def feed(engine: Engine, after: str | None = None, limit: int = 100) -> FeedPage
         .order_by(outbox_message.c.id)
         .limit(limit)
     )
-    with engine.connect() as connection:
-        rows = connection.execute(following).all()
+    rows = at_once(engine, following)
     return FeedPage(
-        events=tuple(row.payload for row in rows),
-        next_cursor=_write_cursor(rows[-1].id if rows else last),
+        events=tuple(row["payload"] for row in rows),
+        next_cursor=_write_cursor(rows[-1]["id"] if rows else last),
     )
 
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import QueueError
-from modwatch.review.database import digest_of
+from modwatch.review.database import at_once, digest_of
 from modwatch.review.events import record_event
 from modwatch.review.people.accounts import lock_person, usable_scopes
 from modwatch.review.tables import access_token
@@ -138,11 +138,9 @@ def tokens(engine: Engine, moderator_id: int) -> list[Token]:
         .where(_t.moderator_id == moderator_id, or_(_t.purpose == "api", is_valid))
         .order_by(_t.id.desc())
     )
-    with engine.connect() as connection:
-        rows = connection.execute(statement).mappings().all()
     return [
         Token(**{**row, "scopes": None if row["scopes"] is None else frozenset(row["scopes"])})
-        for row in rows
+        for row in at_once(engine, statement)
     ]
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import QueueError
-from modwatch.review.database import take_turn
+from modwatch.review.database import at_once, take_turn
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import start_chain
 from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
@@ -182,8 +182,7 @@ def people(engine: Engine) -> list[Account]:
         c.oidc_subject.is_not(None).label("by_oidc"),
         queues_of_row(),
     ).order_by(c.pseudonym)
-    with engine.connect() as connection:
-        rows = connection.execute(statement).mappings().all()
+    rows = at_once(engine, statement)
     return [Account(**{**row, "queues": frozenset(row["queues"]) or None}) for row in rows]
 
 

@@ -15,13 +15,13 @@ the highest of the library, 10^10 guesses.
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
-from sqlalchemy import ColumnElement, Engine, RowMapping, select
+from sqlalchemy import ColumnElement, Engine, select
 from zxcvbn import zxcvbn
 
 from modwatch.common.errors import (
@@ -30,6 +30,7 @@ from modwatch.common.errors import (
     QueueError,
     WeakPasswordError,
 )
+from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.people import second_factor, throttle
 from modwatch.review.people.access_tokens import end_access
@@ -189,34 +190,6 @@ def set_password(
     Failed log-ins are forgotten. Raises `QueueError` for an unknown person or an invalid password,
     `WeakPasswordError` for one that is easy to guess. Passwords set before are not judged.
     """
-    _store(engine, moderator_id, password, actor_id)
-
-
-def change_password(engine: Engine, moderator_id: int, old: str, new: str) -> None:
-    """Change a person's own password to `new`; all their sessions and API tokens end.
-
-    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` after five wrong ones in 15
-    minutes, and what `set_password` raises for `new`.
-    """
-    check_password(engine, moderator_id, old)
-    _store(engine, moderator_id, new, moderator_id)
-
-
-def check_password(engine: Engine, moderator_id: int, password: str) -> None:
-    """Verify a person's own password once more, as before a change that a thief would make.
-
-    Raises `AccessDeniedError` if it is wrong, `ThrottledError` after five wrong ones in 15 minutes.
-    """
-    account = _account(engine, moderator.c.id == moderator_id)
-    attempt = throttle.admit_again(engine, "password", moderator_id)
-    if account is None or not matches(account["password_hash"], password):
-        raise AccessDeniedError(
-            "the old password is wrong; try again, or ask an admin for a new password"
-        )
-    throttle.forgive(engine, attempt)
-
-
-def _store(engine: Engine, moderator_id: int, password: str, actor_id: int | None) -> None:
     hashed = hash_password(password)
     account = _account(engine, moderator.c.id == moderator_id)
     check_strength(password, "" if account is None else account["pseudonym"])
@@ -235,11 +208,33 @@ def _store(engine: Engine, moderator_id: int, password: str, actor_id: int | Non
     throttle.clear(engine, person["pseudonym"])
 
 
-def _account(engine: Engine, who: ColumnElement[bool]) -> RowMapping | None:
+def change_password(engine: Engine, moderator_id: int, old: str, new: str) -> None:
+    """Change a person's own password to `new`; all their sessions and API tokens end.
+
+    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` after five wrong ones in 15
+    minutes, and what `set_password` raises for `new`.
+    """
+    check_password(engine, moderator_id, old)
+    set_password(engine, moderator_id, new, actor_id=moderator_id)
+
+
+def check_password(engine: Engine, moderator_id: int, password: str) -> None:
+    """Verify a person's own password once more, as before a change that a thief would make.
+
+    Raises `AccessDeniedError` if it is wrong, `ThrottledError` after five wrong ones in 15 minutes.
+    """
+    account = _account(engine, moderator.c.id == moderator_id)
+    attempt = throttle.admit_again(engine, "password", moderator_id)
+    if account is None or not matches(account["password_hash"], password):
+        raise AccessDeniedError(
+            "the old password is wrong; try again, or ask an admin for a new password"
+        )
+    throttle.forgive(engine, attempt)
+
+
+def _account(engine: Engine, who: ColumnElement[bool]) -> Mapping[Any, Any] | None:
     columns = (moderator.c.id, moderator.c.pseudonym, moderator.c.password_hash)
-    statement = select(*columns).where(who)
-    with engine.connect() as connection:
-        return connection.execute(statement).mappings().one_or_none()
+    return next(iter(at_once(engine, select(*columns).where(who))), None)
 
 
 #: zxcvbn's grade from 0 to 4; 4 means 10^10 guesses or more.

@@ -7,7 +7,6 @@ keeps all texts knows by definition.
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sqlalchemy import Engine, text
 
+from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import NORMAL_QUANTILE
@@ -78,14 +78,10 @@ def served_items(engine: Engine, first: dt.date, last: dt.date) -> pd.DataFrame:
     text: its id, version and attributes, lengths, and the time and order of service. Days in UTC,
     both included.
     """
-    begin = dt.datetime.combine(first, dt.time.min, dt.UTC)
-    end = dt.datetime.combine(last + dt.timedelta(days=1), dt.time.min, dt.UTC)
+    values = {"begin": first, "end": last + dt.timedelta(days=1), "most": MOST_SERVED}
     with engine.connect() as connection:
-        values = {"begin": begin, "end": end, "most": MOST_SERVED}
-        rows = connection.execute(_SERVED, values).mappings().all()
-    return pd.DataFrame(
-        [dict(row) for row in rows], columns=list(rows[0]) if rows else ["kind", "day"]
-    )
+        rows = connection.execute(_SERVED, values)
+        return pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
 
 
 def blind_integrity(served: pd.DataFrame, *, seed: int = 0) -> dict[str, Estimate]:
@@ -122,21 +118,18 @@ def measure_blindness(engine: Engine, last: dt.date) -> dict[str, Estimate]:
     found = blind_integrity(served_items(engine, last - dt.timedelta(days=DAYS - 1), last))
     values = {kind: auc.value for kind, auc in found.items() if auc.status == "ok"}
     with engine.begin() as connection:
-        details: Mapping[str, Any] = {
-            "last": str(last),
-            "auc": values,
-            "recognised": recognised(found),
-        }
-        record_event(connection, MEASURED_EVENT, actor_id=None, **details)
+        record_event(
+            connection, MEASURED_EVENT, actor_id=None, last=str(last), auc=values,
+            recognised=recognised(found),
+        )  # fmt: skip
     return found
 
 
 def last_recognised(engine: Engine) -> list[str]:
     """Return the kinds that the last measurement could tell from ordinary items."""
     query = text("SELECT details FROM event WHERE action = :action ORDER BY id DESC LIMIT 1")
-    with engine.connect() as connection:
-        details = connection.scalar(query, {"action": MEASURED_EVENT})
-    return list(details["recognised"]) if details else []
+    rows = at_once(engine, query, {"action": MEASURED_EVENT})
+    return [kind for row in rows for kind in row["details"]["recognised"]]
 
 
 def _auc(items: pd.DataFrame, kind: str, seed: int) -> Estimate:

@@ -176,12 +176,9 @@ def compared(
     """
     if last < first:
         raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
-    begin, end = (
-        dt.datetime.combine(day, dt.time.min, dt.UTC) for day in (first, last + dt.timedelta(1))
-    )
     values = {
-        "begin": begin,
-        "end": end,
+        "begin": first,
+        "end": last + dt.timedelta(1),
         "queues": None if queues is None else list(queues),
         "kinds": list(ROUTED_KINDS),
         "lag": lag,

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, bindparam, select, text, true
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.common.errors import QueueError
+from modwatch.review.database import at_once
 from modwatch.review.quality_control.comparisons import INDEPENDENT_LABELS, labels_of_comments
 from modwatch.review.tables import OPEN_STATUSES, ROUTED_KINDS, review_item
 from modwatch.statistics.estimate import Estimate
@@ -240,8 +241,7 @@ def overturned_labels(
         "open": [*OPEN_STATUSES, "closed"],
         "limit": limit + 1,
     }
-    with engine.connect() as connection:
-        rows = connection.execute(_OVERTURNED, values).mappings().all()
+    rows = at_once(engine, _OVERTURNED, values)
     found = [
         Overturned(**{**row, "other_codes": tuple(row["other_codes"])}) for row in rows[:limit]
     ]

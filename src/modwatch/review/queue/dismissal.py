@@ -9,7 +9,7 @@ decided in the meantime, are skipped.
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.common.text import LONGEST_ID
+from modwatch.review.database import at_once
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
 from modwatch.review.queue.metrics import to_do
@@ -185,18 +186,15 @@ def stop(engine: Engine, moderator_id: int, id: int) -> Dismissal:
 
 def progress(engine: Engine, id: int) -> Dismissal:
     """Return a dismissal. Raises `ItemNotFoundError` for an unknown id."""
-    with engine.connect() as connection:
-        row = connection.execute(_rows().where(bulk_close.c.id == id)).mappings().one_or_none()
-    if row is None:
-        raise _unknown(id)
-    return _dismissal(row)
+    for row in at_once(engine, _rows().where(bulk_close.c.id == id)):
+        return _dismissal(row)
+    raise _unknown(id)
 
 
 def latest(engine: Engine, limit: int = 20) -> list[Dismissal]:
     """Return the latest dismissals, newest first."""
-    with engine.connect() as connection:
-        rows = connection.execute(_rows().order_by(bulk_close.c.id.desc()).limit(limit))
-        return [_dismissal(row) for row in rows.mappings()]
+    rows = at_once(engine, _rows().order_by(bulk_close.c.id.desc()).limit(limit))
+    return [_dismissal(row) for row in rows]
 
 
 def _begin(connection: Connection, criteria: Criteria, values: dict[str, Any]) -> int:
@@ -230,7 +228,7 @@ def _rows() -> Select[Any]:
     return select(bulk_close, closed.label("closed"))
 
 
-def _dismissal(row: RowMapping) -> Dismissal:
+def _dismissal(row: Mapping[Any, Any]) -> Dismissal:
     values = {field.name: row[field.name] for field in fields(Dismissal)}
     return Dismissal(**values | {"criteria": CRITERIA.validate_python(row["criteria"])})
 

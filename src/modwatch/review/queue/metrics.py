@@ -112,8 +112,7 @@ def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
         in_use.where(of_day).group_by("place"),
         others.where(of_day).group_by(review_item.c.status),
     )
-    with engine.connect() as connection:
-        items = {row[0]: row[1] for row in connection.execute(statement)}
+    items = {row["place"]: row["items"] for row in at_once(engine, statement)}
     return QueueCounts(**{field.name: items.get(field.name, 0) for field in fields(QueueCounts)})
 
 
