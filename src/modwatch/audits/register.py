@@ -15,6 +15,7 @@ from datetime import date
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.dialects.postgresql import array
 
 from modwatch.audits.evidence import START, Event, first_of
 from modwatch.audits.seeds import LOG, NUMBER
@@ -256,11 +257,12 @@ def _approval_problems(
 
 
 def _approval(connection: Connection, plan: AuditPlan) -> Mapping[str, object] | None:
-    """Return the first approval of a plan in the database."""
+    """Return the first approval of a plan in the database that has all facts."""
     row = tables.event.c
     statement = (
         select(row.details)
         .where(row.action == _APPROVAL, row.details["plan"].astext == plan.digest)
+        .where(row.details.has_all(array(["witness", LOG, NUMBER])))
         .order_by(row.id)
         .limit(1)
     )

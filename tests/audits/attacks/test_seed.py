@@ -22,6 +22,7 @@ from modwatch.common.errors import AuditError
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
+from modwatch.review.events import record_event
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.plan import AuditPlan
 
@@ -69,6 +70,14 @@ def test_the_approver_cannot_try_again(small: Resources) -> None:
     approved = first_of(small.audit_store.chain("small"), "approved")
     assert approved is not None
     assert approved.facts == facts
+
+
+def test_a_malformed_approval_stops_none(small: Resources) -> None:
+    plan = plan_audit(small, REQUEST, actor="eva")
+    with small.database.begin() as connection:
+        record_event(connection, "audit_approval", actor_id=None, plan=plan.digest)
+    open_audit(small, "small").approve(actor="eve")
+    assert problems(small, "register") == []
 
 
 def test_the_same_plan_approved_anew_has_the_same_seed(small: Resources) -> None:

@@ -13,6 +13,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
+from modwatch.common.errors import DatabaseError
 from modwatch.common.ledger.chain import GENESIS, witness_in, witness_of
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import item_digest_sql, row_hash, text_commitment_sql
@@ -511,12 +512,21 @@ def test_the_time_goes_forward_when_the_clock_does_not(
     assert all("is dated after the time of its verification" in problem for problem in problems)
     # A time that is absurd does not spread.
     with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET decided_at = 'infinity' WHERE id = 8"))
-        connection.execute(text("UPDATE event SET happened_at = 'infinity'"))
+        connection.execute(text("UPDATE decision SET decided_at = '9999-01-01' WHERE id = 8"))
+        connection.execute(text("UPDATE event SET happened_at = '9999-01-01'"))
     people.change_role(engine, ann.id, "lead")
     with engine.connect() as connection:
-        ahead = connection.scalar(text("SELECT max(id) FROM event WHERE isfinite(happened_at)"))
+        ahead = connection.scalar(
+            text("SELECT max(id) FROM event WHERE happened_at < '9999-01-01'")
+        )
     assert ahead is not None
+
+
+def test_a_time_that_no_page_can_show_is_refused(engine: Engine) -> None:
+    columns = "action, position, previous_hash, hash, happened_at"
+    forged = f"INSERT INTO event ({columns}) VALUES ('log_in', 1000, '', '', 'infinity')"
+    with pytest.raises(DatabaseError, match="event_happened_at_check"), engine.begin() as own:
+        own.execute(text(forged))
 
 
 def test_another_forger_adds_a_decision(engine: Engine, witness: str) -> None:

@@ -73,7 +73,9 @@ CREATE TABLE event (
     happened_at timestamptz NOT NULL DEFAULT now(),
     position bigint NOT NULL UNIQUE,
     previous_hash bytea NOT NULL,
-    hash bytea NOT NULL
+    hash bytea NOT NULL,
+    -- Python has no other times, so a page with one would fail.
+    CONSTRAINT event_happened_at_check CHECK (happened_at BETWEEN '0001-01-02Z' AND '9999-12-30Z')
 );
 CREATE INDEX event_subject_id_idx ON event (subject_id);
 
@@ -207,7 +209,8 @@ CREATE TABLE decision (
         'escalate', 'undo', 'close', 'reopen')),
     CONSTRAINT decision_label_check CHECK ((action IN ('label', 'adjudicate', 'correct')) = (label
         IS NOT NULL)),
-    CONSTRAINT decision_seconds_check CHECK (seconds >= 0)
+    CONSTRAINT decision_seconds_check CHECK (seconds >= 0),
+    CONSTRAINT decision_decided_at_check CHECK (decided_at BETWEEN '0001-01-02Z' AND '9999-12-30Z')
 );
 -- Rows are stored in the order of time, so this index stays tiny and is cheap to maintain.
 CREATE INDEX decision_decided_at_idx ON decision USING brin (decided_at) WITH (pages_per_range = 16,
