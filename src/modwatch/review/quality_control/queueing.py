@@ -16,33 +16,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Engine,
-    Select,
-    and_,
-    distinct,
-    exists,
     func,
-    or_,
     select,
     text,
-    true,
 )
 from sqlalchemy.dialects import postgresql
 
+from modwatch.common.text import ERASED
 from modwatch.review.database import take_turn
 from modwatch.review.people import REVIEWERS
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.statements import look
+from modwatch.review.queue.statements import MY_QUEUE, look
 from modwatch.review.tables import (
     ROUTED_KINDS,
-    decision,
-    decision_chain,
-    moderator,
-    moderator_queue,
     review_item,
-    unerased,
 )
 
 logger = logging.getLogger(__name__)
@@ -105,9 +94,9 @@ class Person:
     #: Last position in their chain before which all decisions are old enough; 0 if none is.
     last_old: int
     #: Reasons that they opted out of.
-    opt_outs: tuple[str, ...]
+    opt_outs: list[str]
     #: None: all.
-    queues: tuple[str, ...] | None
+    queues: list[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +218,35 @@ def _place(person: Person, kind: str, plan: _Plan, chance: random.Random) -> dic
     }
 
 
+def _seen_sql(comment_id: str, but: str = "0") -> str:
+    """Return the SQL condition that `:person` had a check of a comment, or made a decision on it.
+
+    The decision `but` does not count, nor an item that was withdrawn before they saw it.
+    """
+    return f"""EXISTS (
+            SELECT FROM review_item AS seen
+            LEFT JOIN decision AS made ON made.item_id = seen.id AND made.moderator_id = :person
+            WHERE seen.comment_id = {comment_id} AND (made.id <> {but}
+                OR seen.reserved_for = :person
+                    AND (seen.status <> 'withdrawn' OR seen.claimed_at IS NOT NULL))
+        )"""
+
+
+#: Comments that a person labelled long ago, and saw only then, of some positions in their chain.
+_RETESTS = text(
+    f"""
+    SELECT {", ".join(f"item.{name}" for name in _COPIED)}
+    FROM decision AS d JOIN review_item AS item ON item.id = d.item_id
+    WHERE d.moderator_id = :person AND d.position = ANY (CAST(:positions AS bigint[]))
+        AND d.action = 'label' AND d.kind = ANY (:kinds) AND d.decided_at <= now() - :old
+        AND item.reason <> ALL (CAST(:opt_outs AS text[])) AND {MY_QUEUE}
+        AND :erased NOT IN (item.text, coalesce(item.parent_text, ''))
+        AND NOT {_seen_sql("item.comment_id", but="d.id")}
+    ORDER BY array_position(CAST(:positions AS bigint[]), d.position) LIMIT :n
+    """  # noqa: S608 - our own text
+)
+
+
 def _sample_retests(
     connection: Connection, person: Person, n: int, chance: random.Random, least_days: float
 ) -> list[dict[str, Any]]:
@@ -239,24 +257,17 @@ def _sample_retests(
     positions = range(max(1, person.last_old - LATEST_LABELS + 1), person.last_old + 1)
     if n < 1 or not positions:
         return []
-    sampled = chance.sample(positions, min(len(positions), 20 * n + 50))
-    rows = connection.execute(
-        select(decision.c.position, *(review_item.c[name] for name in _COPIED))
-        .join(review_item, review_item.c.id == decision.c.item_id)
-        .where(
-            decision.c.moderator_id == person.id,
-            decision.c.position.in_(sampled),
-            decision.c.action == "label",
-            decision.c.kind.in_(ROUTED_KINDS),
-            decision.c.decided_at <= func.now() - dt.timedelta(days=least_days),
-            review_item.c.reason.not_in(person.opt_outs),
-            unerased,
-            _works(person, review_item.c.queue),
-            ~_seen(person, review_item.c.comment_id, but=decision.c.id),
-        )
-    ).mappings()
-    by_position = {row["position"]: {name: row[name] for name in _COPIED} for row in rows}
-    return [by_position[place] for place in sampled if place in by_position][:n]
+    values = {
+        "person": person.id,
+        "positions": chance.sample(positions, min(len(positions), 20 * n + 50)),
+        "kinds": list(ROUTED_KINDS),
+        "old": dt.timedelta(days=least_days),
+        "opt_outs": person.opt_outs,
+        "queues": person.queues,
+        "erased": ERASED,
+        "n": n,
+    }
+    return [dict(row) for row in connection.execute(_RETESTS, values).mappings()]
 
 
 #: Gold comments that may be served to a person, one for each comment of a random sample of the day
@@ -270,20 +281,15 @@ _GOLD = text(
             SELECT *, md5(:seed || comment_id) AS turn FROM gold_comment
             WHERE retired_at IS NULL ORDER BY turn LIMIT :pool
         ) AS gold
-        WHERE NOT EXISTS (
+        WHERE NOT {_seen_sql("gold.comment_id")} AND NOT EXISTS (
             SELECT FROM review_item AS item
-            LEFT JOIN decision ON decision.item_id = item.id AND decision.moderator_id = :person
-            WHERE item.comment_id = gold.comment_id AND (
-                item.reserved_for IS NULL AND item.status IN ('waiting', 'blocked', 'escalated')
-                OR item.reserved_for = :person
-                    AND (item.status <> 'withdrawn' OR item.claimed_at IS NOT NULL)
-                OR decision.id IS NOT NULL)
+            WHERE item.comment_id = gold.comment_id AND item.reserved_for IS NULL
+                AND item.status IN ('waiting', 'blocked', 'escalated')
         )
     ), sampled AS (
         SELECT queue, {look("item")} AS look, md5(:seed || comment_id) AS turn
         FROM review_item AS item
-        WHERE dt = :day AND kind = 'review' AND status <> 'withdrawn'
-            AND (CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))
+        WHERE dt = :day AND kind = 'review' AND status <> 'withdrawn' AND {MY_QUEUE}
         ORDER BY turn LIMIT :n
     ), wanted AS (
         SELECT *, row_number() OVER (PARTITION BY look ORDER BY turn) AS place FROM sampled
@@ -317,99 +323,40 @@ def _sample_gold(
     connection: Connection, person: Person, n: int, seed: str, day: dt.date
 ) -> list[dict[str, Any]]:
     """Return at most `n` gold comments that the person has not seen and may not be served."""
-    queues = None if person.queues is None else list(person.queues)
     values = {"seed": seed, "pool": GOLD_POOL, "person": person.id, "day": day, "n": max(0, n)}
-    rows = connection.execute(_GOLD, {**values, "queues": queues})
+    rows = connection.execute(_GOLD, {**values, "queues": person.queues})
     return [{**row, **_NEUTRAL} for row in rows.mappings()]
 
 
-def _works(person: Person, queue: ColumnElement[str]) -> ColumnElement[bool]:
-    return true() if person.queues is None else queue.in_(person.queues)
+_WORK = "decided_at > now() - :recent AND action = 'label' AND kind = ANY (:kinds)"
 
-
-def _seen(
-    person: Person, comment_id: ColumnElement[str], but: ColumnElement[int] | None = None
-) -> ColumnElement[bool]:
-    """Return whether a person had a quality control item of the comment, or made a decision on it.
-
-    The decision `but` does not count, nor an item that was withdrawn before they saw it.
-    """
-    item, row = review_item.alias("seen_item"), decision.alias("seen_decision")
-    theirs = and_(row.c.item_id == item.c.id, row.c.moderator_id == person.id)
-    decided = row.c.id.is_not(None) if but is None else row.c.id != but
-    shown = or_(item.c.status != "withdrawn", item.c.claimed_at.is_not(None))
-    measured = and_(item.c.reserved_for == person.id, shown)
-    return exists(
-        select(item.c.id)
-        .join(row, theirs, isouter=True)
-        .where(item.c.comment_id == comment_id, or_(measured, decided))
-    )
+#: All active people; one scan of the last days of the log.
+_PEOPLE = text(
+    f"""
+    SELECT moderator.id, labels / CAST(days AS double precision) AS pace, length AS made,
+        coalesce(first_young - 1, length) AS last_old,
+        preferences->'opt_outs' AS opt_outs,
+        (SELECT array_agg(queue) FROM moderator_queue WHERE moderator_id = moderator.id) AS queues
+    FROM moderator JOIN decision_chain ON decision_chain.moderator_id = moderator.id JOIN (
+        SELECT moderator_id, count(*) FILTER (WHERE {_WORK}) AS labels,
+            count(DISTINCT date_trunc('day', decided_at, 'UTC')) FILTER (WHERE {_WORK}) AS days,
+            min(position) FILTER (WHERE decided_at > now() - :old) AS first_young
+        FROM decision WHERE decided_at > now() - greatest(:old, :recent)
+        GROUP BY moderator_id
+    ) AS made ON made.moderator_id = moderator.id
+    WHERE disabled_at IS NULL AND role = ANY (:roles) AND labels > 0
+    ORDER BY moderator.id
+    """  # noqa: S608 - our own text
+)
 
 
 def _active_people(connection: Connection, least_days: float) -> list[Person]:
-    """Return all active people by id; one scan of the last days of the log.
-
-    `last_old` refers to decisions that are at least `least_days` old.
-    """
-    recent = _recent(least_days).subquery()
-    queues = (
-        select(
-            moderator_queue.c.moderator_id, func.array_agg(moderator_queue.c.queue).label("queues")
-        )
-        .group_by(moderator_queue.c.moderator_id)
-        .subquery()
-    )
-    first_young = func.coalesce(recent.c.first_young, decision_chain.c.length + 1)
-    mine = moderator.c.id
-    rows = connection.execute(
-        select(
-            mine,
-            moderator.c.preferences,
-            decision_chain.c.length,
-            recent,
-            queues.c.queues,
-            first_young.label("young"),
-        )
-        .join(recent, recent.c.moderator_id == mine)
-        .join(decision_chain, decision_chain.c.moderator_id == mine)
-        .join(queues, queues.c.moderator_id == mine, isouter=True)
-        .where(
-            moderator.c.disabled_at.is_(None),
-            moderator.c.role.in_(sorted(REVIEWERS)),
-            recent.c.labels > 0,
-        )
-        .order_by(mine)
-    )
-    return [
-        Person(
-            id=row.id,
-            pace=row.labels / row.days,
-            made=row.length,
-            last_old=row.young - 1,
-            opt_outs=tuple(row.preferences.get("opt_outs") or ()),
-            queues=None if row.queues is None else tuple(row.queues),
-        )
-        for row in rows
-    ]
-
-
-def _recent(least_days: float) -> Select[Any]:
-    """Return the query of labels, days, and the first decision that is too recent, by person."""
-    ago = func.now() - decision.c.decided_at
-    work = and_(
-        ago < dt.timedelta(days=RECENT_DAYS),
-        decision.c.action == "label",
-        decision.c.kind.in_(ROUTED_KINDS),
-    )
-    days = func.count(distinct(func.date_trunc("day", decision.c.decided_at, "UTC")))
-    young = ago < dt.timedelta(days=least_days)
-    return (
-        select(
-            decision.c.moderator_id,
-            func.count().filter(work).label("labels"),
-            days.filter(work).label("days"),
-            func.min(decision.c.position).filter(young).label("first_young"),
-        )
-        .where(decision.c.decided_at > func.now() - dt.timedelta(days=max(least_days, RECENT_DAYS)))
-        .group_by(decision.c.moderator_id)
-    )
+    """Return all active people by id; `last_old` decisions are at least `least_days` old."""
+    values = {
+        "recent": dt.timedelta(days=RECENT_DAYS),
+        "old": dt.timedelta(days=least_days),
+        "kinds": list(ROUTED_KINDS),
+        "roles": sorted(REVIEWERS),
+    }
+    rows = connection.execute(_PEOPLE, values).mappings()
+    return [Person(**{**row, "opt_outs": row["opt_outs"] or []}) for row in rows]

@@ -59,7 +59,8 @@ def look(item: str) -> str:
 
 _FOR_ME = f"{_NEW_TO_ME} AND {_FREE}"
 
-_MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
+#: In one of `:queues`, in any if null.
+MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
 #: The first item of the first lane that has one: one index probe per lane.
 _FIRST_IN_TURN = f"""(
@@ -67,7 +68,7 @@ _FIRST_IN_TURN = f"""(
             SELECT queue, reason FROM lane
             LEFT JOIN unnest(CAST(:order AS text[])) WITH ORDINALITY AS turn (reason, place)
                 USING (reason)
-            WHERE {_MY_QUEUE} AND reason <> ALL (CAST(:opt_outs AS text[]))
+            WHERE {MY_QUEUE} AND reason <> ALL (CAST(:opt_outs AS text[]))
             ORDER BY place NULLS LAST, random()
         ) AS mine CROSS JOIN LATERAL (
             SELECT id FROM review_item
@@ -81,7 +82,7 @@ _FIRST_IN_TURN = f"""(
 
 #: The first escalated item, severe ones first, then by deadline, over all queues of the person.
 _FIRST_ESCALATED = f"""(
-        SELECT pick.id FROM (SELECT DISTINCT queue FROM lane WHERE {_MY_QUEUE}) AS mine
+        SELECT pick.id FROM (SELECT DISTINCT queue FROM lane WHERE {MY_QUEUE}) AS mine
         CROSS JOIN LATERAL (
             SELECT id, severe_due_at, serve_by FROM review_item
             WHERE status = 'escalated' AND queue = mine.queue AND {_FOR_ME}
@@ -138,7 +139,7 @@ LEASE_ESCALATED = _lease(_FIRST_ESCALATED)
 #: Leases one item. Parameters: moderator_id, digest, seconds, queues, item_id, status.
 CLAIM = _lease(f"""(
     SELECT id FROM review_item
-    WHERE id = :item_id AND status = :status AND {_FOR_ME} AND {_MY_QUEUE}
+    WHERE id = :item_id AND status = :status AND {_FOR_ME} AND {MY_QUEUE}
         AND COALESCE(reserved_for, :moderator_id) = :moderator_id
     FOR UPDATE
 )""")  # noqa: S608 - our own text
@@ -148,7 +149,7 @@ CLAIM = _lease(f"""(
 #: digest of that lease), statuses, longest (in seconds).
 _MY_LAST = f"""(
     SELECT id FROM review_item
-    WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {_MY_QUEUE}
+    WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {MY_QUEUE}
         AND leased_by = CAST(:moderator_id AS bigint)
         AND lease_digest IN (CAST(:before AS bytea), CAST(:digest AS bytea))
         AND {_NEW_TO_ME} AND now() < {_BEGUN}
