@@ -22,10 +22,12 @@ from modwatch.settings.file import read_toml
 GENERAL = "general"
 
 
-class Lane(BaseModel):
-    """The rules of one reason."""
-
+class _Rules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Lane(_Rules):
+    """The rules of one reason."""
 
     #: Deadline, from queued to decided.
     hours: Annotated[float, Field(gt=0, le=24 * 365)] = 24.0
@@ -35,19 +37,15 @@ class Lane(BaseModel):
     queue: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,49}$")] | None = None
 
 
-class LowConfidence(BaseModel):
+class LowConfidence(_Rules):
     """Which items several people label."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     uncertainty_from: Annotated[float, Field(ge=0)] = 0.26
     labels: Annotated[int, Field(ge=1, le=9)] = 2
 
 
-class Severe(BaseModel):
+class Severe(_Rules):
     """Which escalations are served before all others, and by when."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: Reasons to escalate, of the policy.
     reasons: tuple[str, ...] = ()
@@ -63,26 +61,22 @@ class Severe(BaseModel):
         return self.hours * 3600 if reason in self.reasons else None
 
 
-class Limits(BaseModel):
+class Limits(_Rules):
     """How often one person may skip and undo in an hour: both are ways to choose comments."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: Undone ones included.
     skips_per_hour: Annotated[int, Field(ge=0)] = 60
     undos_per_hour: Annotated[int, Field(ge=0)] = 60
 
 
-class Confirmations(BaseModel):
+class Confirmations(_Rules):
     """When confirmations are served."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: From queued to first served, for each round: among the items of the next day.
     after_hours: Annotated[float, Field(ge=0, le=24 * 7)] = 24.0
 
 
-class Lanes(BaseModel):
+class Lanes(_Rules):
     """The order of service of the whole queue.
 
     >>> lanes = load_lanes()
@@ -91,8 +85,6 @@ class Lanes(BaseModel):
     >>> lanes.for_reason("a reason of tomorrow") == Lane()
     True
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     queue_by: Literal["none", "language", "platform"] = "none"
     #: In [0, 1]: how much earlier the first item of a day is served than the last, as a share of
