@@ -26,7 +26,7 @@ from sqlalchemy import (
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
-from modwatch.review.log.labels import current_decision, in_force
+from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
@@ -92,8 +92,8 @@ def escalate(engine: Engine, **request: Any) -> Decision:
 
 def _record(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
     _check(request)
-    values = {name: getattr(request, name) for name in Request.__dataclass_fields__}
-    values |= {"action": action, "label": label, "digest": digest_of(values.pop("lease_token"))}
+    digest = digest_of(request.lease_token)
+    values = vars(request) | {"action": action, "label": label, "digest": digest}
     rows = at_once(engine, _DECIDE, values)
     if not rows:
         return _replay(engine, values)
@@ -147,9 +147,9 @@ def undo(
     """Revert the person's own last decision of an item, and return the item leased to them again.
 
     The same request again returns the item again, until it is decided. Raises `LeaseConflictError`
-    if it is too late, the person would hold the item for more than an hour since they
-    first leased it, or another person has continued with it, `ItemNotFoundError` if this
-    person has no such decision.
+    if it is too late, the person would hold the item for more than an hour since they first leased
+    it, or another person has continued with it, `ItemNotFoundError` if this person has no such
+    decision.
     """
     token = secrets.token_urlsafe(24)
     with engine.begin() as connection:
@@ -334,19 +334,14 @@ def _status_before(connection: Connection, before: RowMapping, item: RowMapping)
     if before["action"] == "adjudicate":
         return "escalated"
     # A lead may escalate an item that was escalated already, unless it was routed again since.
-    last = select(func.max(decision.c.item_version)).where(
-        decision.c.item_id == item["id"], decision.c.id < before["id"]
+    outcome: str | None = connection.scalar(
+        select(decision.c.outcome)
+        .where(decision.c.item_id == item["id"], decision.c.id < before["id"])
+        .where(decision.c.item_version == before["item_version"] - 1)
+        .order_by(decision.c.id.desc())
+        .limit(1)
     )
-    if connection.scalar(last) != before["item_version"] - 1:
-        return "waiting"
-    earlier = select(decision.c.action).where(
-        decision.c.item_id == item["id"],
-        decision.c.id < before["id"],
-        in_force("escalate", "label"),
-    )
-    actions = connection.scalars(earlier).all()
-    escalated = "escalate" in actions or actions.count("label") >= item["labels_wanted"]
-    return "escalated" if escalated else "waiting"
+    return outcome or "waiting"
 
 
 def _leased_again(

@@ -332,7 +332,9 @@ def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping])
 
 
 def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
-    closed_by = _close_decisions(connection, row["id"], items)
+    closed = decision.c.item_id.in_([item["id"] for item in items]), decision.c.action == "close"
+    last = select(decision.c.item_id, func.max(decision.c.id)).where(*closed)
+    closed_by = dict(connection.execute(last.group_by(decision.c.item_id)).all())
     _set(connection, items, status="waiting", bulk_close_id=None)
     mine = review_item.c.bulk_close_id == row["id"]
     _set_confirmations(connection, items, mine, status="blocked", bulk_close_id=None)
@@ -341,18 +343,6 @@ def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]
         for item in items
     ]
     append(connection, row["cancelled_by"], entries)
-
-
-def _close_decisions(
-    connection: Connection, id: int, items: Sequence[RowMapping]
-) -> dict[int, int]:
-    """Return the decision by which this dismissal closed each item."""
-    rows = select(decision.c.item_id, func.max(decision.c.id)).where(
-        decision.c.item_id.in_([item["id"] for item in items]),
-        decision.c.action == "close",
-        decision.c.idempotency_key.startswith(f"close-{id}-", autoescape=True),
-    )
-    return {row[0]: row[1] for row in connection.execute(rows.group_by(decision.c.item_id))}
 
 
 def _set(connection: Connection, items: Sequence[RowMapping], **values: Any) -> None:
