@@ -6,7 +6,7 @@ their last decision did: a change in the database without an entry of the log is
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, ClassVar
@@ -107,8 +107,8 @@ class RecordedState:
     accounts: defaultdict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     #: Commitment, and whether retired, by comment.
     gold: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    #: Digest by version.
-    policies: dict[str, str] = field(default_factory=dict)
+    #: Digest by version, as it is stored and as it follows from the content.
+    policies: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Commitment to what is left of the texts, by item.
     erased_items: dict[str, Any] = field(default_factory=dict)
     #: Texts and notes of earlier days may be erased.
@@ -137,7 +137,7 @@ class RecordedState:
                   {"comment_id": str(id_), "commitment": str(committed)}):  # fmt: skip
                 self.gold[id_] = (committed, action == "retire_gold")
             case "register_policy", _, {"version": str(version), "digest": str(digest)}:
-                self.policies[version] = digest
+                self.policies[version] = (digest, digest)
             case "erase", _, {"items": dict(items), "notes": [*notes]} if all(
                 type(note) is int for note in notes
             ):
@@ -185,29 +185,31 @@ def _account_problems(connection: Connection, state: RecordedState) -> Iterator[
 
 
 def _gold_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
-    missing = set(state.gold)
     retired = gold_comment.c.retired_at.is_not(None)
-    rows = select(gold_comment.c.comment_id, GOLD_COMMITMENT, retired).order_by(
-        gold_comment.c.comment_id
+    rows = select(gold_comment.c.comment_id, GOLD_COMMITMENT, retired)
+    stored = connection.execute(rows.order_by(gold_comment.c.comment_id))
+    yield from _differences(
+        "gold comment", ((row[0], (row[1], row[2])) for row in stored), state.gold
     )
-    for comment_id, committed, is_retired in connection.execute(rows):
-        missing.discard(comment_id)
-        if state.gold.get(comment_id) != (committed, is_retired):
-            yield f"gold comment {comment_id!r} is not as its last event left it"
-    for comment_id in sorted(missing):
-        yield f"gold comment {comment_id!r} is missing, but an event recorded it"
 
 
 def _policy_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
-    missing = set(state.policies)
-    content = cast(policy_version.c.content, Text)
-    columns = (policy_version.c.version, policy_version.c.digest, content.label("content"))
-    for row in connection.execute(select(*columns).order_by(policy_version.c.version)):
-        missing.discard(row.version)
-        if not row.digest == json_digest(parsed(row.content)) == state.policies.get(row.version):
-            yield f"the policy {row.version} is not the one that was registered"
-    for version in sorted(missing):
-        yield f"the policy {version} is missing, but an event recorded it"
+    columns = (policy_version.c.version, policy_version.c.digest)
+    rows = select(*columns, cast(policy_version.c.content, Text)).order_by(policy_version.c.version)
+    stored = ((row[0], (row[1], json_digest(parsed(row[2])))) for row in connection.execute(rows))
+    yield from _differences("policy", stored, state.policies)
+
+
+def _differences(
+    what: str, stored: Iterable[tuple[str, object]], recorded: Mapping[str, object]
+) -> Iterator[str]:
+    missing = set(recorded)
+    for name, value in stored:
+        missing.discard(name)
+        if value != recorded.get(name):
+            yield f"{what} {name!r} is not as its last event left it"
+    for name in sorted(missing):
+        yield f"{what} {name!r} is missing, but an event recorded it"
 
 
 def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str]:

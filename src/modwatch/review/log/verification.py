@@ -18,7 +18,17 @@ from datetime import date, datetime
 from functools import partial as bound
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, select, text, tuple_
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Engine,
+    RowMapping,
+    literal,
+    select,
+    text,
+    tuple_,
+    union_all,
+)
 from sqlalchemy.exc import DBAPIError
 
 from modwatch.common.ledger.chain import (
@@ -32,7 +42,7 @@ from modwatch.common.ledger.chain import (
     witness_of,
 )
 from modwatch.review.events import EVENT_CONTENT
-from modwatch.review.log.decision_log import COVERED, commitment_sql, content_sql, row_hash
+from modwatch.review.log.decision_log import COVERED, commitment_sql, content_of, content_sql
 from modwatch.review.log.recorded_messages import message_problems
 from modwatch.review.log.recorded_state import STATE, RecordedState
 from modwatch.review.tables import decision, event
@@ -139,13 +149,13 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         streamed = {"yield_per": _BATCH}
         with going_on("decisions"):
             for row in connection.execute(_DECISIONS, execution_options=streamed).mappings():
-                _follow(chains, row, _content_hash(row), note_opens=row["note_opens"])
+                _follow(chains, row)
                 decisions += 1
                 if row["note_opens"] is None:
                     state.missing_notes[row["id"]] = row["day"]
         with going_on("events"):
             for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
-                _follow(chains, row, _content_hash(row))
+                _follow(chains, row)
                 if not state.add(row["action"], row["subject_id"], row["details"]):
                     chains.report(f"{_place(row)} is malformed", "malformed event")
         chains.finish()
@@ -191,14 +201,11 @@ def verify_export(
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                row = _exported_row(line)
-                note = row.get("note_salt"), row.get("note")
-                note_opens = note == (None, None) or opens(row["note_commitment"], *note)
-                _follow(chains, row, row_hash(row), note_opens=note_opens)
+                _follow(chains, _exported_row(line))
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 chains.report(f"line {number} is not a decision as Modwatch exports it")
-                continue
-            decisions += 1
+            else:
+                decisions += 1
     chains.finish()
     return LogReport(decisions=decisions, problems=tuple(chains.problems), heads=chains.heads)
 
@@ -217,34 +224,22 @@ def was_witnessed(connection: Connection, witness: str) -> bool:
     witness.
     """
     heads = {(chain, *head) for chain, head in witness_in(witness).heads.items() if head.length}
-    row = tuple_(decision.c.moderator_id, decision.c.position, decision.c.hash)
-    found = connection.execute(
-        select(decision.c.moderator_id, decision.c.position, decision.c.hash).where(
-            row.in_([head for head in heads if head[0] != EVENTS])
-        )
-    )
-    last = [head[1] for head in heads if head[0] == EVENTS]
-    events = connection.execute(
-        select(event.c.position, event.c.hash).where(event.c.position.in_(last))
-    )
-    return {*map(tuple, found), *((EVENTS, *row) for row in events)} == heads
+    decisions = select(decision.c.moderator_id, decision.c.position, decision.c.hash)
+    events = select(literal(EVENTS, BigInteger), event.c.position, event.c.hash)
+    entries = union_all(decisions, events).subquery()
+    found = connection.execute(select(entries).where(tuple_(*entries.c).in_(heads)))
+    return set(map(tuple, found)) == heads
 
 
 def _name(chain: int) -> str:
     return "the chain of events" if chain == EVENTS else f"the chain of moderator {chain}"
 
 
-def _follow(
-    chains: Verification,
-    row: Mapping[Any, Any] | RowMapping,
-    expected: bytes | None,
-    *,
-    note_opens: bool | None = True,
-) -> None:
-    chain, position, place = row["chain"], row["position"], _place(row)
-    entry = Entry(chain, position, row["previous_hash"], row["hash"], place, row["at"])
-    chains.follow(entry, expected)
-    if note_opens is False:
+def _follow(chains: Verification, row: Mapping[Any, Any] | RowMapping) -> None:
+    chain, before, content, place = row["chain"], row["previous_hash"], row["content"], _place(row)
+    entry = Entry(chain, row["position"], before, row["hash"], place, row["at"])
+    chains.follow(entry, None if content is None else entry_hash(before, content))
+    if row.get("note_opens") is False:
         chains.report(
             f"{place} was changed: its note is not the one that it commits to", chain, "note"
         )
@@ -254,10 +249,6 @@ def _place(row: Mapping[Any, Any] | RowMapping) -> str:
     if row["chain"] == EVENTS:
         return f"event {row['id']} (position {row['position']})"
     return f"decision {row['id']} (moderator {row['chain']}, position {row['position']})"
-
-
-def _content_hash(row: RowMapping) -> bytes | None:
-    return None if row["content"] is None else entry_hash(row["previous_hash"], row["content"])
 
 
 def _exported_row(line: str | bytes) -> dict[str, Any]:
@@ -274,4 +265,7 @@ def _exported_row(line: str | bytes) -> dict[str, Any]:
             row[name] = bytes.fromhex(row[name])
     for name in ("id", "moderator_id", "position"):
         row[name] = whole(row[name])
-    return row | {"chain": row["moderator_id"]}
+    note = row.get("note_salt"), row.get("note")
+    note_opens = note == (None, None) or opens(row["note_commitment"], *note)
+    read = {"chain": row["moderator_id"], "content": content_of(row), "note_opens": note_opens}
+    return row | read

@@ -167,14 +167,14 @@ MANIPULATIONS = {
     ),
     "policy changed": (
         "UPDATE policy_version SET content = jsonb_set(content, '{version}', '\"0\"')",
-        "the policy .* is not the one that was registered",
+        "policy .* is not as its last event left it",
     ),
     "policy and its digest changed": (
         "UPDATE policy_version SET content = '{}', digest = "
         "encode(sha256(convert_to('{}', 'UTF8')), 'hex')",
-        "the policy .* is not the one that was registered",
+        "policy .* is not as its last event left it",
     ),
-    "policy removed": ("DELETE FROM policy_version", "the policy .* is missing"),
+    "policy removed": ("DELETE FROM policy_version", "policy .* is missing"),
     "event changed": (
         "UPDATE event SET actor_id = 1 WHERE action = 'change_role'",
         r"event \d+ .* changed",
