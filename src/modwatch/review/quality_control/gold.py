@@ -17,7 +17,6 @@ from sqlalchemy import (
     case,
     func,
     literal,
-    or_,
     select,
     update,
 )
@@ -240,14 +239,9 @@ def _final_label(connection: Connection, item: RowMapping) -> tuple[int, str | N
         .join(review_item, review_item.c.id == decision.c.item_id)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(
-            or_(
-                decision.c.item_id == item["id"],
-                and_(
-                    review_item.c.dt == item["dt"],
-                    review_item.c.comment_id == item["comment_id"],
-                    review_item.c.kind.in_(ROUTED_KINDS),
-                ),
-            ),
+            review_item.c.dt == item["dt"],
+            review_item.c.comment_id == item["comment_id"],
+            review_item.c.kind.in_(ROUTED_KINDS),
             in_force(*FINAL_ACTIONS),
         )
         .order_by(decision.c.id)
