@@ -5,8 +5,6 @@ part is read on its own: what cannot be reached is named, and the rest is shown.
 """
 
 import html
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -20,6 +18,7 @@ from sqlalchemy import Engine
 from starlette.middleware.base import RequestResponseEndpoint
 
 from modwatch.common.addresses import DAY_PAGES, DayPage, Site
+from modwatch.common.cache import TimedCache
 from modwatch.common.errors import ModwatchError
 from modwatch.common.html import render_html
 from modwatch.data.lake.delta import Lake
@@ -216,7 +215,7 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
         days = read_days(data.lake)
         return timeline_page(days, data.rules()) if days else overview_page()
 
-    shown = _Fresh(overview_page), _Fresh(timeline)
+    shown = TimedCache(overview_page, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
 
     @app.middleware("http")
     async def with_headers(request: Request, following: RequestResponseEndpoint) -> Response:
@@ -226,14 +225,14 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
 
     @app.get("/")
     def show_overview() -> HTMLResponse:
-        return HTMLResponse(shown[0].text())
+        return HTMLResponse(shown[0]())
 
     @app.get("/timeline")
     def show_timeline() -> HTMLResponse:
         try:
-            return HTMLResponse(shown[1].text())
+            return HTMLResponse(shown[1]())
         except ModwatchError:  # the overview names what cannot be read
-            return HTMLResponse(shown[0].text(), status_code=503)
+            return HTMLResponse(shown[0](), status_code=503)
 
     @app.get("/mlflow")
     def open_mlflow() -> RedirectResponse:
@@ -250,23 +249,8 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
         return RedirectResponse(f"{base}/api/v2/auth/login?{urlencode({'next': here})}")
 
     app.include_router(day_router(data, find_run))
-    app.state.read = shown[0].text
+    app.state.read = shown[0]
     return app
-
-
-class _Fresh:
-    """A page that is made at most once in `FRESH_SECONDS`, however many ask for it."""
-
-    def __init__(self, make: Callable[[], str]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._made: tuple[float, str] | None = None
-
-    def text(self) -> str:
-        with self._lock:
-            if self._made is None or time.monotonic() - self._made[0] > FRESH_SECONDS:
-                self._made = time.monotonic(), self._make()
-            return self._made[1]
 
 
 def day_router(data: OpsData, find_run: FindRun) -> APIRouter:

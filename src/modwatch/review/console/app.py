@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modwatch.common.cache import TimedCache
 from modwatch.common.connections import listen, server_config
 from modwatch.review.console import (
     account,
@@ -35,7 +36,7 @@ from modwatch.review.console import (
     telemetry,
 )
 from modwatch.review.console.request_context import ConsoleOptions, Context
-from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
+from modwatch.review.console.telemetry import RequestTimer, Telemetry
 from modwatch.review.people import Provider
 from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
 from modwatch.review.queue.metrics import shown_counts

@@ -1,9 +1,8 @@
 """Probes, and Prometheus metrics: request durations, and cached metrics of the queue."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from threading import Lock
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, func, select, text
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modwatch.common.cache import TimedCache
 from modwatch.review.console.request_context import Context, ContextDep, require
 from modwatch.review.console.schemas import error_responses
 from modwatch.review.tables import decision, outbox_delivery, review_item, waiting
@@ -28,30 +28,6 @@ class HealthSchema(BaseModel):
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-T = TypeVar("T")
-
-
-class TimedCache(Generic[T]):
-    """The result of `load`, at most `seconds` old; concurrent callers share one call.
-
-    >>> results = iter([1, 2])
-    >>> cached = TimedCache(lambda: next(results), 60)
-    >>> cached(), cached()
-    (1, 1)
-    """
-
-    def __init__(self, load: Callable[[], T], seconds: float) -> None:
-        self._load = load
-        self._seconds = seconds
-        self._lock = Lock()
-        self._cached: tuple[float, T] | None = None
-
-    def __call__(self) -> T:
-        """Return the cached result, loaded again if it is too old."""
-        with self._lock:
-            if self._cached is None or time.monotonic() - self._cached[0] >= self._seconds:
-                self._cached = (time.monotonic(), self._load())
-            return self._cached[1]
 
 
 class Telemetry:
@@ -130,33 +106,25 @@ class _Queue(Collector):
 
 
 def _by_reason(connection: Connection) -> list[Metric]:
-    leased = review_item.c.leased_until > func.now()
-    age = func.extract("epoch", func.now() - review_item.c.queued_at)
-    rows = connection.execute(
-        select(
-            review_item.c.reason,
-            func.count().filter(leased.isnot(True)).label("waiting"),
-            func.count().filter(leased).label("leased"),
-            func.count().filter(review_item.c.due_at < func.now()).label("overdue"),
-            func.max(age).label("oldest_seconds"),
-        )
-        .where(waiting)
-        .group_by(review_item.c.reason)
-    ).all()
-    descriptions = {
-        "waiting": "Unleased items",
-        "leased": "Leased items",
-        "overdue": "Undecided items past their due time",
-        "oldest_seconds": "Age of the oldest undecided item",
+    item = review_item.c
+    leased = item.leased_until > func.now()
+    age = func.extract("epoch", func.now() - item.queued_at)
+    measures = {
+        "waiting": ("Unleased items", func.count().filter(leased.isnot(True))),
+        "leased": ("Leased items", func.count().filter(leased)),
+        "overdue": (
+            "Undecided items past their due time",
+            func.count().filter(item.due_at < func.now()),
+        ),
+        "oldest_seconds": ("Age of the oldest undecided item", func.max(age)),
     }
-    families = {
-        name: GaugeMetricFamily(f"modwatch_queue_{name}", text, labels=["reason"])
-        for name, text in descriptions.items()
-    }
-    for row in rows:
-        for name, family in families.items():
-            family.add_metric([row.reason], float(getattr(row, name)))
-    return list(families.values())
+    columns = (column.label(name) for name, (_, column) in measures.items())
+    query = select(item.reason, *columns).where(waiting).group_by(item.reason)
+    rows = connection.execute(query).mappings().all()
+    return [
+        _gauge(f"modwatch_queue_{name}", meaning, "reason", ((r["reason"], r[name]) for r in rows))
+        for name, (meaning, _) in measures.items()
+    ]
 
 
 def _severe(connection: Connection) -> Metric:
@@ -187,7 +155,7 @@ def _dead_letters(connection: Connection) -> Metric:
 def _gauge(name: str, text: str, label: str, rows: Iterable[Any]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=[label])
     for value, n in rows:
-        family.add_metric([value], n)
+        family.add_metric([value], float(n))
     return family
 
 
