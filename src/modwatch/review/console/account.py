@@ -111,7 +111,6 @@ class PreferencesPage(Page, template="preferences.html"):
     keys: dict[str, str]
     #: Reasons that a person can opt out of.
     reasons: tuple[str, ...]
-    reviews: bool
     tokens: list[Token]
     now: dt.datetime
     actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
@@ -150,7 +149,7 @@ async def save(session: AccountForm) -> Response:
     except ValidationError as exc:
         field = str((*exc.errors()[0]["loc"], "keys")[0])
         problem = _PROBLEMS.get(field, _PROBLEMS["keys"])
-        return render(_preferences_page(session, form, keys, problem), session, 422)
+        return render(_preferences_page(session, form, keys, problem), session)
     content = chosen.model_dump(mode="json", exclude_defaults=True)
     await run_in_threadpool(people.save_preferences, session.engine, session.person.id, content)
     return RedirectResponse("./preferences?notice=saved", 303)
@@ -194,7 +193,6 @@ def _preferences_page(
         form=form,
         keys=keys,
         reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
-        reviews=session.person.reviews,
         tokens=people.tokens(session.engine, session.person.id),
         now=database.now(session.engine),
     )
@@ -238,9 +236,9 @@ def begin(
     except ThrottledError:
         return _first(session, _WAIT, 429)
     except AccessDeniedError:
-        return _first(session, _WRONG_PASSWORD, 422)
+        return _first(session, _WRONG_PASSWORD)
     except QueueError:
-        return _first(session, _ENROLLED, 422)
+        return _first(session, _ENROLLED)
     address = second_factor.app_address(secret, session.person.pseudonym)
     return render(SecondFactorPage(secret=secret, address=address), session)
 
@@ -253,7 +251,7 @@ def confirm(session: AccountForm, code: Annotated[str, Form(max_length=100)] = "
     except ThrottledError:
         return _first(session, _WAIT, 429)
     except AccessDeniedError:
-        return _first(session, _WRONG_CODE, 422)
+        return _first(session, _WRONG_CODE)
     except QueueError:
         return RedirectResponse("../second-factor", 303)
     response = render(SecondFactorPage(recovery=tuple(codes)), session)
@@ -261,7 +259,7 @@ def confirm(session: AccountForm, code: Annotated[str, Form(max_length=100)] = "
     return response
 
 
-def _first(session: Session, problem: str | None = None, status: int = 200) -> Response:
+def _first(session: Session, problem: str | None = None, status: int | None = None) -> Response:
     page = SecondFactorPage(
         problem=problem,
         enrolled=second_factor.enrolled(session.engine, session.person.id),

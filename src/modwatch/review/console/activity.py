@@ -3,10 +3,9 @@
 import datetime as dt
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Form, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
@@ -21,8 +20,9 @@ from modwatch.review.console.request_context import (
     ReviewForm,
     ReviewSession,
 )
-from modwatch.review.console.review import correct
+from modwatch.review.console.review import CorrectionRequest, correct
 from modwatch.review.console.schemas import (
+    FormCode,
     FormId,
     FormLabel,
     FormVersion,
@@ -199,21 +199,14 @@ def correct_own(
     item_id: FormId,
     version: FormVersion,
     label: FormLabel,
-    reason: Annotated[str, Form(max_length=60)],
+    reason: FormCode,
 ) -> Response:
     """Replace your own label."""
     check_reason(session.policy, "correct", reason)
+    request = CorrectionRequest(label=label, version=version, reason=reason)
     key = f"page-correct-{decision_id}-{version}"
     try:
-        correct(
-            session.context,
-            session.person,
-            item_id,
-            label=int(label),
-            version=version,
-            reason=reason,
-            key=key,
-        )
+        correct(session.context, session.person, item_id, request, key)
     except (LeaseConflictError, ItemNotFoundError):
         return RedirectResponse("./day?notice=conflict", 303)
     except QueueError:

@@ -163,8 +163,6 @@ class DecisionLogPage(Page, template="decision_log.html"):
     """Forms for verification and export, the report, and the policy."""
 
     policy: Policy
-    may_verify: bool
-    may_read_notes: bool
     #: False for a person of some queues, or who may be served items.
     may_export: bool
     problem: str | None
@@ -226,12 +224,9 @@ def _log_page(
     used: Newest | None = None,
     problem: str | None = None,
 ) -> DecisionLogPage:
-    person = session.person
     return DecisionLogPage(
         policy=session.policy,
-        may_verify=person.may("audit") or person.may("admin"),
-        may_read_notes=person.reads_notes,
-        may_export=person.may("decisions:read") and _hides_log(person) is None,
+        may_export=_hides_log(session.person) is None,
         problem=problem,
         report=report,
         used=used,

@@ -1,6 +1,5 @@
 """Webhook deliveries: pending messages and dead letters."""
 
-import datetime as dt
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,7 +18,6 @@ from modwatch.review.console.request_context import (
 from modwatch.review.console.schemas import (
     FormText,
     OptionalId,
-    RecordSchema,
     RequestSchema,
     error_responses,
 )
@@ -40,18 +38,6 @@ api = APIRouter(
 )
 
 
-class DeadLetterSchema(RecordSchema):
-    """A message whose delivery failed permanently."""
-
-    message_id: int
-    key: str
-    event: str
-    attempts: int
-    last_problem: str | None
-    created_at: dt.datetime
-    dead_at: dt.datetime
-
-
 class DeliveriesSchema(BaseModel):
     """Undelivered messages by channel; a channel without any is absent."""
 
@@ -61,7 +47,7 @@ class DeliveriesSchema(BaseModel):
 class DeadLettersSchema(BaseModel):
     """Dead letters, oldest first."""
 
-    dead_letters: list[DeadLetterSchema]
+    dead_letters: list[DeadLetter]
 
 
 class ResendRequest(RequestSchema):

@@ -208,7 +208,7 @@ def count(session: LeadForm, sent: FormFields) -> Response:
     try:
         return _confirmation(session, form, _criteria(form))
     except (QueueError, ValidationError) as exc:
-        return render(_page(session, form, problem=problem_of(exc)), session, 422)
+        return render(_page(session, form, problem=problem_of(exc)), session)
 
 
 @pages.post("/lead/close")
@@ -266,7 +266,7 @@ def _confirmation(
     form: dict[str, str],
     asked: Criteria,
     problem: str | None = None,
-    status: int = 200,
+    status: int | None = None,
 ) -> Response:
     matching = count_matching(asked, session.context, session.person).matching
     criteria = CRITERIA.dump_json(asked, exclude_none=True).decode()

@@ -1,7 +1,6 @@
 """Users: accounts, tokens and sessions, and the audit log of accounts."""
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -25,7 +24,6 @@ from modwatch.review.console.schemas import (
     FormText,
     OptionalId,
     RecordId,
-    RecordSchema,
     RequestSchema,
     error_responses,
     problem_of,
@@ -101,21 +99,10 @@ class TokensSchema(BaseModel):
     tokens: list[Token]
 
 
-class EventSchema(RecordSchema):
-    """A change of an account, or an export."""
-
-    id: int
-    actor: str | None = Field(description="Null: the command line.")
-    subject: str | None
-    action: str
-    details: Mapping[str, Any]
-    happened_at: dt.datetime
-
-
 class EventsSchema(BaseModel):
     """Events, newest first."""
 
-    events: list[EventSchema]
+    events: list[Event]
 
 
 @api.get("")
@@ -314,18 +301,14 @@ def change_from_form(
     second_factor: FormText = "",
 ) -> Response:
     """Change the role, queues, password, second factor or access, whichever the form names."""
-    asked: dict[str, Any] = {}
-    if role:
-        asked["role"] = role
+    asked: dict[str, Any] = {
+        "role": role or None,
+        "disabled": disabled == "yes" if disabled else None,
+        "password": password or None,
+        "second_factor": second_factor or None,
+    }
     if queues is not None:
-        names = tuple(filter(None, (line.strip() for line in queues.splitlines())))
-        asked["queues"] = names or "all"
-    if disabled:
-        asked["disabled"] = disabled == "yes"
-    if password:
-        asked["password"] = password
-    if second_factor:
-        asked["second_factor"] = second_factor
+        asked["queues"] = tuple(filter(None, map(str.strip, queues.splitlines()))) or "all"
     try:
         change = PersonChange.model_validate(asked)
         change_account(session.context, session.person, person_id, change)

@@ -220,7 +220,7 @@ def adjudicate(
     """Decide the item, and return to the queues."""
     decision = DecisionRequest(
         lease_token=lease_token,
-        label=1 if label == "1" else 0,
+        label=label,
         policy_code=policy_code or None,
         note=note.strip() or None,
     )
@@ -232,8 +232,7 @@ def adjudicate(
         lease = queue.resume(session.engine, session.person.id, item_id, lease_token)
         if lease is None:
             return _back(session, "../lead?notice=gone")
-        page = _page(session, lease, str(exc))
-        return render(page, session, 422)
+        return render(_page(session, lease, str(exc)), session)
     return _back(session, "../lead?notice=settled")
 
 

@@ -267,14 +267,8 @@ def correct_item(
     person: ReviewerDep,
 ) -> DecisionSchema:
     """Replace the current label: your own, or as a lead anyone's."""
-    done = correct(
-        context,
-        person,
-        item_id,
-        key=idempotency_key,
-        others_too=person.may("lead"),
-        **request.model_dump(),
-    )
+    anyones = person.may("lead")
+    done = correct(context, person, item_id, request, idempotency_key, others_too=anyones)
     return DecisionSchema.model_validate(done)
 
 
@@ -359,27 +353,23 @@ def correct(
     context: Context,
     person: Moderator,
     item_id: int,
-    *,
-    label: int,
-    reason: str,
-    policy_code: str | None = None,
+    request: CorrectionRequest,
     key: str,
-    **fields: Any,
+    *,
+    others_too: bool = False,
 ) -> Decision:
     """Return the correction; raise `QueueError` for a code or reason that the policy lacks."""
-    _check_code(context, label, policy_code)
-    check_reason(context.options.policy, "correct", reason)
+    _check_code(context, request.label, request.policy_code)
+    check_reason(context.options.policy, "correct", request.reason)
     return deciding.correct(
         context.engine,
         moderator_id=person.id,
         item_id=item_id,
-        label=label,
-        reason=reason,
-        policy_code=policy_code,
         idempotency_key=key,
+        others_too=others_too,
         queues=person.queues,
         policy_version=context.options.policy.version,
-        **fields,
+        **request.model_dump(),
     )
 
 

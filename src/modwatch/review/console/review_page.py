@@ -203,8 +203,6 @@ class ItemCard:
 class ReviewPage(Page, template="review.html"):
     """The next item and its buttons, or that none is available."""
 
-    #: Whether this person may review.
-    reviews: bool
     counts: ShownCounts
     #: None if no item is available for this person.
     card: ItemCard | None
@@ -240,7 +238,6 @@ def show(
     if lease is None and person.reviews:
         lease = next(iter(lease_for(session.context, person, 1)), None)
     page = ReviewPage(
-        reviews=person.reviews,
         counts=session.request.app.state.queue_counts(),
         card=None if lease is None else _card(session, lease, reveal),
         choices=_choices(session),

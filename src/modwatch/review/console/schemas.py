@@ -5,7 +5,7 @@ import secrets
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Form, Header, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from modwatch.common.errors import QueueError
 from modwatch.review.queue import LONGEST_NOTE
@@ -89,7 +89,7 @@ FormKey = Annotated[str, Form(min_length=1, max_length=200)]
 FormId = Annotated[int, Form(ge=1, le=2**63 - 1)]
 OptionalId = Annotated[int | None, Form(ge=1, le=2**63 - 1)]
 FormVersion = Annotated[int, Form(ge=1, le=2**31 - 1)]
-FormLabel = Annotated[Literal["0", "1"], Form()]
+FormLabel = Annotated[Literal[0, 1], BeforeValidator(int), Form()]
 FormCode = Annotated[str, Form(max_length=60)]
 FormNote = Annotated[str, Form(max_length=LONGEST_NOTE)]
 

@@ -20,7 +20,7 @@ from modwatch.review.console.request_context import (
     page_session,
     require,
 )
-from modwatch.review.console.review import correct
+from modwatch.review.console.review import CorrectionRequest, correct
 from modwatch.review.console.schemas import (
     FormCode,
     FormFields,
@@ -203,24 +203,19 @@ def correct_label(
     viewer = viewer_of(session.person)
     search.history(session.engine, viewer, item_id=item_id)  # 404 for items of other queues
     try:
-        correct(
-            session.context,
-            session.person,
-            item_id,
-            label=int(label),
+        request = CorrectionRequest(
+            label=label,
             version=version,
-            key=key,
             reason=reason,
-            others_too=True,
             policy_code=policy_code or None,
             note=note.strip() or None,
         )
+        correct(session.context, session.person, item_id, request, key, others_too=True)
     except LeaseConflictError as exc:
         page = _item_page(session, item_id, problem=str(exc), seen=seen)
         return render(page, session, 409)
-    except QueueError as exc:
-        page = _item_page(session, item_id, problem=str(exc))
-        return render(page, session, 422)
+    except (QueueError, ValidationError) as exc:
+        return render(_item_page(session, item_id, problem=problem_of(exc)), session)
     return RedirectResponse(f"../{item_id}?notice=corrected", 303)
 
 
