@@ -85,7 +85,24 @@ def export_log(
     with_notes: Annotated[bool, Query(description="For leads and admins.")] = False,
 ) -> StreamingResponse:
     """Stream the decision log; the audit log records the export."""
-    return export_response(context, person, format, first, last, with_notes=with_notes)
+    if problem := _hides_log(person):
+        raise HTTPException(403, problem)
+    if with_notes and not person.reads_notes:
+        raise HTTPException(403, "notes are for leads and admins; leave them out")
+    parts = export(context.engine, format, first=first, last=last, with_notes=with_notes)
+    with context.engine.begin() as connection:
+        record_event(
+            connection,
+            "export",
+            actor_id=person.id,
+            format=format,
+            first=None if first is None else str(first),
+            last=None if last is None else str(last),
+            with_notes=with_notes,
+        )
+    name = "-".join(["decisions", *(str(day) for day in (first, last) if day)])
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
+    return StreamingResponse(parts, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
 @api.post(
@@ -110,40 +127,6 @@ def _witness(context: Context, given: str | None) -> Newest:
     if given:
         return Newest(text=given)
     return newest(context.options.witness_folder, context.options.authority)
-
-
-def export_response(
-    context: Context,
-    person: Moderator,
-    format: Format,
-    first: dt.date | None,
-    last: dt.date | None,
-    *,
-    with_notes: bool,
-) -> StreamingResponse:
-    """Return the streamed file, after recording the export in the audit log.
-
-    403 for a person of some queues or who may be served items, and for notes that this person may
-    not read.
-    """
-    if problem := _hides_log(person):
-        raise HTTPException(403, problem)
-    if with_notes and not person.reads_notes:
-        raise HTTPException(403, "notes are for leads and admins; leave them out")
-    parts = export(context.engine, format, first=first, last=last, with_notes=with_notes)
-    with context.engine.begin() as connection:
-        record_event(
-            connection,
-            "export",
-            actor_id=person.id,
-            format=format,
-            first=None if first is None else str(first),
-            last=None if last is None else str(last),
-            with_notes=with_notes,
-        )
-    name = "-".join(["decisions", *(str(day) for day in (first, last) if day)])
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
-    return StreamingResponse(parts, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
 def _hides_log(person: Moderator) -> str | None:
@@ -205,9 +188,7 @@ def download(
 ) -> Response:
     """Stream the decision log; a form, since the audit log records the export."""
     days = _day(first), _day(last)
-    return export_response(
-        session.context, session.person, format, *days, with_notes=bool(with_notes)
-    )
+    return export_log(session.context, session.person, format, *days, with_notes=bool(with_notes))
 
 
 def _day(typed: str) -> dt.date | None:

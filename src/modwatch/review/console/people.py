@@ -326,19 +326,13 @@ def issue_and_show(
     scopes: Annotated[list[str] | None, Form(max_length=20)] = None,
 ) -> Response:
     """Issue a token, and show it."""
-    account_of(session.context, person_id)
+    asked = {"name": name.strip() or None, "days": days, "scopes": scopes or None}
     try:
-        token = people.issue_token(
-            session.engine,
-            person_id,
-            lifetime=None if days is None else dt.timedelta(days=days),
-            name=name.strip() or None,
-            scopes=scopes or None,
-            actor_id=session.person.id,
-        )
-    except QueueError as exc:
-        return _person(session, person_id, problem=str(exc))
-    return _person(session, person_id, new_token=token)
+        request = TokenRequest.model_validate(asked)
+        issued = issue_token(person_id, request, session.context, session.person)
+    except (QueueError, ValidationError) as exc:
+        return _person(session, person_id, problem=problem_of(exc))
+    return _person(session, person_id, new_token=issued.token)
 
 
 @pages.post("/admin/people/{person_id}/revoke")

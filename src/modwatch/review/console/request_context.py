@@ -231,8 +231,8 @@ def check_csrf(secret: str, given: str) -> None:
 def set_cookie(request: Request, response: Response, name: str, value: str, **more: Any) -> None:
     """Set a cookie for the console's path: HTTP only, same site."""
     fields: dict[str, Any] = {"httponly": True, "samesite": "strict", **more}
-    secure = context_of(request).options.secure_cookies
-    response.set_cookie(name, value, path=_path(request), secure=secure, **fields)
+    path, secure = request.scope.get("root_path") or "/", context_of(request).options.secure_cookies
+    response.set_cookie(name, value, path=path, secure=secure, **fields)
 
 
 def delete_cookies(request: Request, response: Response, *names: str) -> None:
@@ -244,7 +244,3 @@ def delete_cookies(request: Request, response: Response, *names: str) -> None:
 def client_address(request: Request) -> str:
     """Return the address of the client, to limit sign-in attempts; empty if unknown."""
     return request.client.host if request.client else ""
-
-
-def _path(request: Request) -> str:
-    return request.scope.get("root_path") or "/"

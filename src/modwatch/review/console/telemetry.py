@@ -45,9 +45,9 @@ class Telemetry:
         )
         self._registry.register(_Queue(context))
 
-    def exposition(self) -> tuple[bytes, str]:
-        """Return all metrics in the text format, and its content type."""
-        return generate_latest(self._registry), _CONTENT_TYPE
+    def exposition(self) -> bytes:
+        """Return all metrics in the text format."""
+        return generate_latest(self._registry)
 
 
 class RequestTimer:
@@ -184,5 +184,5 @@ def ready(context: ContextDep) -> HealthSchema:
 )
 def metrics(request: Request) -> Response:
     """Return metrics for Prometheus; requires the scope `metrics:read`."""
-    content, content_type = request.app.state.telemetry.exposition()
-    return Response(content, headers={"Content-Type": content_type})
+    content = request.app.state.telemetry.exposition()
+    return Response(content, headers={"Content-Type": _CONTENT_TYPE})
