@@ -131,4 +131,6 @@ def test_a_report_of_the_dsa_is_checked(capsys: pytest.CaptureFixture[str], tmp_
     printed = capsys.readouterr().out
     assert printed.startswith("5, Indicator: ")
     assert printed.count("\n") == 1
-    assert main(["audit", "validate-dsa", str(tmp_path / "missing.csv")]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(["audit", "validate-dsa", str(tmp_path / "missing.csv")])
+    assert "missing.csv': No such file" in capsys.readouterr().err

@@ -270,7 +270,8 @@ def test_tasks_go_to_another_tool_and_come_back(
     first = ", ".join(map(str, range(1, 21)))
     assert refused.startswith("25 refused: blank_text, the text is missing or has no visible")
     assert refused.endswith(f": task {first}, …\n")
-    assert main(["queue", "import-label-studio", str(tmp_path / "none.json")]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(["queue", "import-label-studio", str(tmp_path / "none.json")])
 
 
 def test_without_a_webhook_there_is_no_one_to_tell(

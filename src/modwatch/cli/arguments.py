@@ -20,6 +20,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: The path of a file or folder, whether or not it exists.
 PATH = click.Path(path_type=Path)
+#: A file to read, which must exist: its content, in bytes.
+FILE = click.File("rb")
 
 
 class Group(click.Group):

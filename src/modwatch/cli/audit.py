@@ -7,11 +7,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeVar
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, day, number_between, options, with_resources
+from modwatch.cli.arguments import FILE, PATH, Group, day, number_between, options, with_resources
 from modwatch.common.errors import AuditError
 from modwatch.installation import open_resources
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
-    from modwatch.review.log.witnesses import Newest
 
 _R = TypeVar("_R")
 
@@ -285,13 +284,13 @@ def _ask(passphrase: bool) -> str:
     signers=(PATH, "File of public keys; every step must be signed."),
     roots=(PATH, "PEM file; every step must have a timestamp."),
     witness=(
-        PATH,
+        click.File(errors="replace"),
         "File with a witness of the decision log, kept elsewhere; default: the newest of "
         "MODWATCH_WITNESS_FOLDER.",
     ),
 )
 def verify(
-    name: str, files: bool, signers: Path | None, roots: Path | None, witness: Path | None
+    name: str, files: bool, signers: Path | None, roots: Path | None, witness: TextIO | None
 ) -> int:
     """Verify the evidence of an audit; exit status 1 if there is a problem."""
     levels = (
@@ -321,15 +320,16 @@ def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> li
 
 
 def _levels(
-    name: str, signers: Path | None, roots: Path | None, witness: Path | None
+    name: str, signers: Path | None, roots: Path | None, witness: TextIO | None
 ) -> list["Level"]:
     from modwatch.audits.workflow import open_audit
+    from modwatch.review.log.witnesses import Newest
 
     with open_resources() as resources:
         audit = open_audit(resources, name)
         if signers or roots:
             audit.witnesses = _witnesses(signers, roots)
-        return audit.levels(_given(witness) if witness else None)
+        return audit.levels(Newest(text=witness.read()) if witness else None)
 
 
 def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
@@ -344,15 +344,6 @@ def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
     )
 
 
-def _given(path: Path) -> "Newest":
-    from modwatch.review.log.witnesses import Newest
-
-    try:
-        return Newest(text=path.read_text())
-    except (OSError, ValueError) as exc:
-        raise AuditError(f"{path} cannot be read ({type(exc).__name__})") from None
-
-
 def _folder(path: Path) -> "AuditFolder":
     """Return the files of a folder by name."""
     from modwatch.audits.folder import AuditFolder
@@ -364,15 +355,11 @@ def _folder(path: Path) -> "AuditFolder":
 
 
 @audit.command()
-@click.argument("file", type=PATH)
-def validate_dsa(file: Path) -> int:
+@click.argument("file", type=FILE)
+def validate_dsa(file: BinaryIO) -> int:
     """Validate a DSA transparency report in CSV; exit status 1 if there is a problem."""
     from modwatch.audits import dsa
 
-    try:
-        content = file.read_bytes()
-    except OSError as exc:
-        raise AuditError(f"{file} cannot be read ({type(exc).__name__})") from None
-    findings = dsa.validate(content)
-    sys.stdout.write(dsa.printed(findings) or f"{file}: no problems found\n")
+    findings = dsa.validate(file.read())
+    sys.stdout.write(dsa.printed(findings) or f"{file.name}: no problems found\n")
     return int(dsa.exit_status(findings))

@@ -2,15 +2,15 @@
 
 import datetime
 import json
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from modwatch.cli.arguments import PATH, options, with_resources
+from modwatch.cli.arguments import FILE, PATH, options, with_resources
 from modwatch.common.errors import QueueError
+from modwatch.common.files import write_new
 
 if TYPE_CHECKING:
     from modwatch.data.lake.erasure import Subject
@@ -24,7 +24,7 @@ _comments = click.option("--comment", multiple=True, help="The comment of this i
 @_author
 @_comments
 @options(
-    again=(PATH, "The comments of this certificate, as after a restored backup."),
+    again=(FILE, "The comments of this certificate, as after a restored backup."),
     dry_run=(bool, "Print what would be erased, and change nothing."),
     reference=(str, "Stands in the certificate, such as the number of the request."),
     certificate=(PATH, "File of the certificate; default: erasure-TIME.json in this folder."),
@@ -35,7 +35,7 @@ def erase(
     *,
     author: str | None,
     comment: tuple[str, ...],
-    again: Path | None,
+    again: BinaryIO | None,
     dry_run: bool,
     reference: str | None,
     certificate: Path | None,
@@ -44,7 +44,7 @@ def erase(
     from modwatch.pipeline import personal_data
 
     if again is not None:
-        comment += tuple(personal_data.Certificate.from_json(_read(again)).comment_ids)
+        comment += tuple(personal_data.Certificate.from_json(again.read()).comment_ids)
     subject = _subject(author, comment)
     if dry_run:
         _print_places(personal_data.find(resources, subject).places)
@@ -52,19 +52,22 @@ def erase(
     done = personal_data.erase(resources, subject, reference=reference or "")
     now = datetime.datetime.now(datetime.UTC)
     path = certificate or Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
-    _write_private(path, done.to_json())
+    try:
+        write_new(path, done.to_json())
+    except OSError as exc:
+        raise QueueError(f"{path} cannot be written ({type(exc).__name__})") from None
     _print_places(done.places)
     print(f"{path} certifies it; the event is {done.position} in the log")
 
 
 @click.command()
-@click.argument("certificate", type=PATH)
+@click.argument("certificate", type=FILE)
 @with_resources
-def verify_erasure(resources: "Resources", *, certificate: Path) -> int:
+def verify_erasure(resources: "Resources", *, certificate: BinaryIO) -> int:
     """Compare log, queue and lake with a certificate; exit status 1 if there is a problem."""
     from modwatch.pipeline import personal_data
 
-    known = personal_data.Certificate.from_json(_read(certificate))
+    known = personal_data.Certificate.from_json(certificate.read())
     problems = personal_data.problems(resources, known)
     print(*problems or [f"{len(known.comment_ids)} comments are erased, as certified"], sep="\n")
     return 1 if problems else 0
@@ -94,18 +97,3 @@ def _subject(author: str | None, comments: tuple[str, ...]) -> "Subject":
 def _print_places(places: Any) -> None:
     for place, number in places.items():
         print(f"{place}: {number:,}")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as exc:
-        raise QueueError(f"{path} cannot be read ({type(exc).__name__})") from None
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-    except OSError as exc:
-        raise QueueError(f"{path} cannot be written ({type(exc).__name__})") from None

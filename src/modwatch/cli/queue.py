@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, day, options, with_resources
+from modwatch.cli.arguments import FILE, PATH, Group, day, options, with_resources
+from modwatch.common import files
 from modwatch.common.errors import QueueError
 from modwatch.installation import open_resources
 
@@ -32,7 +33,7 @@ def queue() -> None:
 
 @queue.command()
 @options(
-    export=(PATH, "Verify an export in JSONL instead of the database."),
+    export=(FILE, "Verify an export in JSONL instead of the database."),
     partial=(bool, "Accept gaps: the export covers some days only."),
     witness=(
         PATH,
@@ -41,7 +42,7 @@ def queue() -> None:
         "MODWATCH_WITNESS_FOLDER, which is not updated.",
     ),
 )
-def verify_log(export: Path | None, partial: bool, witness: Path | None) -> int:
+def verify_log(export: BinaryIO | None, partial: bool, witness: Path | None) -> int:
     """Verify the hash chains of the decision log; exit status 1 if there is a problem."""
     from modwatch.review.log.verification import verify_export
     from modwatch.review.log.witnesses import Newest, newest
@@ -57,17 +58,14 @@ def verify_log(export: Path | None, partial: bool, witness: Path | None) -> int:
                 print(used.sentence)
             report = used.report(resources.database)
     else:
-        with _opened(export) as lines:
-            report = verify_export(lines, known, partial=partial)
+        report = verify_export(export, known, partial=partial)
     print(f"{report.decisions:,} decisions, head {report.head}", *report.problems, sep="\n")
     if report.erased:
         print(f"{report.erased:,} texts and notes were erased, as the events of the log say")
     if witness and known is None:
         print(f"{witness} did not exist: nothing was compared; it is created now", file=sys.stderr)
     if witness and report.intact:
-        new = witness.with_name(f"{witness.name}.new")
-        new.write_text(report.witness)
-        new.replace(witness)
+        files.replace(witness, report.witness.encode(), mode=files.USUAL)
     return 0 if report.intact else 1
 
 
@@ -103,19 +101,18 @@ def export_label_studio(
 
 
 @queue.command()
-@click.argument("file", type=PATH, help="JSON, as Label Studio exports it.")
+@click.argument("file", type=FILE, help="JSON, as Label Studio exports it.")
 @click.option("--day", "of_day", type=day, help="Day of tasks without `dt`.")
 @with_resources
-def import_label_studio(resources: "Resources", *, file: Path, of_day: datetime.date | None) -> int:
+def import_label_studio(
+    resources: "Resources", *, file: BinaryIO, of_day: datetime.date | None
+) -> int:
     """Queue tasks of Label Studio and log their labels; exit status 1 if any is refused."""
     from modwatch.review.label_studio.transfer import import_tasks
     from modwatch.review.queue.comments import REASONS
 
     first_day, lanes = resources.settings.first_day, resources.lanes
-    with _opened(file) as content:
-        done = import_tasks(
-            resources.database, content, first_day=first_day, day=of_day, lanes=lanes
-        )
+    done = import_tasks(resources.database, file, first_day=first_day, day=of_day, lanes=lanes)
     tasks = done.account.places
     refused = sum(map(len, done.refused.values()))
     print(
@@ -206,10 +203,3 @@ def from_decisions(resources: "Resources", *, item_id: tuple[int, ...]) -> None:
 def _write(parts: Iterable[bytes]) -> None:
     for part in parts:
         sys.stdout.buffer.write(part)
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as exc:
-        raise QueueError(f"{path} cannot be read ({type(exc).__name__})") from None

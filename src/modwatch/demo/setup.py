@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from modwatch.common.files import replace
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
 from modwatch.installation.stack.airflow import AirflowHome
@@ -118,12 +119,9 @@ def write_model_data(data: DemoData, settings: Settings) -> None:
 def _write_labelled(path: Path, corpus: LabelledTexts) -> None:
     """Write labelled comments as JSON lines, for `train_model`, readable by this user only."""
     groups = corpus.groups or ((),) * len(corpus.texts)
-    path.touch()
-    path.chmod(0o600)
-    with path.open("w", encoding="utf-8") as file:
-        for text, label, named in zip(corpus.texts, corpus.labels, groups, strict=True):
-            row = {"text": text, "label": float(label), "groups": list(named)}
-            file.write(f"{json.dumps(row)}\n")
+    rows = zip(corpus.texts, map(float, corpus.labels), groups, strict=True)
+    lines = (json.dumps(dict(zip(("text", "label", "groups"), row, strict=True))) for row in rows)
+    replace(path, "".join(f"{line}\n" for line in lines).encode())
 
 
 class MemoryGauge:

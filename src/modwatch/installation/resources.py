@@ -6,16 +6,15 @@ Each part opens at first use, so that a task pays only for what it uses: the rev
 
 import logging
 import secrets
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modwatch.common.addresses import Site
 from modwatch.common.errors import NoChampionError, SettingsError
+from modwatch.common.files import kept
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.sources import corpora
@@ -237,8 +236,15 @@ class Resources:
     @cached_property
     def sampling_salt(self) -> str:
         """The secret of the random slice: the setting, or one made once and kept in HOME."""
-        given = self.settings.sampling_salt.get_secret_value()
-        return given or _kept_secret(self.settings.home / "secrets" / "sampling_salt")
+        if given := self.settings.sampling_salt.get_secret_value():
+            return given
+        path = self.settings.home / "secrets" / "sampling_salt"
+        try:
+            return kept(path, secrets.token_hex(32))
+        except OSError as exc:
+            raise SettingsError(
+                f"no secret can be kept in {path}; set MODWATCH_SAMPLING_SALT or MODWATCH_HOME"
+            ) from exc
 
     def champion_version(self) -> str:
         """Return the version that carries the champion alias; raises NoChampionError."""
@@ -455,20 +461,3 @@ def open_channels(settings: Settings) -> tuple[Channel, ...]:
             ) from None
         channels.extend(AppriseChannel.from_urls(urls, retry))
     return tuple(channels)
-
-
-def _kept_secret(path: Path) -> str:
-    """Return the secret in `path`, made at first use; processes that race agree on one."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # mode 0600
-                draft.write(secrets.token_hex(32))
-                draft.flush()
-                with suppress(FileExistsError):  # another process was first
-                    path.hardlink_to(draft.name)
-        return path.read_text()
-    except OSError as exc:
-        raise SettingsError(
-            f"no secret can be kept in {path}; set MODWATCH_SAMPLING_SALT or MODWATCH_HOME"
-        ) from exc

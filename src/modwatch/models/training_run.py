@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modwatch.common.errors import ModelError, TrackingError
+from modwatch.common.files import replace
 from modwatch.common.mlflow_client import connect, experiment_id, log_steps, run_url
 
 logger = logging.getLogger(__name__)
@@ -113,9 +114,7 @@ class TrainingRun:
             return
         sent = {key: sorted(steps) for key, steps in self._sent.items()}
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self._file.with_suffix(".partial")
-        scratch.write_text(json.dumps({"run": self.run_id, "sent": sent}), "utf-8")
-        scratch.replace(self._file)
+        replace(self._file, json.dumps({"run": self.run_id, "sent": sent}).encode())
 
 
 #: Keys of curves that have the name of a metric of the whole model.

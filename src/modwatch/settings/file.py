@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from modwatch.common.errors import SettingsError
+from modwatch.common.files import replace
 
 #: Variable that names the file; without it, a file of this name in the working folder is read.
 VARIABLE, DEFAULT = "MODWATCH_SETTINGS_FILE", "modwatch.env"
@@ -122,12 +123,8 @@ def write(path: Path, text: str) -> None:
     Raises:
         SettingsError: the folder does not exist, or this user may not write into it.
     """
-    draft = path.with_name(f".{path.name}.new")
     try:
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-        draft.replace(path)
+        replace(path, text.encode())
     except OSError as exc:
         raise SettingsError(
             f"the settings file {path} cannot be written ({exc.strerror}); name a file in a folder "

@@ -8,7 +8,6 @@ times with it. OpenSSL verifies it, too, with the public key in PEM:
 """
 
 import base64
-import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from modwatch.common.errors import AuditError
+from modwatch.common.files import write_new
 from modwatch.common.text import folded
 
 #: Public keys by the folded name of the person.
@@ -38,9 +38,7 @@ def make_key(path: Path, passphrase: str = "") -> str:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
     )
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+        write_new(path, content)
     except OSError as exc:
         raise AuditError(f"no key can be written to {path} ({type(exc).__name__})") from None
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()

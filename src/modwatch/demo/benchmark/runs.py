@@ -14,7 +14,6 @@ so that the shared one is the same, bit by bit, as one trained alone.
 import hashlib
 import io
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from modwatch.common import files
 from modwatch.common.errors import ModelError
 from modwatch.demo.benchmark.corpora import BenchmarkData
 from modwatch.demo.benchmark.evaluation import DRAWS, advantage_draws, evaluated
@@ -293,14 +293,9 @@ def write_file(path: Path, content: bytes) -> None:
     Raises:
         ModelError: the folder cannot be written to.
     """
-    partial = path.with_name(f".{path.name}.partial")
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        files.replace(path, content, mode=files.USUAL)
 
 
 @contextmanager

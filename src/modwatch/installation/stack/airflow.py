@@ -19,6 +19,7 @@ import httpx
 import psutil
 
 from modwatch.common.errors import StackError
+from modwatch.common.files import kept
 from modwatch.common.installed import dags_folder
 from modwatch.installation.stack.supervisor import Service
 
@@ -56,9 +57,8 @@ class AirflowHome:
     @classmethod
     def create(cls, folder: Path, *, url: str, database_url: str) -> "AirflowHome":
         """Return the home in `folder`, with the password and the secret that it was made with."""
-        folder.mkdir(parents=True, exist_ok=True)
-        jwt_secret = _kept(folder / "jwt_secret", secrets.token_urlsafe(48))
-        passwords = _kept(_passwords(folder), json.dumps({USER: secrets.token_urlsafe(12)}))
+        jwt_secret = kept(folder / "jwt_secret", secrets.token_urlsafe(48))
+        passwords = kept(_passwords(folder), json.dumps({USER: secrets.token_urlsafe(12)}))
         return cls(
             folder=folder,
             url=url,
@@ -156,14 +156,6 @@ def _airflow() -> str:
 
 def _passwords(folder: Path) -> Path:
     return folder / "passwords.json"
-
-
-def _kept(path: Path, fresh: str) -> str:
-    """Return the content of a file that only its owner can read, made with `fresh` at first."""
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(fresh)
-    return path.read_text()
 
 
 Tick = Callable[[Mapping[str, str]], None]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from modwatch.common import files
 from modwatch.common.errors import StackError
 from modwatch.installation.stack.processes import Session, boot_id, end, members
 
@@ -120,9 +121,8 @@ class StackFolder:
 
     def write(self, record: StackRecord) -> None:
         """Replace the record."""
-        draft = self._record.with_suffix(".new")
-        draft.write_text(json.dumps(asdict(record), indent=1))
-        draft.replace(self._record)
+        content = json.dumps(asdict(record), indent=1).encode()
+        files.replace(self._record, content, mode=files.USUAL)
 
     def read(self) -> StackRecord | None:
         """Return the record; None: there is none, or the machine has started since."""
