@@ -45,13 +45,12 @@ def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
     data = demo_data("synthetic")
     gold, again = data.gold(), data.gold()
     assert gold == again
-    training = data.training()
-    known = set(zip(training.texts, training.labels.tolist(), strict=True))
-    strays = sum((comment.text, comment.label) not in known for comment in gold)
-    assert strays == 0
+    assert {comment.platform for comment in gold} == {"synthetic"}
+    assert {comment.language for comment in gold} >= {"en", "de"}
+    assert len({comment.parent_text is None for comment in gold}) == 2
     days = {parse_id(comment.comment_id)[1] for comment in gold}
     assert max(days) < data.first_day
-    assert len({comment.comment_id for comment in gold}) == 40
+    assert len({comment.comment_id for comment in gold}) == 200
 
 
 def test_the_real_demo_replays_every_comment_once_and_trains_on_none(

@@ -166,8 +166,8 @@ def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
 
 def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     gold = demo_data("synthetic").gold()
-    assert sorted(comment.label for comment in gold) == [0] * 20 + [1] * 20
-    assert add_gold(staffed.database, gold) == 40
+    assert sorted(comment.label for comment in gold) == [0] * 100 + [1] * 100
+    assert add_gold(staffed.database, gold) == 200
     people = create_moderators(staffed.database)
     shift = Shift(staffed, people, gold)
     shift.work()

@@ -80,7 +80,10 @@ def test_an_erased_author_is_found_nowhere_and_everything_verifies(
         author, texts = one(resources)
         before = verify_log(resources.database)
         figures = {t: table_rows(resources.lake, t) for t in ("scores", "routed", "segment_counts")}
+        planned = erase(resources, Subject(author=author), dry_run=True)
+        assert verify_log(resources.database, before.witness).erased == 0
         done = erase(resources, Subject(author=author), reference="request 12")
+        assert planned.places == done.places
         assert done.places["comments"] == len(texts)
         assert done.places["answers"] > 0
         assert problems(resources, done) == []

@@ -46,18 +46,22 @@ def erase(
     if again is not None:
         comment += tuple(personal_data.Certificate.from_json(again.read()).comment_ids)
     subject = _subject(author, comment)
+    done = personal_data.erase(resources, subject, reference=reference or "", dry_run=dry_run)
+    _print_places(done.places)
     if dry_run:
-        _print_places(personal_data.find(resources, subject).places)
         return
-    done = personal_data.erase(resources, subject, reference=reference or "")
     now = datetime.datetime.now(datetime.UTC)
     path = certificate or Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
     try:
         write_new(path, done.to_json())
     except OSError as exc:
         raise QueueError(f"{path} cannot be written ({type(exc).__name__})") from None
-    _print_places(done.places)
     print(f"{path} certifies it; the event is {done.position} in the log")
+    if not done.database_files:
+        print(
+            "the files of your PostgreSQL keep old versions of rows until VACUUM FULL of "
+            "review_item, decision and gold_comment"
+        )
 
 
 @click.command()

@@ -12,7 +12,6 @@ from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community
-from modwatch.data.sources.community.source import comment_ids
 from modwatch.data.sources.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.simulated import Ratings
@@ -22,7 +21,7 @@ from modwatch.review.simulated import Ratings
 FIRST_DAY = datetime.date(2026, 1, 5)
 
 #: Training comments of the synthetic community, and gold comments of each label.
-_TRAINING, _GOLD_EACH = 20_000, 20
+_TRAINING, _GOLD_EACH = 20_000, 100
 _EVALUATION_DAYS = 2
 
 #: Name of the audit of a demo.
@@ -123,7 +122,7 @@ def _synthetic() -> DemoData:
         training=lambda: Community(seed=seed).training_comments(_TRAINING),
         evaluation=lambda: _days_before(Community(seed=seed)),
         expected_prevalence=Community(seed=seed).prevalence,
-        gold=lambda: _gold(Community(seed=seed).training_comments(_TRAINING)),
+        gold=lambda: _gold(Community(seed=seed)),
     )
 
 
@@ -147,23 +146,15 @@ def _every_tenth(training: LabelledTexts) -> LabelledTexts:
     return training.without(np.arange(len(training.texts)) % 10 != 0, "for_training")
 
 
-def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
-    """Return training comments, half of them toxic, with ids like those of the stream."""
-    rows = [
-        int(row)
-        for label in (1, 0)
-        for row in np.flatnonzero(training.labels == label)[:_GOLD_EACH]
-    ]
+def _gold(community: Community) -> tuple[GoldComment, ...]:
+    """Return comments of the day before the first, half of them toxic."""
     before = FIRST_DAY - datetime.timedelta(days=1)
+    rows = [row for batch in community.read(before) for row in batch.to_pylist() if row["text"]]
+    copied = ("comment_id", "text", "parent_text", "language", "platform", "label")
     return tuple(
-        GoldComment(
-            comment_id=comment_id,
-            text=training.texts[row],
-            label=int(training.labels[row]),
-            source="the community's history",
-        )
-        for row in sorted(rows)
-        for comment_id in comment_ids(before, row, 1)
+        GoldComment(source="the community's history", **{name: row[name] for name in copied})
+        for label in (0, 1)
+        for row in [row for row in rows if row["label"] == label][:_GOLD_EACH]
     )
 
 

@@ -179,19 +179,20 @@ class Resources:
         else:  # before the first migration, the application may not even connect
             upgrade(owner.get_secret_value(), application=role_of(url.get_secret_value()))
 
-    def compact_database(self) -> None:
-        """Remove what was erased from the files of the embedded database; nothing for another."""
+    def compact_database(self) -> bool:
+        """Remove what was erased from the files of the embedded database; False for another."""
         from modwatch.review.database import connect
         from modwatch.review.erasure import compact
 
         url = self.settings.database_url
         if url is None or url.get_secret_value() != EMBEDDED:
-            return
+            return False
         owner = connect(self.embedded_server.url("modwatch"), pool_size=1)
         try:
             compact(owner)
         finally:
             owner.dispose()
+        return True
 
     @property
     def thresholds(self) -> Thresholds:

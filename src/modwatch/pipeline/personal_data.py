@@ -67,6 +67,8 @@ class Certificate:
     #: Position and hash of the event.
     position: int
     hash: bytes
+    #: Whether the files of the database were written anew; those of another server were not.
+    database_files: bool
 
     @property
     def comment_ids(self) -> frozenset[str]:
@@ -114,17 +116,24 @@ def find(resources: Resources, subject: Subject) -> Found:
     return Found(parts=parts, texts=frozenset(texts), places=+places)
 
 
-def erase(resources: Resources, subject: Subject, *, reference: str = "") -> Certificate:
+def erase(
+    resources: Resources, subject: Subject, *, reference: str = "", dry_run: bool = False
+) -> Certificate:
     """Erase the comments of a subject everywhere; return the certificate.
+
+    With `dry_run` nothing is changed, and the certificate has only the places of what would be.
 
     Raises:
         QueueError: there is no comment of the subject.
     """
     found = find(resources, subject)
-    erasure.record(resources.lake, found.parts)
-    done = erase_reviews(resources.database, found.parts, found.texts)
-    erasure.apply(resources.lake, subject.author)
-    resources.compact_database()
+    if not dry_run:
+        erasure.record(resources.lake, found.parts)
+    done = erase_reviews(resources.database, found.parts, found.texts, dry_run=dry_run)
+    compacted = False
+    if not dry_run:
+        erasure.apply(resources.lake, subject.author)
+        compacted = resources.compact_database()
     return Certificate(
         erased_at=datetime.now(UTC),
         reference=reference,
@@ -132,6 +141,7 @@ def erase(resources: Resources, subject: Subject, *, reference: str = "") -> Cer
         places={**found.places, "queue": done.items, "gold": done.gold, "notes": done.notes},
         position=done.position,
         hash=done.hash,
+        database_files=compacted,
     )
 
 

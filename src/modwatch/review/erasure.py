@@ -109,17 +109,21 @@ def queued_texts(engine: Engine, comment_ids: Collection[str]) -> list[tuple[dat
 
 
 def erase_reviews(
-    engine: Engine, parts: Mapping[tuple[date, str], str], texts: Collection[str]
+    engine: Engine,
+    parts: Mapping[tuple[date, str], str],
+    texts: Collection[str],
+    *,
+    dry_run: bool = False,
 ) -> ErasedReviews:
     """Erase the texts of comments, the notes on them, and `texts` where others answer them.
 
     `parts`, by day and comment, are `comment`, or `parent` for answers; the event names them all.
     Open items are withdrawn, also leased ones; gold comments are retired. One transaction; the same
-    call again erases nothing more, and is recorded again.
+    call again erases nothing more, and is recorded again. With `dry_run` nothing is changed.
     """
     ids = list({comment_id for (_, comment_id), part in parts.items() if part == "comment"})
     values = {"ids": ids, "texts": list(texts), "erased": ERASED, "before": date.min}
-    with engine.begin() as connection:
+    with engine.connect() as connection:
         notes = connection.scalars(_NOTES, values).all()
         items: dict[str, Any] = {}
         for statement in (_ITEMS, _PARENTS):
@@ -135,6 +139,8 @@ def erase_reviews(
             notes=list(notes),
         )
         chain = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one()
+        if not dry_run:
+            connection.commit()
     return ErasedReviews(
         items=len(items), gold=len(gold), notes=len(notes), position=chain[0], hash=chain[1]
     )
