@@ -8,7 +8,7 @@ stands for one on each of `VALIDATED_COLUMNS`.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from importlib.resources import files
@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from modwatch.common.errors import SettingsError
 from modwatch.common.text import LONGEST_ID, LONGEST_TEXT
 from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
 from modwatch.data.validation.result import Level, Measure, RuleResult, Severity, Suite
@@ -39,9 +38,6 @@ class Thresholds:
 
     Shares lie in [0, 1]. How much data a comparison needs at all is a property of the metric:
     `day_comparison.MINIMUM_COMMENTS`.
-
-    Raises:
-        SettingsError: a bound is out of range, or two of them contradict each other.
 
     >>> Thresholds().max_text_length
     50000
@@ -82,18 +78,6 @@ class Thresholds:
     #: Fewer scores than this, of the day or of the trailing days: scores are not compared.
     min_scores: int = 500
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not value > 0:
-                raise SettingsError(f"Threshold {field.name} must be above 0, got {value}.")
-        for name in _SHARES:
-            if (value := getattr(self, name)) > 1:
-                raise SettingsError(f"Threshold {name} must be at most 1, got {value}.")
-        for smaller, larger in _ORDERED:
-            if getattr(self, smaller) > getattr(self, larger):
-                raise SettingsError(f"Threshold {smaller} must not exceed {larger}.")
-
     def words(self) -> dict[str, Any]:
         """Return the bounds by name for sentences, shares in per cent too (`NAME_percent`)."""
         percent = {f"{name}_percent": f"{100 * getattr(self, name):g}" for name in _SHARES}
@@ -108,12 +92,6 @@ _SHARES = (
     "missing_share_change",
     "language_shift",
     "unscored_critical",
-)
-_ORDERED = (
-    ("collapsed_volume", "low_volume"),
-    ("low_volume", "high_volume"),
-    ("quarantined_warning", "quarantined_critical"),
-    ("min_trailing_days", "trailing_days"),
 )
 
 
