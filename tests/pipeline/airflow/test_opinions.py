@@ -8,24 +8,9 @@ import pytest
 
 from modwatch.pipeline import opinions as path
 from modwatch.pipeline.airflow import opinions
-from modwatch.pipeline.airflow.opinions import (
-    FORM,
-    collect_annotations,
-    publish_opinions,
-    raise_alerts,
-)
+from modwatch.pipeline.airflow.opinions import FORM
 
 MONDAY = datetime.datetime(2026, 1, 12, 7, tzinfo=datetime.UTC)
-
-
-@pytest.fixture
-def called(monkeypatch):
-    """Return what the tasks call, in place of calling it."""
-    calls = []
-    for name in ("collect_annotations", "publish_opinions", "publish_file", "raise_alerts"):
-        monkeypatch.setattr(path, name, lambda *given, name=name: calls.append((name, *given[1:])))
-    monkeypatch.setattr("modwatch.installation.resources.open_resources", nullcontext)
-    return calls
 
 
 @pytest.mark.parametrize(
@@ -50,19 +35,24 @@ def test_four_weeks_of_groups_follow_each_other_without_overlap():
     assert {day.isoweekday() for day in ends} == {7}
 
 
-def test_a_file_takes_the_place_of_the_queue(called):
-    params = {"last": None, "file": "/data/mine.csv", "groups": ["country"]}
-    assert collect_annotations.function(params=params, data_interval_end=MONDAY) == 0
-    publish_opinions.function(params=params, data_interval_end=MONDAY)
-    assert raise_alerts.function(params=params, data_interval_end=MONDAY) == 0
-    ((name, file, groups),) = called
-    assert (name, str(file), groups) == ("publish_file", "/data/mine.csv", ["country"])
+def test_a_file_takes_the_place_of_the_queue(monkeypatch):
+    called = []
+    monkeypatch.setattr("modwatch.installation.resources.open_resources", nullcontext)
+    monkeypatch.setattr(path, "publish_file", lambda _, *given: called.append(given))
+
+    def step(_, day):
+        called.append(day)
+        return 7
+
+    of_queue, always = opinions._task(step), opinions._task(step, None)
+    form = {"last": None, "file": "/data/mine.csv", "groups": ["country"]}
+    assert of_queue.function(params=form, data_interval_end=MONDAY) == 0
+    assert called == []
+    opinions.publish_opinions.function(params=form, data_interval_end=MONDAY)
+    ((file, groups),) = called
+    assert (str(file), groups) == ("/data/mine.csv", ["country"])
     called.clear()
-    params = {"last": None, "file": None, "groups": []}
-    collect_annotations.function(params=params, data_interval_end=MONDAY)
-    publish_opinions.function(params=params, data_interval_end=MONDAY)
-    raise_alerts.function(params=params, data_interval_end=MONDAY)
-    sunday = datetime.date(2026, 1, 11)
-    assert called == [
-        (name, sunday) for name in ("collect_annotations", "publish_opinions", "raise_alerts")
-    ]
+    assert always.function(params=form, data_interval_end=MONDAY) == 7
+    form = {"last": None, "file": None, "groups": []}
+    assert of_queue.function(params=form, data_interval_end=MONDAY) == 7
+    assert called == [datetime.date(2026, 1, 11)] * 2

@@ -1,14 +1,18 @@
 """The form and the tasks of `monitor_disagreement`."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, task
 
 from modwatch.installation import open_resources
 from modwatch.pipeline import daily, opinions
 from modwatch.pipeline.airflow.questions import field
+
+if TYPE_CHECKING:
+    from modwatch.installation.resources import Resources
 
 #: Empty by schedule.
 FORM: dict[str, Param] = {
@@ -33,53 +37,31 @@ FORM: dict[str, Param] = {
 }
 
 
-@task
-def collect_annotations(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
-    """Copy the labels of the review queue; return how many there are."""
-    if params["file"]:
-        return 0
-    with open_resources() as resources:
-        return opinions.collect_annotations(
-            resources, _last(params, data_interval_end or ti.start_date)
-        )
+def _task(
+    step: Callable[["Resources", datetime.date], int],
+    of_file: Callable[["Resources", Any], int] | None = lambda *_: 0,
+) -> Any:
+    """Return the task of a step of `pipeline.opinions`; `of_file` takes its place for a file."""
+
+    @task(task_id=step.__name__)  # type: ignore[untyped-decorator]
+    def run(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
+        with open_resources() as resources:
+            if params["file"] and of_file:
+                return of_file(resources, params)
+            return step(resources, _last(params, data_interval_end or ti.start_date))
+
+    return run
 
 
-@task
-def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
-    """Publish the report to MLflow; return how many labels it is made of."""
-    with open_resources() as resources:
-        if params["file"]:
-            return opinions.publish_file(resources, Path(params["file"]), params["groups"])
-        return opinions.publish_opinions(
-            resources, _last(params, data_interval_end or ti.start_date)
-        )
+def _publish_file(resources: "Resources", params: Any) -> int:
+    return opinions.publish_file(resources, Path(params["file"]), params["groups"])
 
 
-@task
-def measure_blindness(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
-    """Publish whether measurements are recognisable; return how many kinds of them are."""
-    if params["file"]:
-        return 0
-    with open_resources() as resources:
-        return opinions.measure_blindness(
-            resources, _last(params, data_interval_end or ti.start_date)
-        )
-
-
-@task
-def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
-    """Post the alerts that follow from the groups of moderators; return how many are new."""
-    if params["file"]:
-        return 0
-    with open_resources() as resources:
-        return opinions.raise_alerts(resources, _last(params, data_interval_end or ti.start_date))
-
-
-@task
-def deliver_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
-    """Send the alerts that are pending on any channel; return how many were sent."""
-    with open_resources() as resources:
-        return daily.deliver_alerts(resources, _last(params, data_interval_end or ti.start_date))
+collect_annotations = _task(opinions.collect_annotations)
+publish_opinions = _task(opinions.publish_opinions, _publish_file)
+measure_blindness = _task(opinions.measure_blindness)
+raise_alerts = _task(opinions.raise_alerts)
+deliver_alerts = _task(daily.deliver_alerts, None)
 
 
 def _last(params: Any, moment: datetime.datetime) -> datetime.date:
