@@ -8,8 +8,6 @@ any point. Every step may run again, even after later ones: what is done stays, 
 the same.
 """
 
-import datetime
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +18,9 @@ from modwatch.audits.request import requested
 from modwatch.audits.review_items import Labelling
 from modwatch.audits.tracking import publish_audit
 from modwatch.audits.workflow import Audit, open_audit
-from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import notify
 from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
-
-_log = logging.getLogger(__name__)
 
 
 def plan(resources: Resources, form: Mapping[str, Any], *, actor: str = "modwatch") -> Audit:
@@ -43,7 +38,8 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
     """
     audit = open_audit(resources, name)
     audit.done(action)  # raises if the audit was cancelled
-    _notify(resources, approval_alert(name, action, page), moment(audit.chain[-1].at).date())
+    alert, day = approval_alert(name, action, page), moment(audit.chain[-1].at).date()
+    notify(resources.database, resources.alert_channels, alert, day, topic="audit")
     if action == "approved":
         return describe_plan(audit.plan)
     text = describe_result(audit.result, audit.store.place(name))
@@ -60,7 +56,8 @@ def remind(resources: Resources, name: str, stage: int, number: int) -> None:
     if labelling is not None:
         console = resources.settings.console_url
         alert = reminder_alert(name, stage, number, labelling, console)
-        _notify(resources, alert, labelling.since.date())
+        day = labelling.since.date()
+        notify(resources.database, resources.alert_channels, alert, day, topic="audit")
 
 
 def track(resources: Resources, name: str) -> str:
@@ -73,14 +70,6 @@ def track(resources: Resources, name: str) -> str:
         files={name: content for name, content in audit.folder.items() if name in files.SHOWN},
         tracking_uri=resources.settings.mlflow_url,
     )
-
-
-def _notify(resources: Resources, alert: Alert, day: datetime.date) -> None:
-    """Send an alert; a failed channel must not block the audit, and is tried again later."""
-    try:
-        notify(resources.database, resources.alert_channels, alert, day, topic="audit")
-    except AlertError as exc:
-        _log.warning("An alert of an audit was not delivered: %s", exc)
 
 
 def approval_alert(audit: str, action: str, page: str) -> Alert:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from modwatch.common.errors import AlertError, ModelError, NoChampionError, SettingsError
+from modwatch.common.errors import ModelError, NoChampionError, SettingsError
 
 if TYPE_CHECKING:
     from modwatch.data.sources.corpora.corpus import LabelledTexts
@@ -205,11 +205,8 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
     from modwatch.monitoring.incidents.messages.alert import promotion_alert
 
     alert = promotion_alert(resources.settings.model_name, version, page)
-    try:
-        today = datetime.datetime.now(datetime.UTC).date()
-        notify(resources.database, resources.alert_channels, alert, today, topic="model")
-    except AlertError as exc:  # a failed channel must not block the decision
-        logger.warning("The alert of a model was not delivered: %s", exc)
+    today = datetime.datetime.now(datetime.UTC).date()
+    notify(resources.database, resources.alert_channels, alert, today, topic="model")
     return _evaluation(resources, version).describe()
 
 

@@ -76,11 +76,13 @@ def notify(
 ) -> None:
     """Post an alert that belongs to no incident, once, and deliver what is pending.
 
-    Raises:
-        AlertError: some channel failed; the alert stays pending there.
+    A failed channel is logged, since it must not block who waits; the alert stays pending there.
     """
     post(database, channels, outbox_message(alert, day, topic=topic))
-    deliver(database, channels)
+    try:
+        deliver(database, channels)
+    except AlertError as exc:
+        _log.warning("An alert was not delivered: %s", exc)
 
 
 def send_directly(channels: Channels, alert: Alert) -> None:
