@@ -16,12 +16,11 @@ from small_audits import plan_audit
 from sqlalchemy import select
 
 from installation import MONDAY, TUESDAY, Installation
-from modwatch.audits.dsa import validate
-from modwatch.audits.dsa.from_audit import Measures
+from modwatch.audits.dsa import automated_means_csv, qualitative_csv, validate
+from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.vocabulary import LANGUAGES
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
-from modwatch.audits.publication import transparency_files
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
@@ -46,7 +45,12 @@ SERVICE = "An Example"
 
 def dsa(opened: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
     measures = period_measures(plan, opened.lake, opened.database)
-    return transparency_files(plan, result, measures, service=SERVICE)
+    return {
+        AUTOMATED_MEANS_FILE: automated_means_csv(
+            automated_means(plan, result, measures, service=SERVICE)
+        ),
+        QUALITATIVE_FILE: qualitative_csv(qualitative(plan, result, measures, service=SERVICE)),
+    }
 
 
 @pytest.fixture

@@ -115,29 +115,12 @@ def published_files(
     report = render_report(plan, result, chain, of.earlier, service=of.service, others=others)
     made = {REPORT: report.encode()}
     if of.measures is not None:
-        made |= transparency_files(plan, result, of.measures, service=of.service, others=others)
+        about = (plan, result, of.measures)
+        means = automated_means(*about, service=of.service, others=others)
+        words = qualitative(*about, service=of.service, others=others)
+        made[AUTOMATED_MEANS_FILE] = automated_means_csv(means)
+        made[QUALITATIVE_FILE] = qualitative_csv(words)
     return made
-
-
-def transparency_files(
-    plan: AuditPlan,
-    result: Mapping[str, Any],
-    measures: Mapping[str, Measures],
-    *,
-    service: str,
-    others: Sequence[str] = (),
-) -> dict[str, bytes]:
-    """Return parts 8 and 11 of a transparency report on the period of an audit, by file name.
-
-    `others` are sentences about other audits of the same days. AuditError where the result
-    belongs to another plan, DsaReportError for an unusable service.
-    """
-    means = automated_means(plan, result, measures, service=service, others=others)
-    words = qualitative(plan, result, measures, service=service, others=others)
-    return {
-        AUTOMATED_MEANS_FILE: automated_means_csv(means),
-        QUALITATIVE_FILE: qualitative_csv(words),
-    }
 
 
 def publication_problems(folder: AuditFolder) -> list[str]:

@@ -41,7 +41,7 @@ def figures(scope: str) -> ScopeValues:
         value=0.83126, low=0.70006, high=0.91234, labels=1200, method="two-phase sample"
     )
     if scope == "en":
-        recall = Missing(reason="too few labels", labels=18, needed=120)
+        recall = Missing(reason="too few labels", labels=18)
     return ScopeValues(
         solely=solely,
         not_solely=others,

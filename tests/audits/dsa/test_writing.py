@@ -82,8 +82,9 @@ def test_a_rate_is_rounded_and_its_interval_outwards(report):
 
     assert row["Value"] == "0.8313"
     assert row["Contextual Information"] == (
-        "Of decisions solely by automated means. 95 % confidence interval: 0.7000 to 0.9124. "
-        "Labels: 1200. Method: two-phase sample. Audit: 2026-h1."
+        "Of all decisions by automated means, including those reviewed by a person afterwards. "
+        "95 % confidence interval: 0.7000 to 0.9124. Labels: 1200. Method: two-phase sample. "
+        "Audit: 2026-h1."
     )
 
 
@@ -92,7 +93,7 @@ def test_a_missing_rate_is_blank_and_says_why(report):
 
     assert row["Value"] == ""
     assert row["Contextual Information"] == (
-        "Left blank: too few labels. Labels: 18. About 120 labels are needed. Audit: 2026-h1."
+        "Left blank: too few labels. Labels: 18. Audit: 2026-h1."
     )
 
 
@@ -103,10 +104,10 @@ def test_people_are_counted_apart(report):
     assert of(content, TOTAL, "not taken")["Value"] == "400"
     for indicator in ("Accuracy of the automated means - Accuracy", "Precision", "Recall"):
         context = of(content, TOTAL, indicator)["Contextual Information"]
-        assert context.startswith("Of decisions solely by automated means.")
+        assert context.startswith("Of all decisions by automated means, including those reviewed")
     for scope, indicator in ((TOTAL, "not taken"), (NAM_TOTAL, "not processed")):
         context = of(content, scope, indicator)["Contextual Information"]
-        assert context.endswith("accuracy, precision and recall do not include them.")
+        assert context.endswith("and recall include the preceding automated decisions.")
 
 
 @pytest.mark.parametrize("sign", FORMULA_SIGNS)
@@ -245,15 +246,3 @@ def test_a_note_goes_into_the_context_of_the_counts_alone(report):
 def test_a_note_holds_no_control_characters(report):
     with pytest.raises(DsaReportError, match="note: character 2"):
         replace(report().scopes[TOTAL], note="a\x00b")
-
-
-@pytest.mark.parametrize(
-    ("reviewed", "words"), [(True, "by a person afterwards"), (False, "solely by automated means")]
-)
-def test_what_rates_are_of_is_stated_of_each(report, reviewed, words):
-    content = automated_means_csv(report(reviewed_in_rates=reviewed))
-    rates = [row for row in cells(content) if "Labels: " in row["Contextual Information"]]
-
-    assert len(rates) == 9
-    for row in rates:
-        assert row["Contextual Information"].split(".")[0].endswith(words)

@@ -44,6 +44,7 @@ _INTERVALS = {
     "logit": "logit confidence interval",
     "bootstrap": "bootstrap confidence interval",
 }
+_RATES = ("accuracy", "precision", "recall")
 _SHARES = {
     "accuracy": "Accuracy, the share of all decisions that are correct",
     "precision": "Precision, the share of flagged comments that violate the rules",
@@ -123,7 +124,6 @@ def automated_means(
             NAM_TRUSTED_FLAGGER: ScopeValues.missing(_NO_NOTICES),
             **_languages(result["domains"], measures, plan.rule.level, method),
         },
-        reviewed_in_rates=True,
     )
 
 
@@ -135,7 +135,6 @@ def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Mi
     'no label of 9 flagged comments'
     """
     if estimate["status"] != "ok":
-        # Not `needed`: that is of one side, and the reason gives it.
         reason = estimate["reason"]
         if estimate.get("bound"):
             reason = f"{reason}. {_bound_text(estimate, level)}"
@@ -179,12 +178,8 @@ def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]
         name: rate_of(estimates[name], level, method)
         if name in estimates
         else Missing(reason=f"the audit does not estimate {name} by language")
-        for name in ("accuracy", "precision", "recall")
+        for name in _RATES
     }
-
-
-def _no_rates(reason: str) -> dict[str, Rate | Missing]:
-    return dict.fromkeys(("accuracy", "precision", "recall"), Missing(reason=reason))
 
 
 def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeValues:
@@ -213,8 +208,11 @@ def _languages(
     for language in LANGUAGES:
         mine = sum((measures[tag] for tag in tags[language]), Measures())
         reason = _no_rates_reason(mine.comments, tags[language], by_tag)
-        rates = _no_rates(reason) if reason else _rates(by_tag[tags[language][0]], level, method)
-        scopes[language] = _scope(mine, rates, note)
+        if reason:
+            scopes[language] = _scope(mine, dict.fromkeys(_RATES, Missing(reason=reason)), note)
+        else:
+            rates = _rates(by_tag[tags[language][0]], level, method)
+            scopes[language] = _scope(mine, rates, note)
     return scopes
 
 

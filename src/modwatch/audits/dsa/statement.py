@@ -1,8 +1,7 @@
 """A provider's statement about its automated means in one reporting period, and its CSV files.
 
-Accuracy, precision and recall refer to decisions by automated means. Decisions by people are
-counted separately; the rates include the preceding automated decisions, or exclude them:
-`AutomatedMeans.reviewed_in_rates`.
+Accuracy, precision and recall refer to all decisions by automated means, also where a person
+reviewed them afterwards. Decisions by people are counted separately.
 
 Files are RFC 4180 in UTF-8 without byte order mark, CR LF, minimal quoting. No mark, as in the
 Commission's own files: some readers take it for part of the first column's name. Rates have four
@@ -52,16 +51,9 @@ _CONTEXT = {
     Indicator.NOTICES_SOLELY: "Notices that no person processed.",
     Indicator.NOTICES_NOT: "Notices that a person processed, with or without automated means;",
 }
-#: Remainder of the context of counts by people, and start of that of rates; by whether the rates
-#: include automated decisions that people reviewed.
-_IN_RATES = {
-    True: "accuracy, precision and recall include the preceding automated decisions.",
-    False: "accuracy, precision and recall do not include them.",
-}
-_RATES_OF = {
-    True: "Of all decisions by automated means, including those reviewed by a person afterwards.",
-    False: "Of decisions solely by automated means.",
-}
+#: Remainder of the context of counts by people, and start of that of rates.
+_IN_RATES = "accuracy, precision and recall include the preceding automated decisions."
+_RATES_OF = "Of all decisions by automated means, including those reviewed by a person afterwards."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +64,10 @@ class Missing:
     reason: str
     #: Labels that there were, at least 0; None: the reason is not a lack of labels.
     labels: int | None = None
-    #: Labels that would suffice, more than there were; None: unknown.
-    needed: int | None = None
 
     def __post_init__(self) -> None:
         refuse_unusable("reason", self.reason)
-        labels = 0 if self.labels is None else _whole_number("labels", self.labels)
-        if self.needed is not None and _whole_number("needed", self.needed) <= labels:
-            raise DsaReportError("needed: must exceed the number of labels.")
+        _whole_number("labels", self.labels or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +163,6 @@ class AutomatedMeans:
     audit: str
     #: By scope: exactly those of `provider.scopes`.
     scopes: Mapping[str, ScopeValues]
-    #: Whether the rates include automated decisions that a person reviewed afterwards; otherwise
-    #: they refer to unreviewed decisions only.
-    reviewed_in_rates: bool = False
 
     def __post_init__(self) -> None:
         _about(self.service, self.start, self.end)
@@ -365,12 +350,12 @@ def _cells(report: AutomatedMeans, values: ScopeValues, indicator: Indicator) ->
     if isinstance(value, Missing):
         return "", f"{_reason(value)} Audit: {_sentence(report.audit)}"
     if isinstance(value, Rate):
-        context = f"{_RATES_OF[report.reviewed_in_rates]} {interval_text(value)} "
+        context = f"{_RATES_OF} {interval_text(value)} "
         context += f"Method: {_sentence(value.method)} Audit: {_sentence(report.audit)}"
         return value_text(value), context
     sentences = [_CONTEXT[indicator]]
     if indicator in (Indicator.MEASURES_NOT, Indicator.NOTICES_NOT):
-        sentences.append(_IN_RATES[report.reviewed_in_rates])
+        sentences.append(_IN_RATES)
     if values.note:
         sentences.append(_sentence(values.note))
     return str(int(value)), " ".join(sentences)
@@ -380,8 +365,6 @@ def _reason(missing: Missing) -> str:
     sentences = [f"Left blank: {_sentence(missing.reason)}"]
     if missing.labels is not None:
         sentences.append(f"Labels: {int(missing.labels)}.")
-    if missing.needed is not None:
-        sentences.append(f"About {int(missing.needed)} labels are needed.")
     return " ".join(sentences)
 
 
@@ -403,9 +386,7 @@ def _csv(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
-    writer.writerows([[_neutral(cell) for cell in row] for row in rows])
+    writer.writerows(
+        [f"'{cell}" if cell.startswith(FORMULA_SIGNS) else cell for cell in row] for row in rows
+    )
     return text.getvalue().encode()
-
-
-def _neutral(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(FORMULA_SIGNS) else cell
