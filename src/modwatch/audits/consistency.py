@@ -223,8 +223,9 @@ def confirmation_problems(
         if not mine or any(one.action != "label" for one in mine):
             continue
         demanded = labels_demanded(plan, comment, mine)
+        confirmed = mine[0].label in plan.confirms(comment.stratum, comment.key)
         few += len(mine) < demanded and key_of(comment) in decided
-        many += len(mine) > demanded or (len(mine) > 1 and not _confirmed(plan, comment, mine[0]))
+        many += len(mine) > demanded or (len(mine) > 1 and not confirmed)
     if few:
         yield (
             f"lacks further labels of {few} decided comment{'' if few == 1 else 's'} whose label "
@@ -235,10 +236,6 @@ def confirmation_problems(
             f"contains further labels of {many} comment{'' if many == 1 else 's'} whose label is "
             "not confirmed according to the plan: the confirmations were chosen"
         )
-
-
-def _confirmed(plan: AuditPlan, drawn: DrawnComment, first: AuditLabel) -> bool:
-    return first.label in plan.confirms(drawn.stratum, drawn.key)
 
 
 def _comment_problems(plan: AuditPlan, drawn: Sequence[DrawnComment], seed: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED
@@ -35,6 +35,19 @@ from modwatch.review.tables import decision, moderator, review_item
 
 #: Actions that disqualify a person from labelling the comment for an audit.
 _DISQUALIFYING = ("label", "adjudicate", "correct", "escalate")
+
+
+#: Inserts the rows of `_rows`.
+_INSERTION = (
+    insert(review_item)
+    .values(
+        serve_by=func.now() + bindparam("ahead", type_=Interval),
+        due_at=func.now() + bindparam("promised", type_=Interval),
+    )
+    .on_conflict_do_nothing(
+        index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"]
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +141,7 @@ def enqueue_audit(
     with engine.begin() as connection:
         rows = _rows(audit, list(items), lanes)
         if rows:
-            connection.execute(_insertion(), rows)
+            connection.execute(_INSERTION, rows)
         mine = select(review_item.c.queue, review_item.c.reason).where(review_item.c.audit == audit)
         register_lanes(connection, mine.distinct())
         _exclude(connection, audit)
@@ -253,20 +266,6 @@ def moderated_before(engine: Engine, audit: str) -> dict[tuple[date, str], set[s
         for day, comment_id, pseudonym in connection.execute(statement):
             people[day, comment_id].add(pseudonym)
     return dict(people)
-
-
-def _insertion() -> Insert:
-    """Return the statement that inserts the rows of `_rows`."""
-    return (
-        insert(review_item)
-        .values(
-            serve_by=func.now() + bindparam("ahead", type_=Interval),
-            due_at=func.now() + bindparam("promised", type_=Interval),
-        )
-        .on_conflict_do_nothing(
-            index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"]
-        )
-    )
 
 
 def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> list[dict[str, Any]]:

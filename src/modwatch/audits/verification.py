@@ -3,6 +3,7 @@
 import datetime
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from sqlalchemy import Engine
 
@@ -65,7 +66,12 @@ def levels_of(
             name="decision log",
             shows="every label is a decision of the log, none that was given is left out, and "
             "people were shown the comments of the sample with the words of the lake",
-            problems=_found(lambda: _with_log(database, lake, audit, folder)),
+            problems=_found(
+                lambda: chain(
+                    sources.label_problems(database, audit, folder),
+                    sources.queue_problems(database, lake, audit, folder),
+                )
+            ),
             remarks=[
                 *([] if gone else _found(lambda: _measures(lake, database, folder))),
                 *([newest.sentence] if newest.unused else []),
@@ -140,11 +146,6 @@ def _with_lake(
             yield f"{files.sample_file(stage)} is not what the plan draws from the scores"
         if files.write_population(drawn.population) != folder[files.population_file(stage)]:
             yield f"{files.population_file(stage)} does not match the numbers of comments"
-
-
-def _with_log(database: Engine, lake: Lake, audit: str, folder: AuditFolder) -> Iterator[str]:
-    yield from sources.label_problems(database, audit, folder)
-    yield from sources.queue_problems(database, lake, audit, folder)
 
 
 def _witness(database: Engine, newest: Newest) -> Level:

@@ -155,7 +155,9 @@ class RemoteScorer:
         """Return the columns (4, n) of the predictions."""
         names = self._tensors
         content = {
-            "inputs": [_input(names.text, texts)],
+            "inputs": [
+                {"name": names.text, "datatype": "BYTES", "shape": [len(texts)], "data": [*texts]}
+            ],
             "outputs": [{"name": name} for name in names.outputs],
         }
         answer = self._asked("POST", f"{self._model}/infer", json=content)
@@ -276,10 +278,6 @@ def _without_account(url: str) -> tuple[str, tuple[str, str] | None]:
         ) from None
     account = (parsed.username, parsed.password) if parsed.userinfo else None
     return str(parsed.copy_with(userinfo=b"")).rstrip("/"), account
-
-
-def _input(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    return {"name": name, "datatype": "BYTES", "shape": [len(texts)], "data": list(texts)}
 
 
 def _parts(texts: Sequence[str]) -> Iterator[slice]:

@@ -56,7 +56,12 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
         batches: the comments of the day in any order, with `row` and `text`.
         shard_tokens: positive.
     """
-    parts = [_rows_and_subwords(batch) for batch in batches if batch.num_rows]
+    parts = [
+        # Copied, so that no batch stays in memory.
+        (batch.column("row").to_numpy().copy(), subwords(batch.column("text")))
+        for batch in batches
+        if batch.num_rows
+    ]
     if not parts:
         return []
     row, size = map(np.concatenate, zip(*parts, strict=True))
@@ -66,11 +71,6 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
     ends = np.searchsorted(until, np.arange(1, count) * until[-1] / count) + 1
     firsts = [row[0], *row[np.unique(ends[ends < len(row)])], row[-1] + 1]
     return [range(int(first), int(end)) for first, end in itertools.pairwise(firsts)]
-
-
-def _rows_and_subwords(comments: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the row and the subwords of each comment, without memory of the batch."""
-    return comments.column("row").to_numpy().copy(), subwords(comments.column("text"))
 
 
 def pieces(shard: range) -> dict[int, range]:

@@ -30,7 +30,6 @@ from modwatch.statistics.drift.shift_segments import (
     NONE,
     SEPARATOR,
     Measure,
-    Segment,
     explain_shift,
     leading,
 )
@@ -89,19 +88,14 @@ def explain_day(
     kept = [
         row
         for measure in get_args(Measure)
-        for row in _rows(day, _explained(cells, before, measure))
+        for row in _rows(day, _joined(cells, before, measure), measure)
     ]
     return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
 
 
-def _explained(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> list[Segment]:
-    """Return the segments of a day, compared with its reference."""
-    joined = _joined(cells, before, measure)
-    return explain_shift(joined, FACTORS, measure=measure, transient=[THREAD], labels=[IDENTITY])
-
-
-def _rows(day: datetime.date, found: Sequence[Segment]) -> list[dict[str, object]]:
-    """Return the first segments as rows of SEGMENTS."""
+def _rows(day: datetime.date, cells: pd.DataFrame, measure: Measure) -> list[dict[str, object]]:
+    """Return the first segments that explain a change, as rows of SEGMENTS."""
+    found = explain_shift(cells, FACTORS, measure=measure, transient=[THREAD], labels=[IDENTITY])
     first = leading(found)
     return [
         {

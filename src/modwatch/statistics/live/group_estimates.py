@@ -20,7 +20,7 @@ from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Ints
 from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
-from modwatch.statistics.label_truth import ErrorEvidence, TrueLabels
+from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.census import Census, reconciled
 from modwatch.statistics.live.conformal import COVERAGE, ENOUGH, crossed_sets, has_enough_labels
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
@@ -209,7 +209,12 @@ def _group_rows(
     pooled = Sample(sides)
     labels = pooled.true_labels(known, seed=seed, part=part)
     estimators = [
-        Estimator(sample, threshold=threshold, seed=seed, labels=_rows_of(labels, part == side))
+        Estimator(
+            sample,
+            threshold=threshold,
+            seed=seed,
+            labels=None if labels is None else labels.of_rows(part == side),
+        )
         for side, sample in enumerate(samples)
     ]
     toxic = pooled.label if labels is None else labels.mean
@@ -384,10 +389,6 @@ def _confirmations(days: Sequence[GroupedDay], member: Members) -> Confirmations
         labels.append(given.label[kept])
         before += int(inside.sum())
     return Confirmations(row=np.concatenate(rows), label=np.concatenate(labels))
-
-
-def _rows_of(labels: TrueLabels | None, chosen: NDArray[np.bool_]) -> TrueLabels | None:
-    return None if labels is None else labels.of_rows(chosen)
 
 
 def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:

@@ -75,10 +75,6 @@ def _row(
     """Return one row; `plain` is None for the rates of the errors themselves."""
     row = {name: value for name, value in asdict(reported).items() if name in COLUMNS}
     for name, estimate in (("independent", alone), ("uncorrected", plain)):
-        ends = (None, None, None) if estimate is None else _ends(estimate)
-        row |= {name + end: value for end, value in zip(_ENDS, ends, strict=True)}
+        ends = None if estimate is None else (estimate.value, estimate.low, estimate.high)
+        row |= dict(zip((name + end for end in _ENDS), ends or (None,) * 3, strict=True))
     return row
-
-
-def _ends(estimate: MetricEstimate) -> tuple[float | None, float | None, float | None]:
-    return estimate.value, estimate.low, estimate.high
