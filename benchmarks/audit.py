@@ -44,7 +44,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from modwatch.statistics.audit.allocation import optimal
+from modwatch.statistics.audit.allocation import neyman
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.forecast import one_of, sufficient
 from modwatch.statistics.audit.sample_design import Design, ScoreCounts, SideDesign, design, strata
@@ -285,7 +285,8 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
     """Return the labels of the default design over those of each baseline."""
     truth, comments, labels = side.label.mean(), side.label.size, int(made.labels.sum())
     sizes, positives, means = known(side, made.strata)
-    best_labels = optimal(sizes, positives, labels)
+    shown = positives / sizes
+    best_labels = neyman(sizes, np.sqrt(shown * (1 - shown)), labels, worst_case=1e9)
     classes = strata(side.score, method="quantile", bins=200)
     fine, found, _ = known(side, classes)
     rate = found / fine

@@ -52,6 +52,7 @@ from scipy.stats import rankdata
 
 from modwatch import statistics as metrics
 from modwatch.statistics.agreement import annotator_error_rate
+from modwatch.statistics.intervals import NORMAL_QUANTILE
 from modwatch.statistics.label_truth import DRAWS, TrueLabels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations
@@ -231,7 +232,8 @@ def one_rate(window):
     if rate.value is None:
         return ()
     span = 1 - 2 * rate.value
-    value, spread = (window.first - rate.value) / span, float(rate.confidence.var())
+    value = (window.first - rate.value) / span
+    spread = ((rate.high - rate.low) / (2 * NORMAL_QUANTILE)) ** 2
     noise = np.full(value.size, rate.value * (1 - rate.value) / span**2)
     return by_pseudo_values(window, value, noise, [((2 * value - 1) / span, spread)])
 

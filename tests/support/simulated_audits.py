@@ -15,7 +15,7 @@ from scipy import special
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.arguments import Floats, Ints, strata_sizes, whole_numbers
-from modwatch.statistics.audit.allocation import pilot
+from modwatch.statistics.audit.allocation import beyond
 from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.stratified import StratumCounts
 
@@ -321,7 +321,8 @@ def pilot_audit(
     known = whole_numbers("positives", positives)
     first = np.minimum(sizes, pilot_labels)
     seen = draw_positives(sizes, known, first, generator)
-    total = pilot(sizes, first, seen, labels)
+    rate = (seen + 1) / (first + 2)  # pseudo-counts
+    total = beyond(sizes * np.sqrt(rate * (1 - rate)), sizes, first, labels)
     more = draw_positives(sizes - first, known - seen, total - first, generator)
     return StratumCounts.from_arrays(
         population=sizes, labels=total, positives=seen + more, score=score

@@ -37,7 +37,6 @@ raise `modwatch.common.errors.MetricInputError`, a ValueError.
 """
 
 from modwatch.statistics.agreement import (
-    ErrorRate,
     annotator_error_rate,
     cohen_kappa,
     krippendorff_alpha,
@@ -87,7 +86,7 @@ from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorEvidence",
-    "ErrorRate", "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
+    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
     "annotator_error_rate", "auprc", "auroc", "brier_score", "calibration_auprc",
     "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_prediction", "expected_calibration_error", "expected_performance", "fully_labelled",

@@ -7,7 +7,6 @@ labels imply is too small for the same reason, and a lower bound for two labels 
 """
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,33 +27,19 @@ from modwatch.statistics.intervals import (
 MINIMUM_PAIRS = 30
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErrorRate(Estimate):
-    """The error rate e of one label, in [0, ½).
-
-    The high end may be ½, where labels carry no information. `n` counts pairs of labels, or answers
-    to gold items; it is 0 for an assumed rate.
-    """
-
-    #: Pairs of equal weight with the same information (Kish).
-    effective_n: float
-    #: Confidence distribution, as an ascending sample; empty when insufficient.
-    confidence: Floats = field(repr=False, compare=False)
-
-
 def annotator_error_rate(
     y1: ArrayLike,
     y2: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     minimum: int = MINIMUM_PAIRS,
-) -> ErrorRate:
+) -> Estimate:
     """Return the error rate e in [0, ½) of one person, from two people's labels of each comment.
 
     e = (1 − √(1−2r))/2 of the weighted disagreement rate r (Gordon et al. 2021, Eq. 3). Interval:
     that of r, mid-P Clopper–Pearson on the effective number of pairs (Korn & Graubard 1998),
-    transformed by e(r). Insufficient with fewer than `minimum` pairs of positive weight, and for
-    r ≥ ½, as of coin tosses.
+    transformed by e(r); the high end may be ½, where labels carry no information. Insufficient with
+    fewer than `minimum` pairs of positive weight, and for r ≥ ½, as of coin tosses.
 
     Args:
         y1, y2: (m,) labels, 0 or 1.
@@ -74,25 +59,18 @@ def annotator_error_rate(
     arguments.same_length(y1=first, y2=second, sample_weight=w)
     n = int((w > 0).sum())
     if n < max(minimum, 1):
-        return _insufficient(f"{n} pairs of labels; {max(minimum, 1)} are needed", n, 0.0)
+        return _too_few(n, minimum, "pairs of labels")
     effective = float(w.sum() ** 2 / (w**2).sum())
     disagreement = float(np.dot(w, first != second) / w.sum())
     if disagreement >= 0.5:
-        return _insufficient("two people's labels differ as often as coin tosses", n, effective)
-    confidence = error_of(share_confidence(disagreement * effective, effective))
-    value = float(error_of(np.array([disagreement]))[0])
-    return ErrorRate.from_interval(
-        value, interval(confidence), n=n, effective_n=effective, confidence=confidence
-    )
+        return Estimate.insufficient("two people's labels differ as often as coin tosses", n=n)
+    ends = interval(error_of(share_confidence(disagreement * effective, effective)))
+    return Estimate.from_interval(float(error_of(np.array([disagreement]))[0]), ends, n=n)
 
 
 def error_of(disagreement: Floats) -> Floats:
     """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½."""
     return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
-
-
-def _insufficient(reason: str, n: int, effective_n: float) -> ErrorRate:
-    return ErrorRate.insufficient(reason, n=n, effective_n=effective_n, confidence=np.empty(0))
 
 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.

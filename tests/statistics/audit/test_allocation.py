@@ -7,9 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
+from modwatch.common.errors import DesignError, ModwatchError
 from modwatch.statistics.audit import allocation
-from modwatch.statistics.audit.stratified import StratumCounts
 
 SPREADS = st.just(0.0) | st.floats(1e-6, 0.5)
 STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), min_size=1)
@@ -85,10 +84,9 @@ def test_a_full_stratum_leaves_its_labels_to_the_others():
 def test_a_budget_beyond_the_population_labels_everything():
     for rule in (allocation.equal, allocation.proportional):
         assert rule([5, 7], 100).tolist() == [5, 7]
-    assert allocation.pilot([5, 7], [2, 2], [0, 1], 100).tolist() == [5, 7]
 
 
-def test_the_optimal_allocation_has_the_least_variance():
+def test_by_the_true_spread_the_variance_is_the_least():
     population, positives = np.array([900, 300, 60]), np.array([9, 60, 30])
     rate = positives / population
 
@@ -96,13 +94,14 @@ def test_the_optimal_allocation_has_the_least_variance():
         kept = (population * rate * (1 - rate) / (population - 1)) * (population - labels) / labels
         return float((population * kept).sum())
 
-    found = allocation.optimal(population, positives, 40)
+    found = allocation.neyman(population, np.sqrt(rate * (1 - rate)), 40, worst_case=1e9)
     every = ([a, b, 40 - a - b] for a in range(2, 37) for b in range(2, 39 - a))
     assert variance(found) <= 1.01 * min(variance(np.array(item)) for item in every)
 
 
 def test_one_stratum_that_varies_gets_all_but_the_minima():
-    assert allocation.optimal([1000, 1000, 1000], [0, 500, 1000], 100).tolist() == [2, 96, 2]
+    found = allocation.neyman([1000, 1000, 1000], [0, 0.5, 0], 100, worst_case=1e9)
+    assert found.tolist() == [2, 96, 2]
 
 
 def over_random(strata, labels):
@@ -179,46 +178,6 @@ class TestPromise:
         assert found.tolist() == allocation.proportional(sizes, 20).tolist()
 
 
-class TestPilot:
-    """Wei et al., section 4.4, item 3."""
-
-    def test_a_pilot_beyond_the_optimum_gets_no_more(self):
-        population, first, found = [1000] * 3, [50] * 3, [0, 5, 25]
-        total = allocation.pilot(population, first, found, 200)
-        spread = allocation.pilot_spread(first, found)
-        assert 200 * spread[0] / spread.sum() < 50
-        assert total[0] == 50
-        assert total.sum() == 200
-
-    def test_the_others_get_what_the_optimum_is_beyond_the_pilot(self):
-        first, found = [50] * 3, [0, 5, 25]
-        total = allocation.pilot([1000] * 3, first, found, 300)
-        spread = allocation.pilot_spread(first, found)
-        share = 250 * spread[1:] / spread[1:].sum()
-        assert total[1:] == pytest.approx(share, abs=1)
-
-    def test_pseudo_counts_give_labels_where_nothing_was_found(self):
-        rate = 1 / 52
-        spread = allocation.pilot_spread([50], [0])[0]
-        assert spread == pytest.approx(np.sqrt(rate * (1 - rate)))
-        assert allocation.pilot([10_000] * 2, [50] * 2, [0, 0], 1000).tolist() == [500, 500]
-
-    @given(STRATA, st.integers(1, 60), st.integers(0, 10**5))
-    def test_labels_are_spent_and_the_pilot_is_kept(self, rows, item, more):
-        population = np.array([row[0] for row in rows])
-        first = np.minimum(population, item)
-        found = np.round(first * [row[2] for row in rows]).astype(int)
-        labels = int(first.sum()) + more
-        total = allocation.pilot(population, first, found, labels)
-        assert total.sum() == min(labels, population.sum())
-        assert (total >= first).all()
-        assert (total <= population).all()
-        # And they are the labels of an audit.
-        StratumCounts.from_arrays(
-            population=population, labels=total, positives=found, score=found * 0.0
-        )
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -241,14 +200,6 @@ class TestPilot:
         lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=np.inf),
         lambda: allocation.safe_minima([10, 10], 10.5),
         lambda: allocation.safe_minima([], 10),
-        lambda: allocation.pilot_spread([50], [51]),
-        lambda: allocation.pilot_spread([50], [-1]),
-        lambda: allocation.pilot_spread([50, 50], [1]),
-        lambda: allocation.pilot([10], [11], [0], 20),
-        lambda: allocation.pilot([10, 10], [5], [0], 20),
-        lambda: allocation.pilot([100], [50], [0], 49),
-        lambda: allocation.optimal([10], [11], 5),
-        lambda: allocation.optimal([10, 10], [1], 5),
     ],
 )
 def test_what_does_not_fit_is_refused(call):
@@ -261,8 +212,3 @@ def test_too_few_labels_are_reported_with_what_would_do():
         DesignError, match="3 labels are too few for 2 strata with at least 2 each; use"
     ):
         allocation.equal([10, 10], 3)
-
-
-def test_a_stratum_cannot_show_more_than_it_has():
-    with pytest.raises(MetricInputError, match="more positives than comments"):
-        allocation.optimal([10], [11], 5)

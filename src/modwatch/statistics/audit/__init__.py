@@ -25,8 +25,8 @@ estimated with confidence intervals of nominal coverage. From arrays to recall:
 Topics:
 
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
-  parts: `Strata` by `stratify`; `equal`, `proportional`, `neyman`, `pilot` and `optimal`
-  allocation; `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
+  parts: `Strata` by `stratify`; `equal`, `proportional` and `neyman` allocation;
+  `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
 - Required labels: `required_labels`.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
   `AuditEstimate`; `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator
@@ -35,7 +35,7 @@ Topics:
   `compute_result`. `modwatch.audits` keeps and verifies their evidence, and writes their reports.
 """
 
-from modwatch.statistics.audit.allocation import equal, neyman, optimal, pilot, proportional
+from modwatch.statistics.audit.allocation import equal, neyman, proportional
 from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
@@ -97,8 +97,6 @@ __all__ = [
     "final_labels",
     "interval",
     "neyman",
-    "optimal",
-    "pilot",
     "planned_strata",
     "prior_shift",
     "proportional",

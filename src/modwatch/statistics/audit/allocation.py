@@ -14,7 +14,7 @@ the wrong shape or range.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modwatch.common.errors import DesignError, MetricInputError
+from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import (
     Floats,
     Ints,
@@ -22,7 +22,6 @@ from modwatch.statistics.arguments import (
     one_per_stratum,
     shares,
     strata_sizes,
-    whole_numbers,
 )
 from modwatch.statistics.sampling import allocate
 
@@ -80,9 +79,9 @@ def neyman(
     least = _least(sizes, labels, minimum)
     safe = np.maximum(safe_minima(sizes, labels, worst_case), least)
     if safe.sum() > min(labels, sizes.sum()):
-        return _beyond(sizes.astype(np.float64), sizes, least, labels)
+        return beyond(sizes.astype(np.float64), sizes, least, labels)
     wanted = sizes * deviation if deviation.any() else sizes.astype(np.float64)
-    return _beyond(wanted, sizes, safe, labels)
+    return beyond(wanted, sizes, safe, labels)
 
 
 def safe_minima(population: ArrayLike, labels: int, worst_case: float = WORST_CASE) -> Ints:
@@ -116,51 +115,13 @@ def safe_minima(population: ArrayLike, labels: int, worst_case: float = WORST_CA
     return np.minimum(sizes, np.ceil(1 / most - 1e-9)).astype(np.int64)
 
 
-def pilot_spread(pilot: ArrayLike, positives: ArrayLike) -> Floats:
-    """Return the standard deviation (H,) in a pilot, one positive and one negative added.
-
-    Wei et al., section 4.4 (pseudo-counts).
-    """
-    positive, drawn = whole_numbers("positives", positives), whole_numbers("pilot", pilot)
-    _at_most(positive, drawn, "positives than labels in the pilot")
-    rate = (positive + 1) / (drawn + 2)
-    return np.asarray(np.sqrt(rate * (1 - rate)))
-
-
-def pilot(population: ArrayLike, pilot: ArrayLike, positives: ArrayLike, labels: int) -> Ints:
-    """Return the paper's allocation after a pilot: total labels n_h ≥ its pilot labels.
-
-    Strata whose optimal share is within the pilot get no more; the others share the rest.
-
-    >>> pilot([1000, 1000], [50, 50], [0, 25], 400).tolist()
-    [86, 314]
-    """
-    sizes, first = strata_sizes(population), whole_numbers("pilot", pilot)
-    _at_most(first, sizes, "labels in the pilot than comments")
-    wanted = sizes * pilot_spread(first, positives)
-    return _beyond(wanted, sizes, first, labels)
-
-
-def optimal(population: ArrayLike, positives: ArrayLike, labels: int) -> Ints:
-    """Return the allocation of least variance when all labels are known (Eq. 8): the oracle.
-
-    >>> optimal([1000, 1000], [0, 500], 100).tolist()
-    [2, 98]
-    """
-    sizes, positive = strata_sizes(population), whole_numbers("positives", positives)
-    _at_most(positive, sizes, "positives than comments")
-    rate = positive / sizes
-    spread = np.asarray(sizes * np.sqrt(rate * (1 - rate)), dtype=np.float64)
-    return _allocated(spread, sizes, labels, MINIMUM)
-
-
-def _beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
+def beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
     """Return n_h ≥ first_h that sum to `labels`, otherwise as close as possible to ∝ wanted."""
     labels = min(budget(labels), int(sizes.sum()))
     if labels < first.sum():
         raise DesignError(
-            f"{labels} labels are fewer than the {int(first.sum())} of the pilot; increase the "
-            "budget or reduce the pilot"
+            f"{labels} labels are fewer than the {int(first.sum())} that are given already; "
+            "increase the budget"
         )
     free, share = np.ones(sizes.size, dtype=bool), np.zeros(sizes.size)
     while free.any():  # each round fixes strata, or is the last
@@ -174,15 +135,9 @@ def _beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
     return first + allocate(mass, sizes - first, labels - int(first.sum()), minimum=0)
 
 
-def _at_most(part: Ints, whole: Ints, what: str) -> None:
-    """Raise MetricInputError unless part ≤ whole, stratum by stratum."""
-    if part.shape != whole.shape or (part > whole).any():
-        raise MetricInputError(f"A stratum has more {what}, or the numbers of strata differ.")
-
-
 def _allocated(mass: Floats, sizes: Ints, labels: int, minimum: int) -> Ints:
     """Return the allocation; DesignError when the budget is below the minima."""
-    return _beyond(mass, sizes, _least(sizes, labels, minimum), labels)
+    return beyond(mass, sizes, _least(sizes, labels, minimum), labels)
 
 
 def _least(sizes: Ints, labels: int, minimum: int) -> Ints:

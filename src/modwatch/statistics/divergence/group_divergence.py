@@ -15,7 +15,7 @@ from modwatch.statistics.divergence.annotator_groups import ALIKE, Groups, unlik
 from modwatch.statistics.divergence.conformity import (
     conformity_delta,
     divergence_interval,
-    divergences,
+    uncertainty_divergence,
 )
 from modwatch.statistics.estimate import holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE
@@ -270,7 +270,7 @@ def _divergence_row(
     row = {"group": group, "metric": DIVERGENCE, **_numbers(own)}
     if not signs[mine].any():
         return {**row, "reason": _undefined(DIVERGENCE)}
-    value = float(divergences(signs.sum(axis=0), signs[mine].sum(axis=0)))
+    value = float(uncertainty_divergence(signs.sum(axis=0), signs[mine].sum(axis=0)))
     low, high = divergence_interval(signs, mine, rng)
     return {**row, "value": value, "low": low, "high": high, "reason": ""}
 
@@ -280,7 +280,7 @@ def _statistics(sums: Floats, code: NDArray[np.intp], size: int, signs: Floats) 
     own = np.stack([np.bincount(code, column, size) for column in sums.T], axis=1, dtype=float)
     total = sums.sum(axis=0)
     differences = [metric.value(own) - metric.value(total - own) for metric in METRICS.values()]
-    divergence = divergences(signs, own[:, _SIGNS])
+    divergence = uncertainty_divergence(signs, own[:, _SIGNS])
     return np.concatenate([*(np.abs(values) for values in differences), divergence])
 
 
