@@ -11,7 +11,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
@@ -405,24 +405,24 @@ def test_an_answer_to_a_first_label_that_is_being_given_again(
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    "fields",
     [
-        ({"round": 1}, "round 2 or 3"),
-        ({"round": 4}, "round 2 or 3"),
-        ({"confirms": []}, "label 0, 1 or both"),
-        ({"confirms": None}, "label 0, 1 or both"),
-        ({"confirms": [2]}, "label 0, 1 or both"),
-        ({"confirmation_probability_0": None}, r"must be in \[0, 1\], got None"),
-        ({"confirmation_probability_1": 1.1}, r"must be in \[0, 1\], got 1.1"),
-        ({"confirmation_probability_1": float("nan")}, r"must be in \[0, 1\], got nan"),
-        ({"kind": "review", "confirms": None, "round": 2}, "which only confirmations have"),
+        {"round": 1},
+        {"round": 4},
+        {"confirms": []},
+        {"confirms": None},
+        {"confirms": [2]},
+        {"confirmation_probability_0": None},
+        {"confirmation_probability_1": 1.1},
+        {"confirmation_probability_1": float("nan")},
+        {"kind": "review", "confirms": None, "round": 2},
     ],
 )
 def test_impossible_confirmations_are_refused(
-    engine: Engine, new_item: Make, day: date, fields: dict[str, Any], problem: str
+    engine: Engine, new_item: Make, day: date, fields: dict[str, Any]
 ) -> None:
     bad = new_item("c0", **{"kind": "confirmation", **fields})
-    with pytest.raises(QueueError, match=problem):
+    with pytest.raises(DatabaseError, match="review_item_round_check"):
         queue.enqueue(engine, [new_item("c1"), bad], day)
     assert queue.counts(engine).waiting == 0
 

@@ -37,7 +37,6 @@ from modwatch.review.queue.items import NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.queue.statements import settle
 from modwatch.review.tables import (
-    CONFIRMATION_ROUNDS,
     KINDS,
     NO_LEASE,
     ROUTED_KINDS,
@@ -88,7 +87,8 @@ def enqueue(
     decided and dismissed items are left as they are. So the same call again changes nothing.
     `lanes` decide in which queue each item is served, by when, and how many people label it.
     Constant memory. Raises `QueueError` naming the comment whose text or id cannot be stored, that
-    occurs twice, or whose kind is not one of `kinds`.
+    occurs twice, or whose kind is not one of `kinds`; `DatabaseError` for an impossible round or
+    probability.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -186,33 +186,11 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
             f"{owner} is of kind {item.kind!r}, expected {', '.join(kinds)}; queue each kind by "
             "itself"
         )
-    if not 0 < item.inclusion_probability <= 1:
-        raise QueueError(
-            f"the inclusion probability of {owner} must be in (0, 1], got "
-            f"{item.inclusion_probability}"
-        )
-    _check_round(item, owner)
     row = tuple(getattr(item, name) for name in _COLUMNS)
     for name, value in zip(_COLUMNS, row, strict=True):
         if isinstance(value, str):
             storable(value, name, owner)
     return row
-
-
-def _check_round(item: NewItem, owner: str) -> None:
-    if item.kind != "confirmation":
-        if item.round != 1:
-            raise QueueError(f"{owner} is of round {item.round}, which only confirmations have")
-        return
-    if item.round not in CONFIRMATION_ROUNDS or not {0, 1}.issuperset(item.confirms or [None]):
-        raise QueueError(
-            f"a confirmation of {owner} must be of round 2 or 3 and confirm label 0, 1 or both"
-        )
-    for chance in (item.confirmation_probability_0, item.confirmation_probability_1):
-        if chance is None or not 0 <= chance <= 1:  # NaN fails too
-            raise QueueError(
-                f"the confirmation probabilities of {owner} must be in [0, 1], got {chance}"
-            )
 
 
 def _check_duplicates(connection: Connection) -> None:

@@ -1,10 +1,12 @@
 """Items of the queue as they come in, as moderators see them, and as leases of them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from modwatch.common.errors import QueueError
+from modwatch.common.text import SURROGATES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +38,13 @@ class NewItem:
     #: 2 and 3 are the rounds of a confirmation; 1 is every other item.
     round: int = 1
     #: Of a confirmation: the first labels that it confirms. Of an audit: the first labels that a
-    #: second person confirms; None: see `labels_wanted`.
+    #: second person confirms, and a third if these differ; None: see `labels_wanted`.
     confirms: Sequence[int] | None = None
-    #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 is confirmed.
+    #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 of the routed comment
+    #: is confirmed.
     confirmation_probability_0: float | None = None
     confirmation_probability_1: float | None = None
-    #: How many people label it; None: by the queue's rules.
+    #: How many people label it, independently of each other; None: by the queue's rules.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)
     language: str | None = None
@@ -102,16 +105,9 @@ def storable(value: str | None, name: str, owner: str) -> str | None:
     >>> storable("plain", "text", "comment 'c1'")
     'plain'
     """
-    if value is not None and "\x00" in value:
+    if value is not None and re.search(f"[\0{SURROGATES}]", value):
         raise QueueError(
-            f"the {name} of {owner} contains NUL, which PostgreSQL cannot store; remove it"
+            f"the {name} of {owner} contains NUL or a lone surrogate, which PostgreSQL cannot "
+            "store; decode its source again"
         )
-    try:
-        if value is not None:
-            value.encode()
-    except UnicodeEncodeError:
-        # Not chained: the original error contains the whole text.
-        raise QueueError(
-            f"the {name} of {owner} contains a lone surrogate; decode its source again"
-        ) from None
     return value

@@ -148,9 +148,10 @@ CREATE TABLE review_item (
     CONSTRAINT review_item_status_check CHECK (status IN ('waiting', 'blocked', 'escalated',
         'decided', 'withdrawn', 'closed')),
     CONSTRAINT review_item_round_check CHECK (CASE WHEN kind = 'confirmation' THEN round IN (2, 3)
-        AND confirms <@ '{0,1}' AND confirms IS NOT NULL AND confirmation_probability_0 BETWEEN 0
-        AND 1 AND confirmation_probability_0 IS NOT NULL AND confirmation_probability_1 BETWEEN 0
-        AND 1 AND confirmation_probability_1 IS NOT NULL ELSE round = 1 END),
+        AND confirms <@ '{0,1}' AND confirms <> '{}' AND confirms IS NOT NULL
+        AND confirmation_probability_0 BETWEEN 0 AND 1 AND confirmation_probability_0 IS NOT NULL
+        AND confirmation_probability_1 BETWEEN 0 AND 1 AND confirmation_probability_1 IS NOT NULL
+        ELSE round = 1 END),
     CONSTRAINT review_item_first_label_check CHECK (first_label IN (0, 1)),
     CONSTRAINT review_item_inclusion_probability_check CHECK (inclusion_probability > 0 AND
         inclusion_probability <= 1),
