@@ -183,9 +183,6 @@ KINDS = ("review", "confirmation", "retest", "gold", "audit", "imported")
 #: The kinds that `route` queues.
 ROUTED_KINDS = ("review", "confirmation")
 
-#: The second and the third person who label a comment.
-CONFIRMATION_ROUNDS = (2, 3)
-
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
 
@@ -196,6 +193,7 @@ OPEN_STATUSES = ("waiting", "blocked", "escalated")
 #: status: see above.
 STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 
+#: `queue.items.NewItem` says what an item is queued with.
 review_item = Table(
     "review_item",
     metadata,
@@ -215,7 +213,7 @@ review_item = Table(
     Column("reason", Text, nullable=False),
     Column("stratum", Integer, nullable=False),
     Column("inclusion_probability", Double, nullable=False),
-    Column("rank", BigInteger, nullable=False),  # 1 is reviewed first
+    Column("rank", BigInteger, nullable=False),
     Column("review_score", Double, nullable=False),
     Column("prob", REAL, nullable=False),
     Column("uncertainty", REAL, nullable=False),
@@ -228,19 +226,12 @@ review_item = Table(
     Column("due_at", DateTime(timezone=True), nullable=False),
     #: Deadline of an escalation for a severe reason, which is served before all others.
     Column("severe_due_at", DateTime(timezone=True)),
-    #: The round of labelling the comment: 2 or 3 for confirmations, 1 for all other kinds.
     Column("round", SmallInteger, nullable=False),
-    #: Confirmations: the first labels that are confirmed. Audits: the first labels that a second
-    #: person confirms, and a third if these differ; null: as many people label it as
-    #: `labels_wanted` from the start.
     Column("confirms", ARRAY(SmallInteger)),
-    #: Confirmations: the probability that a first label 0, 1 is confirmed, given that the comment
-    #: is routed.
     Column("confirmation_probability_0", Double),
     Column("confirmation_probability_1", Double),
     #: Confirmations: the first label, uncorrected, that this item was opened for; null: none.
     Column("first_label", SmallInteger),
-    #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False),
     #: People who are not served it: they decided or skipped it or another item of the comment.
     Column("excluded", ARRAY(BigInteger), nullable=False),
@@ -304,7 +295,8 @@ bulk_close = Table(
 #: Actions with a label: a moderator's, a lead's on an escalated item, a later correction.
 FINAL_ACTIONS = ("label", "adjudicate", "correct")
 
-#: A trigger rejects UPDATE, DELETE and TRUNCATE; `log.decision_log` chains the rows.
+#: A trigger rejects UPDATE, DELETE and TRUNCATE; `log.decision_log` chains the rows, and its
+#: `Decision` says what the columns are.
 decision = Table(
     "decision",
     metadata,
@@ -316,13 +308,10 @@ decision = Table(
     Column("kind", Text, nullable=False),
     Column("item_version", Integer, nullable=False),
     Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
-    #: One of `FINAL_ACTIONS`, `skip`, `escalate`, `undo` (reverts a decision), `close` (dismisses
-    #: an item), `reopen` (brings it back).
     Column("action", Text, nullable=False),
     Column("label", SmallInteger),
     Column("policy_version", Text),
     Column("policy_code", Text),
-    #: Code of the policy's reason to skip, escalate, correct or close.
     Column("reason", Text),
     #: The hash covers the commitment to the note, which `note_salt` and `note` open.
     Column("note", Text),
@@ -330,16 +319,12 @@ decision = Table(
     Column("note_commitment", LargeBinary),
     Column("seconds", Double),
     Column("idempotency_key", Text, nullable=False),
-    #: The decision that this one reverts or replaces.
     Column("refers_to", ForeignKey("decision.id")),
     Column("decided_at", DateTime(timezone=True), nullable=False),
-    #: To the item's texts, see `log.decision_log.text_commitment_sql`.
     Column("text_commitment", LargeBinary, nullable=False),
-    #: Of what figures read of the item, see `log.decision_log.item_digest_sql`.
     Column("item_digest", LargeBinary, nullable=False),
-    #: The item's status after the decision.
     Column("outcome", Text, nullable=False),
-    Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1
+    Column("position", BigInteger, nullable=False),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     #: Readers that follow the log read rows in the order of these.

@@ -3,9 +3,8 @@
 With one chain for all people, each commit would have to wait for the one before. An entry binds the
 columns of `COVERED`: the note and the texts that were read by commitments, whose salts are stored
 with the texts (`decision.note_salt`, `review_item.text_salt`), and what figures read of the item by
-a digest. The content of an entry is the same
-JSON in Python and in SQL, so an export verifies without the database. `verification` finds breaks
-of a chain, and `labels` reads the current labels.
+a digest. The content of an entry is the same JSON in Python and in SQL, so an export verifies
+without the database. `verification` finds breaks of a chain, and `labels` reads the current labels.
 """
 
 import json
@@ -176,7 +175,8 @@ class Decision:
     #: The item's version before the decision.
     item_version: int
     moderator_id: int
-    #: label | adjudicate | correct | skip | escalate | undo | close | reopen
+    #: label | adjudicate | correct | skip | escalate | undo (reverts a decision) | close (dismisses
+    #: an item) | reopen (brings it back)
     action: str
     #: 1 toxic, 0 not; None for an action without a label.
     label: int | None
@@ -261,8 +261,8 @@ def append(
     """Append entries to the chain of a moderator, in the caller's transaction; return them.
 
     `entry_of` makes the entries, whose idempotency keys must be new; entries without `decided_at`
-    get the time. They bind the items as these are now. `queue.statements` has a
-    faster statement for the decisions that people make all day.
+    get the time. They bind the items as these are now. `queue.statements` has a faster statement
+    for the decisions that people make all day.
     """
     if not entries:
         return []

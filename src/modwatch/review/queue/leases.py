@@ -86,8 +86,8 @@ def lease(
     for a high rank. Only items of `queues` are served, or of all queues if None, and none whose
     reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
     another item of the same comment; a confirmation waits for the labels before it, and for as long
-    as `lanes` say; without `lanes` no longer. Concurrent
-    calls never return the same item and never wait for each other. An expired lease ends by itself.
+    as `lanes` say; without `lanes` no longer. Concurrent calls never return the same item and never
+    wait for each other. An expired lease ends by itself.
     """
     later = lanes.confirmations.after_hours * 3600 if lanes else 0.0
     turn = {

@@ -128,9 +128,9 @@ RETURNING {LEASE_COLUMNS}
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
 #: (the reasons in order of turn), opt_outs (reasons never served), confirm_after (seconds, from
-#: queued to served, of each round of confirmations). An item that is reserved for
-#: this person is served in the place of another one only: neither an empty queue nor the order, the
-#: time or what is seen of the item tells it from the rest.
+#: queued to served, of each round of confirmations). An item that is reserved for this person is
+#: served in the place of another one only: neither an empty queue nor the order, the time or what
+#: is seen of the item tells it from the rest.
 LEASE = _lease(_FIRST_IN_TURN, f"COALESCE({_IN_ITS_PLACE}, next.id)")
 
 #: Leases the next escalated item. Parameters: moderator_id, digest, seconds, queues.
