@@ -111,16 +111,13 @@ def _grant(connection: Connection, role: str) -> None:
 
 def may_alter_log(engine: Engine) -> bool:
     """Return whether the role of `engine` could change the decision log, as its owner could."""
+    could = text(
+        "SELECT pg_has_role(relowner, 'USAGE') "
+        "OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER') "
+        "FROM pg_class WHERE oid = CAST('decision' AS regclass)"
+    )
     with engine.connect() as connection:
-        return bool(
-            connection.scalar(
-                text(
-                    "SELECT pg_has_role(relowner, 'USAGE') "
-                    "OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER') "
-                    "FROM pg_class WHERE oid = 'decision'::regclass".replace("::", r"\:\:")
-                )
-            )
-        )
+        return bool(connection.scalar(could))
 
 
 def _privilege(table: str, privilege: str) -> sql.Composable:

@@ -148,10 +148,6 @@ class ShiftReport:
     seconds: float
 
 
-#: Number of decisions of one moderator by action, and of `conflicts`.
-_Shift = Counter[str]
-
-
 def work(
     base_url: str,
     moderators: Sequence[SimulatedModerator],
@@ -164,24 +160,30 @@ def work(
     """Let `moderators` work the queue at `base_url` until none of them is served an item.
 
     `truth` has the id and the true label (1 toxic, 0 not) of every comment that may be served, by
-    its text: people are served no ids of comments. The shift also
-    ends after `limit` labels, skips and escalations. With `escalated` they are leads, who
-    adjudicate escalated items. At most `concurrency` people work at once, each with a connection.
+    its text: people are served no ids of comments. The shift also ends after `limit` labels, skips
+    and escalations. With `escalated` they are leads, who adjudicate escalated items. At most
+    `concurrency` people work at once, each with a connection.
     Raises `QueueError` for a comment that `truth` lacks or an API that keeps failing, and
     `AccessDeniedError` for a rejected token.
     """
     started = time.monotonic()
     budget = threading.Semaphore(sys.maxsize if limit is None else limit)
-    shifts: list[_Shift] = [Counter() for _ in moderators]
+    shifts: list[Counter[str]] = [Counter() for _ in moderators]
+    request = {"escalated": True} if escalated else {}
 
-    def work_once(moderator: SimulatedModerator, shift: _Shift) -> int:
-        with httpx.Client(
-            base_url=base_url,
-            headers={"Authorization": f"Bearer {moderator.token}"},
-            timeout=30.0,
-        ) as client:
-            request = {"escalated": True} if escalated else {}
-            return _work_until_unserved(client, moderator, shift, truth, budget, request)
+    def work_once(moderator: SimulatedModerator, shift: Counter[str]) -> int:
+        """Return how many items were served, until none is."""
+        headers = {"Authorization": f"Bearer {moderator.token}"}
+        served = 0
+        with httpx.Client(base_url=base_url, headers=headers, timeout=30.0) as client:
+            while budget.acquire(blocking=False):
+                answer = _send(client, "/api/v1/leases", request, {})
+                if answer.status_code == httpx.codes.NO_CONTENT:
+                    budget.release()
+                    break
+                served += 1
+                shift[_decide(client, moderator, truth, answer.json())] += 1
+        return served
 
     with ThreadPoolExecutor(max_workers=max(1, min(concurrency, len(moderators)))) as pool:
         # What one person skips, or labels first of two, is served to the others. The last rounds
@@ -200,33 +202,13 @@ def work(
     )
 
 
-def _work_until_unserved(
-    client: httpx.Client,
-    moderator: SimulatedModerator,
-    shift: _Shift,
-    truth: Mapping[str, tuple[str, int]],
-    budget: threading.Semaphore,
-    request: dict[str, Any],
-) -> int:
-    """Return how many items were served."""
-    served = 0
-    while budget.acquire(blocking=False):
-        answer = _send(client, "/api/v1/leases", request, {})
-        if answer.status_code == httpx.codes.NO_CONTENT:
-            budget.release()
-            break
-        served += 1
-        _decide(client, moderator, shift, truth, answer.json())
-    return served
-
-
 def _decide(
     client: httpx.Client,
     moderator: SimulatedModerator,
-    shift: _Shift,
     truth: Mapping[str, tuple[str, int]],
     lease: dict[str, Any],
-) -> None:
+) -> str:
+    """Return the action that was accepted, or `conflicts`."""
     item = lease["item"]
     if item["text"] not in truth:
         raise QueueError(
@@ -239,8 +221,7 @@ def _decide(
     key = {"Idempotency-Key": lease["token"]}
     answer = _send(client, f"/api/v1/items/{item['id']}/decisions", body, key)
     conflict = answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT)
-    done = "conflicts" if conflict else decision["action"]
-    shift[done] += 1
+    return "conflicts" if conflict else str(decision["action"])
 
 
 def _send(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from cryptography import x509
@@ -111,17 +112,17 @@ class Witnessed:
 
 
 def verify_and_witness(
-    engine: Engine, place: Folder, authority: Authority | None = None
+    engine: Engine, place: Folder | None, authority: Authority | None = None
 ) -> Witnessed:
     """Verify the log against the newest witness in `place`; if it is intact, write a new one.
 
-    An unusable place or authority is reported as `failure`: the log is verified all the same.
-    Raises `DatabaseError`.
+    An unusable place or authority is reported as `failure`: the log is verified all the same, as it
+    is without a place. Raises `DatabaseError`.
     """
     known = newest(place, authority)
     report, last = known.report(engine), known.moment
     failure = known.unused if known.unreadable else ""
-    if not failure and report.intact:
+    if place is not None and not failure and report.intact:
         try:
             last = _write(place, report, authority)
         except (LakeError, TimestampError) as exc:
@@ -196,23 +197,17 @@ def verify_decision_log(
     quoting a decision. `clock` returns the time on this machine, in UTC, which is compared with
     that of the database. A verification that fails is recorded as not completed.
     """
-    row = {"dt": day, "completed": False, "decisions": 0, "problems": 0}
+    row: dict[str, Any] = {"dt": day, "completed": False, "decisions": 0, "problems": 0}
     row["witness_expected"] = place is not None
     try:
         row["clock_difference_seconds"] = abs(now(database) - clock()).total_seconds()
-        if place is None:
-            done = Witnessed(report=verify_log(database), last=None)
-        else:
-            done = verify_and_witness(database, place, authority)
-        report = done.report
-        age = None
-        if done.last is not None:
-            age = (_moment(report.at) - done.last) / timedelta(hours=1)
+        done = verify_and_witness(database, place, authority)
+        report, last = done.report, done.last
         row |= {
             "completed": True,
             "decisions": report.decisions,
             "problems": len(report.problems),
-            "witness_age_hours": age,
+            "witness_age_hours": last and (_moment(report.at) - last) / timedelta(hours=1),
         }
     finally:
         batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)

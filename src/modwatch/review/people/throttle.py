@@ -84,9 +84,7 @@ def admit(
         counted = _budgets(connection, name_key(name), network(address), device)
         wait = _wait(connection, counted)
         if wait is None:
-            _prune(connection)
-            rows = [_count(connection, origin) for origin, _ in counted]
-            return Attempt(origin=counted[0][0], address_row=rows[1] if len(rows) > 1 else None)
+            return _admitted(connection, counted)
         _report(connection, counted, account_id, address)
     raise _throttled(wait)
 
@@ -101,9 +99,7 @@ def admit_again(engine: Engine, check: Literal["password", "code"], account_id: 
     with engine.begin() as connection:
         wait = _wait(connection, counted)
         if wait is None:
-            _prune(connection)
-            _count(connection, counted[0][0])
-            return Attempt(origin=counted[0][0], address_row=None)
+            return _admitted(connection, counted)
     raise _throttled(wait)
 
 
@@ -268,7 +264,7 @@ def _take_turn(connection: Connection, origin: bytes) -> None:
     take_turn(connection, int.from_bytes(origin[:8], signed=True))
 
 
-def _prune(connection: Connection) -> None:
+def _admitted(connection: Connection, counted: list[tuple[bytes, int]]) -> Attempt:
     old = (
         select(_a.id)
         .where(_a.failed_at < func.now() - 2 * WINDOW)
@@ -276,6 +272,8 @@ def _prune(connection: Connection) -> None:
         .with_for_update(skip_locked=True)
     )
     connection.execute(delete(login_attempt).where(_a.id.in_(old)))
+    rows = [_count(connection, origin) for origin, _ in counted]
+    return Attempt(origin=counted[0][0], address_row=rows[1] if len(rows) > 1 else None)
 
 
 def _digest(kind: str, value: str) -> bytes:
