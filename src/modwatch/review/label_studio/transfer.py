@@ -393,22 +393,23 @@ _MOST_LABELS = 9
 
 def _update_items(connection: Connection, items: Sequence[_Item]) -> None:
     """Update the items: decided if all labels agree, otherwise escalated."""
-    places = defaultdict[tuple[str, int], list[int]](list)
-    for item in items:
-        places[_status(item), min(len(item.labels), _MOST_LABELS)].append(item.row.id)
-    for (status, labels), ids in places.items():
-        connection.execute(
-            update(review_item)
-            .where(review_item.c.id == func.any(bindparam("ids")))
-            .values(
-                status=status,
-                # The outbox requires unanimous labels only if several are wanted.
-                labels_wanted=func.greatest(review_item.c.labels_wanted, labels),
-                version=review_item.c.version + 1,
-                **NO_LEASE,
-            ),
-            {"ids": ids},
+    update_item = (
+        update(review_item)
+        .where(review_item.c.id == bindparam("item"))
+        .values(
+            status=bindparam("left"),
+            # The outbox requires unanimous labels only if several are wanted.
+            labels_wanted=func.greatest(review_item.c.labels_wanted, bindparam("labels")),
+            version=review_item.c.version + 1,
+            **NO_LEASE,
         )
+    )
+    rows = [
+        {"item": one.row.id, "left": _status(one), "labels": min(len(one.labels), _MOST_LABELS)}
+        for one in items
+    ]
+    if rows:
+        connection.execute(update_item, rows)
 
 
 def _status(item: _Item) -> str:

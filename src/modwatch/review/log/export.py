@@ -16,7 +16,19 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlalchemy import Engine, Select, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Date,
+    DateTime,
+    Double,
+    Engine,
+    Integer,
+    LargeBinary,
+    Select,
+    SmallInteger,
+    select,
+)
 
 from modwatch.common.errors import QueueError
 from modwatch.common.text import neutral
@@ -32,28 +44,16 @@ _BATCH = 2_000
 #: Rows per row group in Parquet.
 ROW_GROUP = 50_000
 
-_MOMENT = pa.timestamp("us", tz="UTC")
+#: By the type of the column; others are text.
 _TYPES = {
-    "id": pa.int64(),
-    "moderator": pa.string(),
-    "position": pa.int64(),
-    "item_id": pa.int64(),
-    "dt": pa.date32(),
-    "item_version": pa.int32(),
-    "moderator_id": pa.int64(),
-    "label": pa.int8(),
-    "seconds": pa.float64(),
-    "refers_to": pa.int64(),
-    "decided_at": _MOMENT,
-    "note_commitment": pa.binary(),
-    "note_salt": pa.binary(),
-    "text_commitment": pa.binary(),
-    "item_digest": pa.binary(),
-    "previous_hash": pa.binary(),
-    "hash": pa.binary(),
+    BigInteger: pa.int64(),
+    Date: pa.date32(),
+    DateTime: pa.timestamp("us", tz="UTC"),
+    Double: pa.float64(),
+    Integer: pa.int32(),
+    LargeBinary: pa.binary(),
+    SmallInteger: pa.int8(),
 }
-_NULLABLE = ("label", "policy_version", "policy_code", "reason", "note_commitment", "note",
-             "note_salt", "seconds", "refers_to")  # fmt: skip
 
 #: Columns whose values come from outside.
 _FREE = ("moderator", "comment_id", "policy_version", "policy_code", "reason", "note",
@@ -70,10 +70,11 @@ def schema(*, with_notes: bool = False) -> pa.Schema:
     if with_notes:
         place = names.index("note_commitment") + 1
         names[place:place] = ["note", "note_salt"]
+    columns = {name: _column(name) for name in (*names, "previous_hash", "hash")}
     return pa.schema(
         [
-            pa.field(name, _TYPES.get(name, pa.string()), nullable=name in _NULLABLE)
-            for name in (*names, "previous_hash", "hash")
+            pa.field(name, _TYPES.get(type(column.type), pa.string()), column.nullable)
+            for name, column in columns.items()
         ]
     )
 
@@ -98,16 +99,13 @@ def export(
     return _WRITERS[format](_read(engine, _log(columns, first, last)), columns)
 
 
+def _column(name: str) -> Column[Any]:
+    return moderator.c.pseudonym if name == "moderator" else decision.c[name]
+
+
 def _log(columns: pa.Schema, first: dt.date | None, last: dt.date | None) -> Select[Any]:
     return (
-        select(
-            *(
-                moderator.c.pseudonym.label("moderator")
-                if name == "moderator"
-                else decision.c[name]
-                for name in columns.names
-            )
-        )
+        select(*map(_column, columns.names))
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(decided_between(first, last))
         .order_by(decision.c.id)

@@ -20,11 +20,10 @@ from sqlalchemy import (
     text,
     true,
 )
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.data.lake.schemas import ANNOTATIONS, CONFIRMATIONS, LABELS
 from modwatch.review.database import at_once
-from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
+from modwatch.review.tables import FINAL_ACTIONS, decision, moderator
 
 #: Rows of a batch.
 _BATCH = 10_000
@@ -42,7 +41,7 @@ def current_labels(
     lead's. A corrected label comes with the first label. Only items of `kind` count; the estimates
     of a day use the kind `review`.
     """
-    return _batches(engine, _current(day, kind), LABELS)
+    return _batches(engine, _CURRENT.bindparams(day=day, kind=kind), LABELS)
 
 
 def confirming_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
@@ -99,8 +98,7 @@ def first_label_sql(item: str) -> str:
 
     Null: no one labelled the same texts, or the label was undone.
     """
-    actions = ", ".join(f"'{action}'" for action in _FIRST_ACTIONS)
-    return _given(item, "kind = 'review'", actions)
+    return _given(item, "kind = 'review'", *_FIRST_ACTIONS)
 
 
 def second_label_sql(item: str) -> str:
@@ -108,13 +106,14 @@ def second_label_sql(item: str) -> str:
 
     Null: there is none; the label of a lead who resolved an escalation does not count.
     """
-    return _given(item, "kind = 'confirmation' AND earlier.round = 2", "'label'")
+    return _given(item, "kind = 'confirmation' AND earlier.round = 2", "label")
 
 
-def not_undone_sql(row: str) -> str:
-    """Return the SQL condition that the decision `row` was not undone."""
-    undo = f"SELECT FROM decision AS undo WHERE undo.refers_to = {row}.id"
-    return f"NOT EXISTS ({undo} AND undo.action = 'undo')"
+def in_force_sql(row: str, *actions: str) -> str:
+    """Return the SQL condition that the decision `row` is one of `actions` and was not undone."""
+    names = ", ".join(f"'{action}'" for action in actions)
+    undo = f"SELECT FROM decision AS undo WHERE undo.refers_to = {row}.id AND undo.action = 'undo'"
+    return f"{row}.action IN ({names}) AND NOT EXISTS ({undo})"
 
 
 def undone() -> ColumnElement[bool]:
@@ -149,50 +148,38 @@ def current_decision(item_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
     )
 
 
-def _current(day: dt.date, kind: str) -> Select[Any]:
-    decided = and_(review_item.c.id == decision.c.item_id, review_item.c.status == "decided")
-    latest = (
-        select(decision)
-        .ext(distinct_on(decision.c.item_id))
-        .join(review_item, decided)
-        .where(decision.c.dt == day, decision.c.kind == kind, in_force(*FINAL_ACTIONS))
-        .order_by(decision.c.item_id, decision.c.id.desc())
-        .subquery()
-    )
-    first = (
-        select(decision.c.label, decision.c.moderator_id)
-        .where(decision.c.item_id == latest.c.item_id, in_force(*_FIRST_ACTIONS))
-        .order_by(decision.c.id.desc())
-        .limit(1)
-        .lateral("first")
-    )
-    person, first_person = moderator.alias("person"), moderator.alias("first_person")
-    names = ("dt", "comment_id", "label", "decided_at", "seconds")
-    return (
-        select(
-            *(latest.c[name] for name in names),
-            person.c.pseudonym.label("moderator"),
-            first.c.label.label("first_label"),
-            first_person.c.pseudonym.label("first_moderator"),
-        )
-        .join(person, person.c.id == latest.c.moderator_id)
-        .join(first, true())
-        .join(first_person, first_person.c.id == first.c.moderator_id)
-        .order_by(latest.c.item_id)
-    )
-
-
-def _given(item: str, kind: str, actions: str) -> str:
+def _given(item: str, kind: str, *actions: str) -> str:
     return f"""(
         SELECT given.label FROM review_item AS earlier
         JOIN decision AS given ON given.item_id = earlier.id
         WHERE earlier.dt = {item}.dt AND earlier.comment_id = {item}.comment_id
             AND earlier.{kind} AND earlier.status = 'decided' AND earlier.text = {item}.text
             AND earlier.parent_text IS NOT DISTINCT FROM {item}.parent_text
-            AND given.action IN ({actions}) AND {not_undone_sql("given")}
+            AND {in_force_sql("given", *actions)}
         ORDER BY given.id DESC LIMIT 1
     )"""  # noqa: S608 - our own text
 
+
+_CURRENT = text(
+    f"""
+    SELECT latest.dt, latest.comment_id, latest.label, latest.decided_at, latest.seconds,
+        pseudonym AS moderator, first_label, first_moderator
+    FROM (
+        SELECT DISTINCT ON (item_id) decision.* FROM decision
+        JOIN review_item ON review_item.id = item_id AND review_item.status = 'decided'
+        WHERE decision.dt = :day AND decision.kind = :kind
+            AND {in_force_sql("decision", *FINAL_ACTIONS)}
+        ORDER BY item_id, decision.id DESC
+    ) AS latest JOIN moderator ON moderator.id = moderator_id
+    CROSS JOIN LATERAL (
+        SELECT label AS first_label, pseudonym AS first_moderator
+        FROM decision JOIN moderator ON moderator.id = moderator_id
+        WHERE item_id = latest.item_id AND {in_force_sql("decision", *_FIRST_ACTIONS)}
+        ORDER BY decision.id DESC LIMIT 1
+    ) AS first
+    ORDER BY latest.item_id
+    """  # noqa: S608 - our own text
+)
 
 _CONFIRMING = text(
     f"""
@@ -202,10 +189,9 @@ _CONFIRMING = text(
     JOIN review_item AS second ON second.dt = item.dt AND second.comment_id = item.comment_id
         AND second.kind = 'confirmation' AND second.round = 2
         AND second.status = 'decided' AND second.first_label IS NOT NULL
-    JOIN decision AS given ON given.item_id = item.id AND given.action = 'label'
+    JOIN decision AS given ON given.item_id = item.id AND {in_force_sql("given", "label")}
     JOIN moderator ON moderator.id = given.moderator_id
     WHERE item.dt = :day AND item.kind = 'confirmation' AND item.status = 'decided'
-        AND {not_undone_sql("given")}
         AND {first_label_sql("item")} IS NOT NULL
         AND (item.round = 2 OR {second_label_sql("item")} IS NOT NULL)
         AND NOT EXISTS (
@@ -213,9 +199,8 @@ _CONFIRMING = text(
             WHERE earlier.dt = item.dt AND earlier.comment_id = item.comment_id
                 AND earlier.kind IN ('review', 'confirmation') AND earlier.round < item.round
                 AND known.moderator_id = given.moderator_id
-                AND (known.action IN ('label', 'adjudicate')
-                    OR known.action = 'correct' AND known.id < given.id)
-                AND {not_undone_sql("known")}
+                AND {in_force_sql("known", *FINAL_ACTIONS)}
+                AND (known.action <> 'correct' OR known.id < given.id)
         )
     ORDER BY item.id, given.id DESC
     """  # noqa: S608 - our own text

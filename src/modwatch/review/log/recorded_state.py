@@ -20,7 +20,7 @@ from modwatch.review.log.decision_log import (
     item_digest_sql,
     text_commitment_sql,
 )
-from modwatch.review.log.labels import not_undone_sql
+from modwatch.review.log.labels import in_force_sql
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     gold_comment,
@@ -41,8 +41,6 @@ GOLD_COMMITMENT = literal_column(
     Text,
 )
 
-_FINAL = ", ".join(f"'{action}'" for action in FINAL_ACTIONS)
-
 #: Items that are not as their last decision left them. An item with a label in force must have the
 #: texts that were read for it; whoever labelled an item that is open again may have read others.
 _ITEMS = text(
@@ -58,8 +56,7 @@ _ITEMS = text(
             max(decision.id) = max(decision.id) FILTER (
                 WHERE item_digest = {item_digest_sql("item")}) AS same_values
         FROM decision JOIN review_item AS item ON item.id = decision.item_id
-        WHERE item.status = 'decided' AND action IN ({_FINAL})
-            AND {not_undone_sql("decision")}
+        WHERE item.status = 'decided' AND {in_force_sql("decision", *FINAL_ACTIONS)}
         GROUP BY item_id
     )
     SELECT item.id, item.status, last.outcome,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Engine, Row, func, select, text, tuple_, update
+from sqlalchemy import Engine, Row, func, text, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common import webhooks
@@ -23,7 +23,7 @@ from modwatch.common.webhooks import Answer
 from modwatch.review.database import at_once
 from modwatch.review.outbox.decision_events import TOPIC, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage, message_of
-from modwatch.review.tables import outbox_delivery, outbox_message
+from modwatch.review.tables import outbox_delivery
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +114,16 @@ _FAILED = text(
 )
 
 
+# Even if the claim has expired: the receiver has the message.
+_SENT = text(
+    """
+    UPDATE outbox_delivery SET
+        delivered_at = clock_timestamp(), dead_at = NULL, last_problem = NULL
+    WHERE message_id = :message_id AND channel = :channel AND delivered_at IS NULL
+    """
+)
+
+
 def deliver(
     engine: Engine,
     channel: str,
@@ -166,7 +176,8 @@ def _claim(engine: Engine, channel: str, most: int) -> list[Row[Any]]:
 def _record_result(engine: Engine, channel: str, claim: Row[Any], answer: Answer) -> str:
     """Record the result of an attempt; return sent, failed or dead."""
     if not answer.problem:
-        _mark_sent(engine, channel, claim)
+        with engine.begin() as connection:
+            connection.execute(_SENT, {"channel": channel, "message_id": claim.message_id})
         return "sent"
     values = {
         "channel": channel,
@@ -191,21 +202,6 @@ def _record_result(engine: Engine, channel: str, claim: Row[Any], answer: Answer
         },
     )
     return "dead" if dead else "failed"
-
-
-def _mark_sent(engine: Engine, channel: str, claim: Row[Any]) -> None:
-    # Even if the claim has expired: the receiver has the message.
-    sent = (
-        update(outbox_delivery)
-        .where(
-            outbox_delivery.c.message_id == claim.message_id,
-            outbox_delivery.c.channel == channel,
-            outbox_delivery.c.delivered_at.is_(None),
-        )
-        .values(delivered_at=func.clock_timestamp(), dead_at=None, last_problem=None)
-    )
-    with engine.begin() as connection:
-        connection.execute(sent)
 
 
 def _rejected(answer: Answer) -> bool:
@@ -350,33 +346,23 @@ class DeliveryState:
     oldest_pending: dt.timedelta | None
 
 
+_DEAD = text(
+    """
+    SELECT message_id, key, series, payload->>'event' AS event, attempts, last_problem, created_at,
+        dead_at
+    FROM outbox_delivery JOIN outbox_message ON id = message_id
+    WHERE channel = :channel AND topic = :topic AND dead_at IS NOT NULL AND message_id > :after
+    ORDER BY message_id LIMIT :most
+    """
+)
+
+
 def dead_letters(
     engine: Engine, channel: str, *, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
     """Return the first `limit` dead letters of a channel after the message id `after`."""
-    message, delivery = outbox_message.c, outbox_delivery.c
-    letters = (
-        select(
-            delivery.message_id,
-            message.key,
-            message.series,
-            message.payload["event"].astext.label("event"),
-            delivery.attempts,
-            delivery.last_problem,
-            message.created_at,
-            delivery.dead_at,
-        )
-        .join(outbox_delivery, delivery.message_id == message.id)
-        .where(
-            delivery.channel == channel,
-            delivery.dead_at.is_not(None),
-            delivery.message_id > after,
-            message.topic == TOPIC,
-        )
-        .order_by(delivery.message_id)
-        .limit(limit)
-    )
-    return [DeadLetter(**row) for row in at_once(engine, letters)]
+    values = {"channel": channel, "topic": TOPIC, "after": after, "most": limit}
+    return [DeadLetter(**row) for row in at_once(engine, _DEAD, values)]
 
 
 def resend(engine: Engine, channel: str, ids: Collection[int] | None = None) -> int:
@@ -399,21 +385,17 @@ def resend(engine: Engine, channel: str, ids: Collection[int] | None = None) -> 
     return done
 
 
+_STATES = text(
+    """
+    SELECT channel, count(*) FILTER (WHERE dead_at IS NULL) AS pending, count(dead_at) AS dead,
+        now() - min(created_at) FILTER (WHERE dead_at IS NULL) AS oldest_pending
+    FROM outbox_delivery JOIN outbox_message ON id = message_id
+    WHERE delivered_at IS NULL AND topic = :topic GROUP BY channel
+    """
+)
+
+
 def delivery_state(engine: Engine) -> dict[str, DeliveryState]:
     """Return the status of every channel with undelivered decision events."""
-    delivery = outbox_delivery.c
-    dead = delivery.dead_at.is_not(None)
-    waits = func.now() - func.min(outbox_message.c.created_at).filter(~dead)
-    states = (
-        select(
-            delivery.channel,
-            func.count().filter(~dead).label("pending"),
-            func.count().filter(dead).label("dead"),
-            waits.label("oldest_pending"),
-        )
-        .join(outbox_message, outbox_message.c.id == delivery.message_id)
-        .where(delivery.delivered_at.is_(None), outbox_message.c.topic == TOPIC)
-        .group_by(delivery.channel)
-    )
-    rows = [dict(row) for row in at_once(engine, states)]
+    rows = [dict(row) for row in at_once(engine, _STATES, {"topic": TOPIC})]
     return {row.pop("channel"): DeliveryState(**row) for row in rows}

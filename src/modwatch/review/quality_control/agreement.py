@@ -9,13 +9,13 @@ people label are harder than others.
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import Engine, RowMapping
+from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
 from modwatch.review.people.groups import counted_groups
@@ -75,8 +75,6 @@ class AgreementReport:
 #: Statistics of smaller groups could identify people.
 SMALLEST_MINIMUM = 5
 
-_Rows = Sequence[RowMapping]
-
 
 def agreement_report(
     engine: Engine,
@@ -101,7 +99,7 @@ def agreement_report(
             for what in ("confirmations", "several labels", "gold", "retests")
         )
     pairs, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")
-    weight = 1 / _columns(twice, "probability")[0]
+    weight = 1 / twice["probability"].to_numpy(np.float64)
     rng, least = np.random.default_rng(seed), {"minimum": minimum}
     return AgreementReport(
         first=first,
@@ -140,10 +138,9 @@ def agreement_by_group(
     group_of = counted_groups(engine)
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         gold, retests = (compared(connection, what, first, last) for what in ("gold", "retests"))
-    least = (least_people, minimum)
-    accuracy = _by_group(gold, ("label", "gold"), group_of, least)
-    consistency = _by_group(retests, ("first", "again"), group_of, least)
-    answered = {row["pseudonym"] for row in (*gold, *retests)}
+    accuracy = _by_group(gold, ("label", "gold"), group_of, least_people, minimum)
+    consistency = _by_group(retests, ("first", "again"), group_of, least_people, minimum)
+    answered = {*gold["pseudonym"], *retests["pseudonym"]}
     people = Counter(group_of[person] for person in answered & group_of.keys())
     too_few = Estimate.insufficient("too few people contributed", n=0)
     return [
@@ -157,45 +154,40 @@ def agreement_by_group(
     ]
 
 
-def _columns(rows: _Rows, *names: str) -> tuple[NDArray[np.float64], ...]:
-    return tuple(np.array([row[name] for row in rows], dtype=np.float64) for name in names)
+def _columns(rows: pd.DataFrame, *names: str) -> list[NDArray[np.float64]]:
+    return [rows[name].to_numpy(np.float64) for name in names]
 
 
-def _by_person(rows: _Rows, columns: tuple[str, str], minimum: int) -> tuple[PersonAgreement, ...]:
-    names: Mapping[int, str] = {row["moderator_id"]: row["pseudonym"] for row in rows}
+def _by_person(
+    rows: pd.DataFrame, columns: tuple[str, str], minimum: int
+) -> tuple[PersonAgreement, ...]:
     return tuple(
         PersonAgreement(
-            moderator_id=person,
-            pseudonym=name,
-            agreement=observed_agreement(
-                *_columns(_rows_of(rows, {name}), *columns), minimum=minimum
-            ),
+            moderator_id=int(theirs["moderator_id"].iloc[0]),
+            pseudonym=str(name),
+            agreement=observed_agreement(*_columns(theirs, *columns), minimum=minimum),
         )
-        for person, name in sorted(names.items(), key=lambda named: named[1])
+        for name, theirs in rows.groupby("pseudonym")
     )
 
 
-def _rows_of(rows: _Rows, members: Collection[str]) -> _Rows:
-    return [row for row in rows if row["pseudonym"] in members]
-
-
 def _by_group(
-    rows: _Rows, columns: tuple[str, str], group_of: Mapping[str, str], least: tuple[int, int]
+    rows: pd.DataFrame,
+    columns: tuple[str, str],
+    group_of: Mapping[str, str],
+    least_people: int,
+    minimum: int,
 ) -> dict[str, Estimate]:
     """Return a statistic of each group in which enough people contributed to it."""
-    least_people, minimum = least
-    members: dict[str, set[str]] = {}
-    people = {row["pseudonym"] for row in rows}
-    for person in people & group_of.keys():
-        members.setdefault(group_of[person], set()).add(person)
-    sizes = pd.Series({name: len(group) for name, group in members.items()}, dtype=np.int64)
-    hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
+    group = rows["pseudonym"].map(group_of)
+    sizes = rows["pseudonym"].groupby(group).nunique()
+    without = rows["pseudonym"][group.isna()].nunique()
+    hidden = suppressed_groups(sizes, without, minimum=least_people)
     return {
-        name: _rounded(
-            observed_agreement(*_columns(_rows_of(rows, group), *columns), minimum=minimum),
-            least_people,
+        str(name): _rounded(
+            observed_agreement(*_columns(theirs, *columns), minimum=minimum), least_people
         )
-        for name, group in members.items()
+        for name, theirs in rows.groupby(group)
         if name not in hidden
     }
 

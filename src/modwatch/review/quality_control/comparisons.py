@@ -5,23 +5,19 @@ undone. Of a label that was corrected later, the first version counts.
 """
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+import pandas as pd
 import pyarrow as pa
-from sqlalchemy import Connection, Engine, RowMapping, bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY, TEXT
+from sqlalchemy import Connection, Engine, RowMapping, text
 
 from modwatch.common.errors import QueueError
 from modwatch.data.lake.schemas import CHECK_ANSWERS
-from modwatch.review.log.labels import not_undone_sql
+from modwatch.review.log.labels import in_force_sql
+from modwatch.review.queue.statements import MY_QUEUE
 from modwatch.review.tables import ROUTED_KINDS
 
 _NOTHING = dt.timedelta(0)
-
-
-def _labelled(row: str) -> str:
-    """Return the SQL condition that a decision is a label that was not undone."""
-    return f"{row}.action = 'label' AND {not_undone_sql(row)}"
 
 
 #: The answers to gold items; of comments that are gold now and were when they were answered.
@@ -30,7 +26,7 @@ _GOLD = f"""
     JOIN moderator m ON m.id = d.moderator_id
     JOIN gold_comment gold ON gold.comment_id = d.comment_id
         AND gold.retired_at IS NULL AND gold.added_at <= d.decided_at
-    WHERE d.kind = 'gold' AND {_labelled("d")}
+    WHERE d.kind = 'gold' AND {in_force_sql("d", "label")}
 """
 
 #: The answers to retests, each with the person's first label of the comment in an item of `kinds`.
@@ -41,14 +37,14 @@ _RETESTS = f"""
         SELECT earlier.label, r.stratum, r.inclusion_probability
         FROM review_item r JOIN decision earlier ON earlier.item_id = r.id
         WHERE r.comment_id = d.comment_id AND r.kind = ANY (:kinds) AND earlier.id < d.id
-            AND earlier.moderator_id = d.moderator_id AND {_labelled("earlier")}
+            AND earlier.moderator_id = d.moderator_id AND {in_force_sql("earlier", "label")}
         ORDER BY earlier.id LIMIT 1
     ) AS first
-    WHERE d.kind = 'retest' AND {_labelled("d")}
+    WHERE d.kind = 'retest' AND {in_force_sql("d", "label")}
 """  # noqa: S608 - our own text
 
-_IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end AND d.decided_at <= now() - :lag
-    AND (:queues IS NULL OR i.queue = ANY (:queues))"""
+_IN_PERIOD = f"""d.decided_at >= :begin AND d.decided_at < :end AND d.decided_at <= now() - :lag
+    AND {MY_QUEUE}"""
 
 #: First labels and those of round 2; `probability` that the first label was confirmed, given that
 #: the comment was routed.
@@ -62,11 +58,11 @@ _CONFIRMATIONS = f"""
         SELECT other.label, r.inclusion_probability
         FROM review_item r JOIN decision other ON other.item_id = r.id
         WHERE r.dt = d.dt AND r.comment_id = d.comment_id AND r.kind = 'review'
-            AND other.moderator_id <> d.moderator_id AND {_labelled("other")}
+            AND other.moderator_id <> d.moderator_id AND {in_force_sql("other", "label")}
         ORDER BY other.id LIMIT 1
     ) AS first
     WHERE d.kind = 'confirmation' AND i.round = 2 AND i.first_label IS NOT NULL
-        AND {_labelled("d")} AND {_IN_PERIOD} ORDER BY d.id
+        AND {in_force_sql("d", "label")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
 #: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label
@@ -83,7 +79,7 @@ INDEPENDENT_LABELS = f"""
             i.dt, i.comment_id, i.round, i.id AS item_id, d.id, d.label, d.policy_code
         FROM review_item i JOIN decision d ON d.item_id = i.id
         WHERE i.dt BETWEEN :first AND :last AND i.status = 'decided'
-            AND {_labelled("d")}
+            AND {in_force_sql("d", "label")}
             AND (i.kind = 'review' OR i.kind = 'confirmation' AND EXISTS (
                 SELECT FROM review_item second
                 WHERE second.dt = i.dt AND second.comment_id = i.comment_id
@@ -111,7 +107,7 @@ _LABELS_OF_COMMENTS = f"""
         cardinality(labels) AS given,
         (SELECT sum(label) FROM unnest(labels) AS label) AS toxic
     FROM ({INDEPENDENT_LABELS}) AS labelled JOIN review_item i ON i.id = labelled.item_id
-    WHERE (:queues IS NULL OR i.queue = ANY (:queues)) AND NOT EXISTS (
+    WHERE {MY_QUEUE} AND NOT EXISTS (
         SELECT FROM decision recent WHERE recent.dt = labelled.dt
             AND recent.comment_id = labelled.comment_id AND recent.decided_at > now() - :lag
     )
@@ -120,10 +116,10 @@ _LABELS_OF_COMMENTS = f"""
 
 _SEVERAL_LABELS = f"""
     SELECT one.item_id, one.label FROM decision one
-    WHERE one.decided_at < :end AND {_labelled("one")} AND one.item_id IN (
+    WHERE one.decided_at < :end AND {in_force_sql("one", "label")} AND one.item_id IN (
         SELECT d.item_id FROM decision d JOIN review_item i ON i.id = d.item_id
         WHERE d.kind = 'review' AND i.labels_wanted > 1
-            AND {_labelled("d")} AND {_IN_PERIOD}
+            AND {in_force_sql("d", "label")} AND {_IN_PERIOD}
     ) ORDER BY one.id
 """  # noqa: S608 - our own text
 
@@ -165,7 +161,7 @@ def compared(
     last: dt.date,
     queues: Collection[str] | None = None,
     lag: dt.timedelta = _NOTHING,
-) -> Sequence[RowMapping]:
+) -> pd.DataFrame:
     """Return the rows of one comparison, in the order of the log.
 
     `confirmations`: `first`, `second`, `probability` in (0, 1]. `several labels`: `item_id`,
@@ -183,7 +179,8 @@ def compared(
         "kinds": list(ROUTED_KINDS),
         "lag": lag,
     }
-    return _rows(connection, _COMPARISONS[what], values)
+    rows = connection.execute(text(_COMPARISONS[what]), values)
+    return pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
 
 
 def labels_of_comments(
@@ -195,13 +192,13 @@ def labels_of_comments(
 ) -> Sequence[RowMapping]:
     """Return the independent labels of each comment that was routed and labelled.
 
-    The columns are those of `opinions.LabelledComments`. Of the comments of the days from
-    `first` to `last`, both included, in `queues`, or in all if None;
-    without comments of which a decision is more recent than `lag`.
+    `error_rates.labelled_comments` reads them. Of the comments of the days from `first` to `last`,
+    both included, in `queues`, or in all if None; without comments of which a decision is more
+    recent than `lag`.
     """
     names = None if queues is None else list(queues)
     values = {"first": first, "last": last, "queues": names, "lag": lag}
-    return _rows(connection, _LABELS_OF_COMMENTS, values)
+    return connection.execute(text(_LABELS_OF_COMMENTS), values).mappings().all()
 
 
 def day_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
@@ -211,13 +208,6 @@ def day_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     """
     with engine.connect() as connection:
         for statement in _DAY_ANSWERS:
-            if rows := _rows(connection, statement, {"day": day, "kinds": ["review"]}):
-                yield pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=CHECK_ANSWERS)
-
-
-def _rows(
-    connection: Connection, statement: str, values: Mapping[str, object]
-) -> Sequence[RowMapping]:
-    names = {name: value for name, value in values.items() if f":{name}" in statement}
-    arrays = [bindparam(name, type_=ARRAY(TEXT)) for name in ("queues", "kinds") if name in names]
-    return connection.execute(text(statement).bindparams(*arrays), names).mappings().all()
+            rows = connection.execute(text(statement), {"day": day, "kinds": ["review"]})
+            if answers := [dict(row) for row in rows.mappings()]:
+                yield pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)

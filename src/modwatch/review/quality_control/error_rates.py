@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Engine, bindparam, select, text, true
-from sqlalchemy.dialects.postgresql import ARRAY, TEXT
+from sqlalchemy import Engine, select, text, true
 
 from modwatch.common.errors import QueueError
 from modwatch.review.database import at_once
 from modwatch.review.quality_control.comparisons import INDEPENDENT_LABELS, labels_of_comments
+from modwatch.review.queue.statements import MY_QUEUE
 from modwatch.review.tables import OPEN_STATUSES, ROUTED_KINDS, review_item
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import interval
@@ -263,7 +263,7 @@ _OVERTURNED = text(
             LATERAL (SELECT label <> labelled.first_label AS differs) AS compared
     ) AS opposed
     WHERE 2 * contradicting > cardinality(labels)
-        AND (:queues IS NULL OR i.queue = ANY (:queues))
+        AND {MY_QUEUE}
         AND NOT EXISTS (
             SELECT FROM review_item other
             WHERE other.comment_id = i.comment_id AND other.status = ANY (:open)
@@ -279,4 +279,4 @@ _OVERTURNED = text(
         )
     ORDER BY i.dt DESC, md5(i.comment_id) LIMIT :limit
     """  # noqa: S608 - our own text
-).bindparams(bindparam("queues", type_=ARRAY(TEXT)), bindparam("open", type_=ARRAY(TEXT)))
+)

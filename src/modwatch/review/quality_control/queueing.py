@@ -138,15 +138,11 @@ def queue_quality_control(
     outsiders. The same call again adds nothing. One transaction; the number of rows read depends on
     the last days of the log, the day's items and the number of people.
     """
-    options = {
-        "shares": {"retest": retest_share, "gold": gold_share},
-        "salt": salt,
-        "least_days": least_days,
-        "lanes": lanes or load_lanes(),
-    }
+    shares = {"retest": retest_share, "gold": gold_share}
+    options = {"salt": salt, "least_days": least_days, "lanes": lanes or load_lanes()}
     with engine.begin() as connection:
         take_turn(connection, _LOCK)
-        plan = _plan(connection, day, options)
+        plan = _plan(connection, day, shares=shares, **options)
         people = _active_people(connection, least_days)
         rows = [row for person in people for row in _rows(connection, person, plan)]
         if rows:
@@ -159,7 +155,7 @@ def queue_quality_control(
     return done
 
 
-def _plan(connection: Connection, day: dt.date, options: Mapping[str, Any]) -> _Plan:
+def _plan(connection: Connection, day: dt.date, **options: Any) -> _Plan:
     by = (review_item.c.reserved_for, review_item.c.kind)
     waiting = connection.execute(
         select(*by, func.count())

@@ -14,12 +14,10 @@ from sqlalchemy import (
     Connection,
     Engine,
     RowMapping,
-    all_,
     and_,
-    case,
     func,
-    literal,
     select,
+    text,
     update,
 )
 
@@ -163,7 +161,8 @@ def undo(
                 idempotency_key=idempotency_key,
             )  # fmt: skip
             append(connection, moderator_id, [amendment])
-            _restore(connection, before, item, status)
+            connection.execute(_RESTORE, {**item, "person": moderator_id, "before": status})
+            settle(connection, item["dt"], [item["comment_id"]], but=item["id"])
         return _leased_again(connection, item["id"], moderator_id, token, length)
 
 
@@ -209,7 +208,7 @@ def correct(
         connection.execute(
             update(review_item).where(review_item.c.id == item_id).values(version=version + 1)
         )
-        _exclude(connection, item, moderator_id)
+        connection.execute(_EXCLUDE, {**item, "person": moderator_id})
     return done[0]
 
 
@@ -276,53 +275,34 @@ def _changed(item_id: int) -> LeaseConflictError:
     )
 
 
-def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
-    """Restore the item to its state before the decision, and block confirmations that it opened."""
-    sibling = review_item.alias("sibling")
-    # Whoever reads another item of this comment now must not be served this one.
-    readers = select(func.array_agg(sibling.c.leased_by)).where(
-        sibling.c.dt == item["dt"],
-        sibling.c.comment_id == item["comment_id"],
-        sibling.c.id != item["id"],
-        sibling.c.leased_until > func.now(),
-    )
-    without_me = func.array_remove(review_item.c.excluded, before["moderator_id"])
-    connection.execute(
-        update(review_item)
-        .where(review_item.c.id == item["id"])
-        .values(
-            status=status,
-            severe_due_at=case((literal(status) == "escalated", review_item.c.severe_due_at)),
-            version=review_item.c.version + 1,
-            excluded=func.array_cat(without_me, readers.scalar_subquery()),
-        )
-    )
-    settle(connection, item["dt"], [item["comment_id"]], but=item["id"])
-
-
-def _exclude(connection: Connection, item: RowMapping, moderator_id: int) -> None:
-    """Serve the item's comment no more to a person who corrected its label.
-
-    A locked item is being leased or decided: the label of somebody who corrected another one
-    before does not count, see `log.labels`.
+#: Restores an item to its state before a decision. Whoever reads another item of this comment now
+#: must not be served this one.
+_RESTORE = text(
     """
-    other = review_item.c
-    chosen = (
-        select(other.id)
-        .where(
-            other.dt == item["dt"],
-            other.comment_id == item["comment_id"],
-            other.id != item["id"],
-            other.reserved_for.is_(None),
-            literal(moderator_id) != all_(other.excluded),
+    UPDATE review_item SET status = :before, version = version + 1,
+        severe_due_at = CASE WHEN :before = 'escalated' THEN severe_due_at END,
+        excluded = array_remove(excluded, :person) || (
+            SELECT array_agg(leased_by) FROM review_item AS sibling
+            WHERE sibling.dt = :dt AND sibling.comment_id = :comment_id AND sibling.id <> :id
+                AND leased_until > now()
         )
-        .with_for_update(skip_locked=True)
+    WHERE id = :id
+    """
+)
+
+#: Serves the item's comment no more to a person who corrected its label. A locked item is being
+#: leased or decided: the label of somebody who corrected another one before does not count, see
+#: `log.labels`.
+_EXCLUDE = text(
+    """
+    UPDATE review_item SET excluded = array_append(excluded, :person) WHERE id IN (
+        SELECT id FROM review_item
+        WHERE dt = :dt AND comment_id = :comment_id AND id <> :id AND reserved_for IS NULL
+            AND :person <> ALL (excluded)
+        FOR UPDATE SKIP LOCKED
     )
-    connection.execute(
-        update(review_item)
-        .where(other.id.in_(chosen))
-        .values(excluded=func.array_append(other.excluded, moderator_id))
-    )
+    """
+)
 
 
 def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:

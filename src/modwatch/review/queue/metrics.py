@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Date,
     Double,
     Engine,
     and_,
@@ -132,27 +131,26 @@ def day_queue(engine: Engine, day: dt.date) -> Queue:
 
     Waiting are all undecided items, leased or escalated or neither.
     """
-    first = (
-        select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
-        .where(decision.c.dt == day, decision.c.action.in_(["label", "adjudicate"]))
-        .group_by(decision.c.item_id)
-        .subquery()
-    )
-    is_decided = review_item.c.status == "decided"
-    age = case((undecided, seconds(func.now() - review_item.c.queued_at)))
-    took = case((is_decided, seconds(first.c.at - review_item.c.queued_at)))
-    statement = (
-        select(
-            func.count().filter(undecided).label("waiting"),
-            func.count().filter(is_decided).label("decided"),
-            func.percentile_cont(0.5).within_group(age).label("age_median"),
-            func.max(age).label("age_oldest"),
-            func.percentile_cont(0.5).within_group(took).label("decision_median"),
-        )
-        .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
-        .where(review_item.c.dt == day, review_item.c.kind == "review")
-    )
-    return Queue(**at_once(engine, statement)[0])
+    return Queue(**at_once(engine, _DAY_QUEUE, {"day": day})[0])
+
+
+_DAY_QUEUE = text(
+    """
+    SELECT count(age) AS waiting, count(*) FILTER (WHERE status = 'decided') AS decided,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY age) AS age_median, max(age) AS age_oldest,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY took) AS decision_median
+    FROM (
+        SELECT status,
+            CASE WHEN status IN ('waiting', 'escalated')
+                THEN CAST(extract(epoch FROM now() - queued_at) AS double precision) END AS age,
+            CASE WHEN status = 'decided' THEN (
+                SELECT CAST(extract(epoch FROM min(decided_at) - queued_at) AS double precision)
+                FROM decision WHERE item_id = review_item.id AND action IN ('label', 'adjudicate')
+            ) END AS took
+        FROM review_item WHERE dt = :day AND kind = 'review'
+    ) AS item
+    """
+)
 
 
 def unlabelled(engine: Engine, day: dt.date) -> dict[str, str] | None:
@@ -183,15 +181,15 @@ def days_since_routed(engine: Engine, first: dt.date, last: dt.date) -> dict[dt.
 
     The first item of a day that is not withdrawn counts; days without one are absent.
     """
-    utc = func.min(review_item.c.queued_at).op("AT TIME ZONE")("UTC")
-    today = func.now().op("AT TIME ZONE")("UTC")
-    statement = (
-        select(review_item.c.dt, (cast(today, Date) - cast(utc, Date)).label("days"))
-        .where(review_item.c.dt.between(first, last))
-        .where(review_item.c.kind == "review", review_item.c.status != "withdrawn")
-        .group_by(review_item.c.dt)
+    statement = text(
+        """
+        SELECT dt, CAST(now() AS date) - CAST(min(queued_at) AS date) AS days FROM review_item
+        WHERE dt BETWEEN :first AND :last AND kind = 'review' AND status <> 'withdrawn'
+        GROUP BY dt
+        """
     )
-    return {row["dt"]: row["days"] for row in at_once(engine, statement)}
+    rows = at_once(engine, statement, {"first": first, "last": last})
+    return {row["dt"]: row["days"] for row in rows}
 
 
 def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:
