@@ -13,13 +13,12 @@ and STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which exists in transparency reports
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
@@ -75,38 +74,44 @@ class NodeSchema(_Data):
     dsa_keyword: str | None = None
 
 
-class PolicySchema(_Data):
-    """A whole policy file."""
+class Policy(_Data):
+    """One version of the policy."""
 
     version: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
-    node: Annotated[tuple[NodeSchema, ...], Field(min_length=2)]
-    reasons: dict[Action, dict[_Name, Texts]]
+    #: Every code, in the order of the file, with the category that it inherits.
+    nodes: Annotated[tuple[NodeSchema, ...], Field(alias="node", min_length=2)]
+    #: Reasons by `Action`, in the order of the file.
+    reasons: dict[str, dict[_Name, Texts]]
+
+    @field_validator("nodes")
+    @classmethod
+    def _inherit(cls, nodes: tuple[NodeSchema, ...]) -> tuple[NodeSchema, ...]:
+        category = {node.code: node.dsa_category for node in nodes}
+        inherited = (node.dsa_category or category.get(node.parent or "") for node in nodes)
+        return tuple(
+            node.model_copy(update={"dsa_category": name})
+            for node, name in zip(nodes, inherited, strict=True)
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_unique("code", [node.code for node in self.node])
-        _check_unique("key", [node.key for node in self.node if node.key])
-        nodes = {node.code: node for node in self.node}
-        for node in self.node:
+        _check_unique("code", [node.code for node in self.nodes])
+        _check_unique("key", [node.key for node in self.nodes if node.key])
+        nodes = {node.code: node for node in self.nodes}
+        for node in self.nodes:
             _check_parent(node, nodes)
-            _check_category(node, nodes)
+            _check_category(node)
+        if unknown := sorted(self.reasons.keys() - get_args(Action)):
+            raise ValueError(f"reasons.{unknown[0]} is of an unknown action")
         for action in get_args(Action):
             if not self.reasons.get(action):
                 raise ValueError(f"reasons.{action} is empty")
         return self
 
-
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """One version of the policy."""
-
-    version: str
-    #: Every code, in the order of the file, with the category that it inherits.
-    nodes: tuple[NodeSchema, ...]
-    #: Reasons by action, in the order of the file.
-    reasons: Mapping[str, Mapping[str, Texts]]
-    #: The whole policy as JSON, in the form that is stored.
-    content: Mapping[str, Any]
+    @property
+    def content(self) -> dict[str, Any]:
+        """The whole policy as JSON, in the form that is stored."""
+        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
 
     @property
     def digest(self) -> str:
@@ -132,19 +137,16 @@ def load_policy(path: Path | None = None) -> Policy:
             node.
     """
     file = path or Path(__file__).with_name("policy.toml")
-    valid = _validated(read_toml(file, "MODWATCH_POLICY"))
-    category = {node.code: node.dsa_category for node in valid.node}
-    return Policy(
-        version=valid.version,
-        nodes=tuple(
-            node.model_copy(
-                update={"dsa_category": node.dsa_category or category.get(node.parent or "")}
-            )
-            for node in valid.node
-        ),
-        reasons={str(action): texts for action, texts in valid.reasons.items()},
-        content=valid.model_dump(mode="json", exclude_none=True),
-    )
+    content = read_toml(file, "MODWATCH_POLICY")
+    try:
+        return Policy.model_validate(content)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        problem = error["msg"].removeprefix("Value error, ")
+        raise SettingsError(
+            f"invalid policy{_where(content, error['loc'])}: {problem}; correct the file that "
+            "MODWATCH_POLICY names"
+        ) from None
 
 
 def check(policy: Policy, label: int, code: str | None, *, required: bool = False) -> None:
@@ -213,19 +215,6 @@ def register_policy(engine: Engine, policy: Policy) -> None:
         )
 
 
-def _validated(content: Mapping[str, Any]) -> PolicySchema:
-    """Return the validated `content` of a file; raise `SettingsError` naming the invalid node."""
-    try:
-        return PolicySchema.model_validate(content)
-    except ValidationError as exc:
-        error = exc.errors()[0]
-        problem = error["msg"].removeprefix("Value error, ")
-        raise SettingsError(
-            f"invalid policy{_where(content, error['loc'])}: {problem}; correct the file that "
-            "MODWATCH_POLICY names"
-        ) from None
-
-
 def _where(content: Mapping[str, Any], location: tuple[int | str, ...]) -> str:
     """Return the location of an error in `content`; a node by its code."""
     match location:
@@ -260,9 +249,8 @@ def _check_parent(node: NodeSchema, nodes: Mapping[str, NodeSchema]) -> None:
         raise ValueError(f"the node {node.code} has another label than its parent {parent.code}")
 
 
-def _check_category(node: NodeSchema, nodes: Mapping[str, NodeSchema]) -> None:
-    parent = nodes.get(node.parent or "")
-    category = node.dsa_category or (parent.dsa_category if parent else None)
+def _check_category(node: NodeSchema) -> None:
+    category = node.dsa_category
     if category is None and node.label == 1:
         raise ValueError(f"the node {node.code} lacks a DSA category")
     if category is not None and node.label == 0:
