@@ -1,24 +1,25 @@
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
-from modwatch.review.outbox.decision_events import LogEntry, current_decision
-
-FIRST = LogEntry(
-    id=1,
-    transaction=10,
-    item_id=1,
-    label=1,
-    policy_version="1",
-    policy_code="spam",
-    outcome="decided",
-)
-UNDO = replace(FIRST, id=2, label=None, outcome="waiting")
+from modwatch.review.outbox.decision_events import current_decision
 
 
-def label(id: int, value: int, outcome: str = "decided", **changes: object) -> LogEntry:
-    return replace(FIRST, id=id, label=value, outcome=outcome, **changes)  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Entry:
+    id: int
+    label: int | None
+    outcome: str = "decided"
+    item_id: int = 1
+
+
+FIRST = Entry(1, 1)
+UNDO = Entry(2, None, "waiting")
+
+
+def label(id: int, value: int, outcome: str = "decided", item_id: int = 1) -> Entry:
+    return Entry(id, value, outcome, item_id)
 
 
 def test_nothing_stands_of_nothing() -> None:

@@ -8,12 +8,10 @@ The current decision follows from the log alone, for any moment of the past; the
 present state in `review_item.status`.
 """
 
-import base64
-import binascii
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -50,24 +48,8 @@ from modwatch.review.tables import (
 DECISIVE = ("label", "adjudicate", "correct", "undo")
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogEntry:
-    """The columns of a row of the log from which the current decision follows."""
-
-    id: int
-    #: The transaction that wrote it; with `id`, its position in the order in which the log is read.
-    transaction: int
-    item_id: int
-    label: int | None
-    policy_version: str | None
-    policy_code: str | None
-    #: The item's status after it.
-    outcome: str
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Position in the order in which the log is read."""
-        return self.transaction, self.id
+#: A row of the log with the columns from which the current decision follows.
+LogEntry = Row[Any]
 
 
 def current_decision(entries: Iterable[LogEntry]) -> LogEntry | None:
@@ -194,12 +176,12 @@ def _create_messages(
     messages = []
     for row in decisive:
         comment = (row.dt, row.comment_id)
-        place = (int(row.transaction_id), row.id)
-        current = current_decision(entry for entry in histories[comment] if entry.place <= place)
-        last = last_payloads.get(comment)
+        history = (entry for entry in histories[comment] if _place(entry) <= _place(row))
+        current, last = current_decision(history), last_payloads.get(comment)
         if event := _event(last, current):
-            payload = last_payloads[comment] = _payload(row, event, current, last, category_of)
-            messages.append(_message(row.dt, payload))
+            message = _message(row, event, current, last, category_of)
+            last_payloads[comment] = message["payload"]
+            messages.append(message)
     if messages:
         # In this order, because the feed is in order of ids.
         ordered = insert(outbox_message).returning(
@@ -209,29 +191,30 @@ def _create_messages(
     return len(messages)
 
 
+def _place(entry: LogEntry) -> tuple[int, int]:
+    """Return the position in the order in which the log is read."""
+    return int(entry.transaction_id), entry.id
+
+
 def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comment, list[LogEntry]]:
     """Return all rows of each comment with an action of `DECISIVE`."""
     item = review_item.c
-    names = {field.name for field in fields(LogEntry)} - {"transaction"}
+    names = (
+        "id", "transaction_id", "item_id", "dt", "comment_id", "label", "policy_version",
+        "policy_code", "outcome",
+    )  # fmt: skip
     rows = connection.execute(
-        select(
-            *(decision.c[name] for name in sorted(names)),
-            decision.c.transaction_id,
-            item.dt,
-            item.comment_id,
-        )
+        select(*(decision.c[name] for name in names))
         .join(review_item, item.id == decision.c.item_id)
         .where(
             tuple_(item.dt, item.comment_id).in_(comments),
             item.kind.in_(ACTIONABLE_KINDS),
             decision.c.action.in_(DECISIVE),
         )
-    ).mappings()
+    )
     histories = defaultdict[Comment, list[LogEntry]](list)
     for row in rows:
-        values = {name: row[name] for name in names}
-        entry = LogEntry(transaction=int(row["transaction_id"]), **values)
-        histories[row["dt"], row["comment_id"]].append(entry)
+        histories[row.dt, row.comment_id].append(row)
     return histories
 
 
@@ -262,15 +245,15 @@ def _event(last: Mapping[str, Any] | None, current: LogEntry | None) -> str:
     return "" if same else "changed"
 
 
-def _payload(
+def _message(
     row: Row[Any],
     event: str,
     current: LogEntry | None,
     last: Mapping[str, Any] | None,
     category_of: Categories,
 ) -> dict[str, Any]:
-    code = current.policy_code if current else None
-    return {
+    code, sequence = current.policy_code if current else None, last["sequence"] + 1 if last else 1
+    payload = {
         "schema_version": SCHEMA_VERSION,
         "event": event,
         "comment_id": row.comment_id,
@@ -281,7 +264,15 @@ def _payload(
         "dsa_category": category_of(code) if code is not None else None,
         "decided_at": row.decided_at.isoformat(timespec="microseconds"),
         "decision_id": row.id,
-        "sequence": last["sequence"] + 1 if last else 1,
+        "sequence": sequence,
+    }
+    return {
+        "key": f"decision-{row.id}",
+        "topic": TOPIC,
+        "series": _series(row.dt, row.comment_id),
+        "sequence": sequence,
+        "dt": row.dt,
+        "payload": payload,
     }
 
 
@@ -289,21 +280,10 @@ def _series(day: date, comment_id: str) -> str:
     return f"{day}/{comment_id}"
 
 
-def _message(day: date, payload: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "key": f"decision-{payload['decision_id']}",
-        "topic": TOPIC,
-        "series": _series(day, payload["comment_id"]),
-        "sequence": payload["sequence"],
-        "dt": day,
-        "payload": payload,
-    }
-
-
 #: Maximum number of events per page.
 LONGEST_PAGE = 1_000
 
-_CURSOR = re.compile(r"after:(0|[1-9][0-9]{0,17})", re.ASCII)
+_CURSOR = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +304,12 @@ def feed(engine: Engine, after: str | None = None, limit: int = 100) -> FeedPage
     """
     if not 1 <= limit <= LONGEST_PAGE:
         raise QueueError(f"the limit of a page must be 1 to {LONGEST_PAGE} events, got {limit}")
-    last = _read_cursor(after)
+    if after is not None and not _CURSOR.fullmatch(after):
+        raise QueueError(
+            "the cursor is not one of the decision feed; send the one of the last page, or none to "
+            "start from the beginning"
+        )
+    last = int(after or 0)
     # `relay_decisions` runs one at a time, so ids of this topic become visible in order.
     following = (
         select(outbox_message.c.id, outbox_message.c.payload)
@@ -335,27 +320,5 @@ def feed(engine: Engine, after: str | None = None, limit: int = 100) -> FeedPage
     rows = at_once(engine, following)
     return FeedPage(
         events=tuple(row["payload"] for row in rows),
-        next_cursor=_write_cursor(rows[-1]["id"] if rows else last),
+        next_cursor=str(rows[-1]["id"] if rows else last),
     )
-
-
-def _write_cursor(last: int) -> str:
-    return base64.urlsafe_b64encode(f"after:{last}".encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        written = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
-        match = _CURSOR.fullmatch(written)
-    except (binascii.Error, UnicodeError):
-        match = None
-    # Only the canonical encoding is valid.
-    if match is None or _write_cursor(int(match[1])) != cursor:
-        raise QueueError(
-            "the cursor is not one of the decision feed; send the one of the last page, or none to "
-            "start from the beginning"
-        )
-    return int(match[1])
