@@ -159,7 +159,14 @@ def _gold(community: Community) -> tuple[GoldComment, ...]:
 
 
 def _wikipedia_talk() -> DemoData:
-    folder = published_file("wikipedia_talk", _STREAM).parent
+    path = published_file("wikipedia_talk", _STREAM)
+
+    def stream() -> Corpus:
+        return corpora.load("wikipedia_talk", path)
+
+    def training() -> LabelledTexts:
+        return corpora.training_corpus("wikipedia_talk", path.parent, stream())
+
     return DemoData(
         name="wikipedia_talk",
         title="real comments of Wikipedia Talk, 10 days of 1,000",
@@ -167,31 +174,29 @@ def _wikipedia_talk() -> DemoData:
         settings={
             "MODWATCH_SOURCE__KIND": "replay",
             "MODWATCH_SOURCE__CORPUS": "wikipedia_talk",
-            "MODWATCH_SOURCE__PATH": str(folder / _STREAM),
+            "MODWATCH_SOURCE__PATH": str(path),
             "MODWATCH_SOURCE__FIRST_DAY": FIRST_DAY.isoformat(),
             "MODWATCH_SOURCE__DAYS": "10",
             "MODWATCH_SHARD_TOKENS": "60000",
         },
-        training=lambda: corpora.training_corpus(
-            "wikipedia_talk", folder, corpora.load("wikipedia_talk", folder / _STREAM)
-        ),
+        training=training,
         # Of the whole Wikipedia Talk corpus: 9.6 % (Kivlichan et al. 2021, section 4.2).
         expected_prevalence=0.096,
-        evaluation=lambda: _every_tenth(
-            corpora.training_corpus(
-                "wikipedia_talk", folder, corpora.load("wikipedia_talk", folder / _STREAM)
-            )
-        ),
-        stream=lambda: corpora.load("wikipedia_talk", folder / _STREAM),
+        evaluation=lambda: _every_tenth(training()),
+        stream=stream,
     )
 
 
 def _civil_comments() -> DemoData:
     path = published_file("civil_comments_cctk", _RATED_STREAM)
-    training = published_file("wikipedia_talk", _TRAINING_FILE).parent
+    folder = published_file("wikipedia_talk", _TRAINING_FILE).parent
 
     def stream() -> Corpus:
         return corpora.load("civil_comments_cctk", path)
+
+    def training() -> LabelledTexts:
+        """Comments of another platform than that of the stream: Wikipedia Talk."""
+        return corpora.training_corpus("wikipedia_talk", folder, stream())
 
     return DemoData(
         name="civil_comments",
@@ -204,14 +209,11 @@ def _civil_comments() -> DemoData:
             "MODWATCH_SOURCE__FIRST_DAY": FIRST_DAY.isoformat(),
             "MODWATCH_SHARD_TOKENS": "600000",
         },
-        # Another platform than that of the stream: Wikipedia Talk.
-        training=lambda: corpora.training_corpus("wikipedia_talk", training, stream()),
+        training=training,
         # Of the whole Civil Comments corpus: 8.0 % (Jigsaw's train.csv, at least half of the
         # ratings toxic).
         expected_prevalence=0.08,
-        evaluation=lambda: _every_tenth(
-            corpora.training_corpus("wikipedia_talk", training, stream())
-        ),
+        evaluation=lambda: _every_tenth(training()),
         ratings=lambda: _ratings(stream()),
     )
 

@@ -15,8 +15,7 @@ import psutil
 from modwatch.common.files import replace
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
-from modwatch.installation.stack.airflow import AirflowHome
-from modwatch.installation.stack.installation import Narrator, running
+from modwatch.installation.stack.installation import Narrator, RunningInstallation, running
 from modwatch.installation.stack.processes import postgres_pid
 from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.settings import EMBEDDED, Settings, load_settings
@@ -34,13 +33,10 @@ MODEL_SERVER = "http://127.0.0.1:8095"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demo:
+class Demo(RunningInstallation):
     """A running demo."""
 
     data: DemoData
-    settings: Settings
-    stack: Stack
-    airflow: AirflowHome
     narrator: Narrator
 
 
@@ -58,13 +54,7 @@ def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iter
         narrator.say(f"{data.title}; all data is in {settings.home}")
         also_free = {"MODWATCH_SCORER": settings.scorer} if served else {}
         with running(settings, say=narrator.say, fresh=True, also_free=also_free) as installation:
-            yield Demo(
-                data=data,
-                settings=installation.settings,
-                stack=installation.stack,
-                airflow=installation.airflow,
-                narrator=narrator,
-            )
+            yield Demo(data=data, narrator=narrator, **vars(installation))
 
 
 def start_model_server(demo: Demo) -> None:

@@ -226,9 +226,7 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
 def _training(folder: Path | None) -> Comments:
     path = published_file("jigsaw2018", "train.parquet", root=folder)
     found = jigsaw2018.training_part(path.parent)
-    label = "“toxic”; where it is not known, any of the six labels"
-    return Comments.labelled("Jigsaw 2018 (Wikipedia Talk), training part", label, found.texts,
-                       found.labels, found.account.left_out)  # fmt: skip
+    return _part("training part", "“toxic”; where it is not known, any of the six labels", found)
 
 
 def _balanced_test(folder: Path | None) -> Comments:
@@ -245,16 +243,15 @@ def _balanced_test(folder: Path | None) -> Comments:
 
 
 def _challenge(folder: Path) -> tuple[Comments, Comments]:
-    title, label = "Jigsaw 2018 (Wikipedia Talk)", "“toxic”"
-
-    def part(name: str, found: corpora.LabelledTexts) -> Comments:
-        left_out = found.account.left_out
-        return Comments.labelled(f"{title}, {name}", label, found.texts, found.labels, left_out)
-
     return (
-        part("training part", jigsaw2018.training_part(folder)),
-        part("test part", jigsaw2018.test_part(folder)),
+        _part("training part", "“toxic”", jigsaw2018.training_part(folder)),
+        _part("test part", "“toxic”", jigsaw2018.test_part(folder)),
     )
+
+
+def _part(name: str, definition: str, found: corpora.LabelledTexts) -> Comments:
+    title, left_out = f"Jigsaw 2018 (Wikipedia Talk), {name}", found.account.left_out
+    return Comments.labelled(title, definition, found.texts, found.labels, left_out)
 
 
 def _rated(folder: Path | None) -> Comments:

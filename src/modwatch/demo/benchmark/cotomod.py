@@ -1,12 +1,11 @@
 """CoToMoD from data to report: load, run what is missing, summarise, write."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
 from modwatch.demo.benchmark import differences, paper, summary
@@ -110,8 +109,5 @@ def _networks(results: Sequence[Result]) -> int:
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    table = pd.DataFrame(rows, dtype=object)
+    return table.to_csv(index=False, lineterminator="\n").encode()

@@ -112,7 +112,7 @@ def _facts(results: dict[str, Any]) -> list[tuple[str, str]]:
     titles = {**paper.METHOD_TITLES, **paper.LOSS_TITLES}
     libraries = ", ".join(f"{name} {version}" for name, version in results["libraries"].items())
     return [
-        *((name, text) for name, text in results["data"].items()),
+        *results["data"].items(),
         ("Methods", ", ".join(titles[name] for name in results["methods"])),
         ("Losses", ", ".join(titles[name] for name in results["losses"])),
         ("Seeds", ", ".join(map(str, results["seeds"]))),

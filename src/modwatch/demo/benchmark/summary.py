@@ -56,15 +56,13 @@ def table_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     Columns: domain, loss, method, metric, mean, low, high, seeds, paper, source.
     """
     rows = []
-    for domain, (loss, method), group in _groups(results):
-        known = paper.published(domain, loss, method)
+    for model, group in _groups(results):
+        known, domain = paper.published(**model), model["domain"]
         for metric in TABLE_METRICS:
             values = [result.figures[domain]["table"][metric] for result in group]
             rows.append(
                 {
-                    "domain": domain,
-                    "loss": loss,
-                    "method": method,
+                    **model,
                     "metric": metric,
                     **mean_over_seeds(values, limits=(0.0, 1.0)),
                     "paper": known[metric],
@@ -80,11 +78,10 @@ def curve_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     Columns: domain, loss, method, strategy, alpha, metric, mean, low, high, seeds.
     """
     rows = []
-    for domain, (loss, method), group in _groups(results):
-        curves = [result.figures[domain]["curve"] for result in group]
+    for model, group in _groups(results):
+        curves = [result.figures[model["domain"]]["curve"] for result in group]
         for place, point in enumerate(curves[0]):
-            key = {"domain": domain, "loss": loss, "method": method}
-            key |= {name: point[name] for name in ("strategy", "alpha")}
+            key = {**model, "strategy": point["strategy"], "alpha": point["alpha"]}
             for metric in METRICS:
                 values = [curve[place][metric] for curve in curves]
                 found = mean_over_seeds(values, limits=(0.0, 1.0))
@@ -104,16 +101,15 @@ def finding_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     that of the comments).
     """
     rows = []
-    for domain, (loss, method), group in _groups(results):
+    for model, group in _groups(results):
+        domain = model["domain"]
         draws = np.mean([result.draws[domain] for result in group], axis=0)  # (draws, A)
         for place, alpha in enumerate(FINDING_FRACTIONS):
             found = mean_over_seeds([_difference(result, domain, alpha) for result in group])
             known = draws[np.isfinite(draws[:, place]), place]
             ends = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) if known.size else None
             row = {
-                "domain": domain,
-                "loss": loss,
-                "method": method,
+                **model,
                 "alpha": alpha,
                 **found,
                 "comments_low": None if ends is None else float(ends[0]),
@@ -126,15 +122,12 @@ def finding_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
-def _groups(
-    results: Sequence[Result],
-) -> Iterator[tuple[str, tuple[str, str], list[Result]]]:
+def _groups(results: Sequence[Result]) -> Iterator[tuple[dict[str, str], list[Result]]]:
     """Yield domain, loss and method, and the results of all seeds, in the order of the paper."""
-    models = product(paper.LOSS_TITLES, paper.METHOD_TITLES)
-    for domain, model in product(paper.DOMAINS, models):
-        group = [result for result in results if (result.run.loss, result.run.method) == model]
+    for domain, *model in product(paper.DOMAINS, paper.LOSS_TITLES, paper.METHOD_TITLES):
+        group = [result for result in results if [result.run.loss, result.run.method] == model]
         if group:
-            yield domain, model, group
+            yield {"domain": domain, "loss": model[0], "method": model[1]}, group
 
 
 def _difference(result: Result, domain: str, alpha: float) -> float | None:
@@ -228,10 +221,7 @@ def finding_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
         of_domain = [row for row in rows if row["domain"] == domain]
         if not of_domain:
             continue
-        count = {
-            verdict: sum(row["verdict"] == verdict for row in of_domain)
-            for verdict in ("uncertainty better", "toxicity better", "undecided", "equal")
-        }
+        count = Counter(row["verdict"] for row in of_domain)
         models = dict.fromkeys((row["loss"], row["method"]) for row in of_domain)
         fails = dict.fromkeys(
             (row["loss"], row["method"])
