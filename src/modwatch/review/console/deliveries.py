@@ -38,18 +38,6 @@ api = APIRouter(
 )
 
 
-class DeliveriesSchema(BaseModel):
-    """Undelivered messages by channel; a channel without any is absent."""
-
-    channels: dict[str, DeliveryState]
-
-
-class DeadLettersSchema(BaseModel):
-    """Dead letters, oldest first."""
-
-    dead_letters: list[DeadLetter]
-
-
 class ResendRequest(RequestSchema):
     """Which dead letters of a channel to send again; null: all."""
 
@@ -67,9 +55,9 @@ class ResentSchema(BaseModel):
 
 
 @api.get("")
-def read_deliveries(context: ContextDep) -> DeliveriesSchema:
-    """Return the number of pending messages and dead letters."""
-    return DeliveriesSchema(channels=delivery_state(context.engine))
+def read_deliveries(context: ContextDep) -> dict[str, DeliveryState]:
+    """Return the number of undelivered messages by channel; one without any is absent."""
+    return delivery_state(context.engine)
 
 
 @api.get("/dead", responses=error_responses(422))
@@ -78,11 +66,10 @@ def read_dead_letters(
     channel: Annotated[str, Query(min_length=1, max_length=200)],
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> DeadLettersSchema:
-    """Return dead letters without their payload."""
+) -> list[DeadLetter]:
+    """Return dead letters without their payload, oldest first."""
     storable(channel, "name", "the channel")
-    letters = dead_letters(context.engine, channel, after=after, limit=limit)
-    return DeadLettersSchema(dead_letters=letters)
+    return dead_letters(context.engine, channel, after=after, limit=limit)
 
 
 @api.post("/resend", responses=error_responses(413, 422))

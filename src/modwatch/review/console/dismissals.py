@@ -71,12 +71,6 @@ class ClosingSchema(RecordSchema):
     cancelled_at: dt.datetime | None
 
 
-class ClosingsSchema(BaseModel):
-    """The latest dismissals, newest first."""
-
-    closings: list[ClosingSchema]
-
-
 @api.post("/count", responses=error_responses(413, 422))
 def count_matching(request: Criteria, context: ContextDep, person: LeadDep) -> MatchingSchema:
     """Return how many items match; nothing changes."""
@@ -84,10 +78,11 @@ def count_matching(request: Criteria, context: ContextDep, person: LeadDep) -> M
     return MatchingSchema(matching=dismissal.matching(context.engine, request))
 
 
-@api.get("")
-def read_closings(context: ContextDep, person: LeadDep) -> ClosingsSchema:
-    """Return the latest dismissals."""
-    return ClosingsSchema(closings=dismissals_of(context, person))
+@api.get("", response_model=list[ClosingSchema])
+def read_closings(context: ContextDep, person: LeadDep) -> list[Dismissal]:
+    """Return the latest dismissals in this lead's queues, newest first."""
+    every, mine = dismissal.latest(context.engine), person.queues
+    return [one for one in every if mine is None or one.criteria.queue in mine]
 
 
 @api.post("", status_code=202, responses=error_responses(409, 413, 422))
@@ -134,12 +129,6 @@ def check_queue_access(person: Moderator, criteria: Criteria) -> None:
     """Raise 403 if a lead of some queues would dismiss items of others."""
     if person.queues is not None and criteria.queue not in person.queues:
         raise HTTPException(403, "choose one of your own queues")
-
-
-def dismissals_of(context: ContextDep, person: Moderator) -> list[Dismissal]:
-    """Return the latest dismissals in this lead's queues."""
-    every, mine = dismissal.latest(context.engine), person.queues
-    return [one for one in every if mine is None or one.criteria.queue in mine]
 
 
 def dismissal_of(context: ContextDep, person: Moderator, closing_id: int) -> Dismissal:
@@ -291,7 +280,7 @@ def _page(
         queues=queues,
         reasons=reasons,
         why=reasons_of(session.policy, "close", session.locale),
-        dismissals=dismissals_of(session.context, session.person),
+        dismissals=read_closings(session.context, session.person),
     )
 
 

@@ -54,12 +54,6 @@ _Queues = Annotated[
 ]
 
 
-class PeopleSchema(BaseModel):
-    """All accounts."""
-
-    people: list[Account]
-
-
 class NewPerson(RequestSchema):
     """A new account."""
 
@@ -93,22 +87,10 @@ class IssuedSchema(BaseModel):
     token: str = Field(description="Returned only here.")
 
 
-class TokensSchema(BaseModel):
-    """A person's tokens and sessions."""
-
-    tokens: list[Token]
-
-
-class EventsSchema(BaseModel):
-    """Events, newest first."""
-
-    events: list[Event]
-
-
 @api.get("")
-def read_people(context: ContextDep) -> PeopleSchema:
+def read_people(context: ContextDep) -> list[Account]:
     """Return all accounts."""
-    return PeopleSchema(people=people.people(context.engine))
+    return people.people(context.engine)
 
 
 @api.post("", status_code=201, responses=error_responses(413, 422))
@@ -125,9 +107,9 @@ def read_events(
     context: ContextDep,
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> EventsSchema:
+) -> list[Event]:
     """Return changes of accounts and exports, newest first."""
-    return EventsSchema(events=recent_events(context.engine, before=before, limit=limit))
+    return recent_events(context.engine, before=before, limit=limit)
 
 
 @api.get("/{person_id}", responses=error_responses(404, 422))
@@ -147,10 +129,10 @@ def change_person(
 
 
 @api.get("/{person_id}/tokens", responses=error_responses(404, 422))
-def read_tokens(person_id: RecordId, context: ContextDep) -> TokensSchema:
+def read_tokens(person_id: RecordId, context: ContextDep) -> list[Token]:
     """Return a person's tokens and sessions."""
     account_of(context, person_id)
-    return TokensSchema(tokens=people.tokens(context.engine, person_id))
+    return people.tokens(context.engine, person_id)
 
 
 @api.post("/{person_id}/tokens", status_code=201, responses=error_responses(404, 413, 422))

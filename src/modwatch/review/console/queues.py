@@ -44,24 +44,6 @@ from modwatch.review.workload import Escalation, Holding, LaneWork
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
 
 
-class LanesSchema(BaseModel):
-    """Items and their ages in seconds, by queue and reason."""
-
-    lanes: list[LaneWork]
-
-
-class HoldingsSchema(BaseModel):
-    """Current leases."""
-
-    holdings: list[Holding]
-
-
-class EscalationsSchema(BaseModel):
-    """Items for a lead to adjudicate."""
-
-    escalations: list[Escalation]
-
-
 class ReleaseRequest(RequestSchema):
     """Whose leases to end: all of them, or that of one item."""
 
@@ -76,15 +58,15 @@ class ReleasedSchema(BaseModel):
 
 
 @api.get("/lanes")
-def read_lanes(context: ContextDep, person: LeadDep) -> LanesSchema:
+def read_lanes(context: ContextDep, person: LeadDep) -> list[LaneWork]:
     """Return items and their ages by queue and reason."""
-    return LanesSchema(lanes=workload.work_left(context.engine, queues=person.queues))
+    return workload.work_left(context.engine, queues=person.queues)
 
 
 @api.get("/holdings")
-def read_holdings(context: ContextDep, person: LeadDep) -> HoldingsSchema:
+def read_holdings(context: ContextDep, person: LeadDep) -> list[Holding]:
     """Return the current leases: who, since when, until when."""
-    return HoldingsSchema(holdings=workload.holders(context.engine, queues=person.queues))
+    return workload.holders(context.engine, queues=person.queues)
 
 
 @api.post("/releases", responses=error_responses(413, 422))
@@ -101,10 +83,9 @@ def release(request: ReleaseRequest, context: ContextDep, person: LeadDep) -> Re
 
 
 @api.get("/escalations")
-def read_escalations(context: ContextDep, person: LeadDep) -> EscalationsSchema:
+def read_escalations(context: ContextDep, person: LeadDep) -> list[Escalation]:
     """Return items for a lead to adjudicate; `POST /leases` with `escalated` leases the next."""
-    items = workload.escalations(context.engine, queues=person.queues)
-    return EscalationsSchema(escalations=items)
+    return workload.escalations(context.engine, queues=person.queues)
 
 
 pages = APIRouter(include_in_schema=False)
@@ -122,18 +103,10 @@ class QueuesPage(Page, template="queues.html"):
     rules: Lanes
     now: datetime
 
-    def hours(self, reason: str) -> float:
-        """Return the time in which an item of this reason is due, in hours."""
-        return self.rules.for_reason(reason).hours
-
     def holders(self) -> list[tuple[int, str]]:
         """Return id and name of everyone with more than one lease."""
         leases = Counter((lease.moderator_id, lease.pseudonym) for lease in self.holdings)
         return [person for person, items in leases.items() if items > 1]
-
-    def total(self, name: str) -> int:
-        """Return the sum of a count over all queues and reasons."""
-        return sum(getattr(lane, name) for lane in self.lanes)
 
     def oldest(self, name: str) -> float | None:
         """Return the maximum of an age over all queues and reasons."""

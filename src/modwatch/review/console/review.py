@@ -57,12 +57,6 @@ class LeaseSchema(RecordSchema):
     opinions: tuple[Opinion, ...] = Field(description="Of an escalated item.")
 
 
-class LeasesSchema(RecordSchema):
-    """Several leases, in the order to decide them."""
-
-    leases: list[LeaseSchema]
-
-
 class LeaseRequest(RequestSchema):
     """Which items to lease; without a body, the next item."""
 
@@ -180,12 +174,12 @@ LeaseToken = Annotated[
 @api.post(
     "/leases",
     status_code=201,
-    response_model=LeaseSchema | LeasesSchema,
+    response_model=LeaseSchema | list[LeaseSchema],
     responses={204: {"description": "No items are available."}, **error_responses(413, 422, 429)},
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
-) -> Response | LeaseSchema | LeasesSchema:
+) -> Response | LeaseSchema | list[LeaseSchema]:
     """Lease the next item, or several with `count`.
 
     The lease's token is returned only here; deciding, extending and releasing require it.
@@ -197,7 +191,7 @@ def lease_next(
     if not leases:
         return Response(status_code=204)
     served = [LeaseSchema.model_validate(lease) for lease in leases]
-    return served[0] if request.count is None else LeasesSchema(leases=served)
+    return served[0] if request.count is None else served
 
 
 @api.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import BaseModel
 
 from modwatch.common.errors import QueueError
 from modwatch.review import database, workload
@@ -41,12 +40,6 @@ MOST_DAYS = 92
 _FIRST_DAY, _LAST_DAY = dt.date(2000, 1, 1), dt.date(2200, 1, 1)
 
 
-class ThroughputSchema(BaseModel):
-    """Decisions by person and period."""
-
-    rows: list[Throughput]
-
-
 def period(first: QueryDay, last: QueryDay) -> tuple[dt.date, dt.date]:
     """Return both days. Raises `QueueError` unless they are in order and at most 92 days apart."""
     in_order = _FIRST_DAY <= first <= last <= _LAST_DAY
@@ -64,10 +57,9 @@ PeriodDep = Annotated[tuple[dt.date, dt.date], Depends(period)]
 @api.get("/throughput", responses=error_responses(422))
 def read_throughput(
     context: ContextDep, person: LeadDep, period: PeriodDep, grain: Grain = "day"
-) -> ThroughputSchema:
+) -> list[Throughput]:
     """Return decisions by person and hour or day, of at most 92 days."""
-    rows = workload.throughput(context.engine, *period, grain=grain, queues=person.queues)
-    return ThroughputSchema(rows=rows)
+    return workload.throughput(context.engine, *period, grain=grain, queues=person.queues)
 
 
 @api.get("/agreement", responses=error_responses(422))
