@@ -23,7 +23,7 @@ from modwatch.review.console.request_context import (
     delete_cookies,
     set_cookie,
 )
-from modwatch.review.console.review import DecisionRequest, decide, lease_for
+from modwatch.review.console.review import DecisionRequest, decide_item, lease_for
 from modwatch.review.console.review_page import cookie_of, resume
 from modwatch.review.console.schemas import (
     FormCode,
@@ -198,7 +198,7 @@ def adjudicate(
         note=note.strip() or None,
     )
     try:
-        decide(session.context, session.person, item_id, decision, key)
+        decide_item(item_id, decision, key, session.context, session.person)
     except (LeaseConflictError, ItemNotFoundError):
         return _back(session, "../lead?notice=gone")
     except QueueError as exc:

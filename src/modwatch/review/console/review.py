@@ -179,7 +179,7 @@ LeaseToken = Annotated[
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
-) -> Response | LeaseSchema | list[LeaseSchema]:
+) -> Response | Lease | list[Lease]:
     """Lease the next item, or several with `count`.
 
     The lease's token is returned only here; deciding, extending and releasing require it.
@@ -190,21 +190,22 @@ def lease_next(
     leases = lease_for(context, person, request.count or 1, escalated=request.escalated)
     if not leases:
         return Response(status_code=204)
-    served = [LeaseSchema.model_validate(lease) for lease in leases]
-    return served[0] if request.count is None else served
+    return leases[0] if request.count is None else leases
 
 
-@api.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
+@api.get(
+    "/items/{item_id}/lease", response_model=LeaseSchema, responses=error_responses(404, 409, 422)
+)
 def resume_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
-) -> LeaseSchema:
+) -> Lease:
     """Return the lease if it is still valid."""
     lease = queue.resume(context.engine, person.id, item_id, lease_token)
     if lease is None:
         raise LeaseConflictError(
             f"the lease of item {item_id} has expired or is not yours; lease the next item"
         )
-    return LeaseSchema.model_validate(lease)
+    return lease
 
 
 @api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
@@ -227,6 +228,7 @@ def release_lease(
 @api.post(
     "/items/{item_id}/decisions",
     status_code=201,
+    response_model=DecisionSchema,
     responses=error_responses(404, 409, 413, 422, 429),
 )
 def decide_item(
@@ -235,23 +237,55 @@ def decide_item(
     idempotency_key: IdempotencyKey,
     context: ContextDep,
     person: ReviewerDep,
-) -> DecisionSchema:
+) -> Decision:
     """Decide a leased item; the same key again returns the same decision."""
-    return DecisionSchema.model_validate(decide(context, person, item_id, request, idempotency_key))
+    common: dict[str, Any] = {
+        "moderator_id": person.id,
+        "item_id": item_id,
+        "idempotency_key": idempotency_key,
+        "policy_version": context.options.policy.version,
+        **request.model_dump(include={"lease_token", "version", "seconds", "reason", "note"}),
+    }
+    if request.reason is not None:
+        check_reason(context.options.policy, request.action, request.reason)
+    if request.label is None:
+        if request.action == "skip":
+            with context.hourly_limit.turn(person.id, "skip", idempotency_key):
+                return queue.skip(context.engine, **common)
+        severe = context.options.lanes.severe.seconds(request.reason)
+        return queue.escalate(context.engine, severe_seconds=severe, **common)
+    _check_code(context, request.label, request.policy_code)
+    return queue.decide(
+        context.engine, label=request.label, policy_code=request.policy_code, **common
+    )
 
 
 @api.post(
-    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422, 429)
+    "/decisions/{decision_id}/undo",
+    status_code=201,
+    response_model=LeaseSchema,
+    responses=error_responses(404, 409, 422, 429),
 )
 def undo_decision(
     decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
-) -> LeaseSchema:
+) -> Lease:
     """Undo your own recent decision, and lease the item again."""
-    return LeaseSchema.model_validate(undo(context, person, decision_id, idempotency_key))
+    take = partial(
+        deciding.undo,
+        context.engine,
+        moderator_id=person.id,
+        decision_id=decision_id,
+        idempotency_key=idempotency_key,
+    )
+    with context.hourly_limit.turn(person.id, "undo", idempotency_key):
+        return context.lease_limit.within(person.id, take)
 
 
 @api.post(
-    "/items/{item_id}/corrections", status_code=201, responses=error_responses(404, 409, 413, 422)
+    "/items/{item_id}/corrections",
+    status_code=201,
+    response_model=DecisionSchema,
+    responses=error_responses(404, 409, 413, 422),
 )
 def correct_item(
     item_id: RecordId,
@@ -259,11 +293,10 @@ def correct_item(
     idempotency_key: IdempotencyKey,
     context: ContextDep,
     person: ReviewerDep,
-) -> DecisionSchema:
+) -> Decision:
     """Replace the current label: your own, or as a lead anyone's."""
     anyones = person.may("lead")
-    done = correct(context, person, item_id, request, idempotency_key, others_too=anyones)
-    return DecisionSchema.model_validate(done)
+    return correct(context, person, item_id, request, idempotency_key, others_too=anyones)
 
 
 @api.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
@@ -303,44 +336,6 @@ def lease_for(
             break
         leases.append(lease)
     return leases
-
-
-def decide(
-    context: Context, person: Moderator, item_id: int, request: DecisionRequest, key: str
-) -> Decision:
-    """Return the decision; raise `QueueError` for a code or reason that the policy lacks."""
-    common: dict[str, Any] = {
-        "moderator_id": person.id,
-        "item_id": item_id,
-        "idempotency_key": key,
-        "policy_version": context.options.policy.version,
-        **request.model_dump(include={"lease_token", "version", "seconds", "reason", "note"}),
-    }
-    if request.reason is not None:
-        check_reason(context.options.policy, request.action, request.reason)
-    if request.label is None:
-        if request.action == "skip":
-            with context.hourly_limit.turn(person.id, "skip", key):
-                return queue.skip(context.engine, **common)
-        severe = context.options.lanes.severe.seconds(request.reason)
-        return queue.escalate(context.engine, severe_seconds=severe, **common)
-    _check_code(context, request.label, request.policy_code)
-    return queue.decide(
-        context.engine, label=request.label, policy_code=request.policy_code, **common
-    )
-
-
-def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
-    """Return a new lease of the item whose decision is undone."""
-    take = partial(
-        deciding.undo,
-        context.engine,
-        moderator_id=person.id,
-        decision_id=decision_id,
-        idempotency_key=key,
-    )
-    with context.hourly_limit.turn(person.id, "undo", key):
-        return context.lease_limit.within(person.id, take)
 
 
 def correct(

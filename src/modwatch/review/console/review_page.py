@@ -22,6 +22,7 @@ from sqlalchemy import Engine, exists, select
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, TooManyLeasesError
 from modwatch.review import queue
+from modwatch.review.console import review
 from modwatch.review.console.activity import toxic_today
 from modwatch.review.console.decision_choices import Choices, choices_of, request_of
 from modwatch.review.console.i18n import N_
@@ -37,7 +38,6 @@ from modwatch.review.console.request_context import (
     page_session,
     set_cookie,
 )
-from modwatch.review.console.review import decide, lease_for, undo
 from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
 from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.queue.items import Lease
@@ -236,7 +236,7 @@ def show(
     chosen = session.preferences
     lease = resume(session, held) if person.reviews else None
     if lease is None and person.reviews:
-        lease = next(iter(lease_for(session.context, person, 1)), None)
+        lease = next(iter(review.lease_for(session.context, person, 1)), None)
     page = ReviewPage(
         counts=session.request.app.state.queue_counts(),
         card=None if lease is None else _card(session, lease, reveal),
@@ -266,7 +266,8 @@ def decide_item(
     chosen = exact if verdict == "exact" else verdict
     request = request_of(chosen, lease_token, version, note.replace("\r\n", "\n"))
     try:
-        done = decide(session.context, session.person, item_id, request, _key(lease_token))
+        key = _key(lease_token)
+        done = review.decide_item(item_id, request, key, session.context, session.person)
     except (LeaseConflictError, ItemNotFoundError):
         return _home("notice=conflict")
     return _home(f"done={done.id}")
@@ -281,7 +282,8 @@ def undo_decision(
 ) -> Response:
     """Undo a decision, and show its item again."""
     try:
-        lease = undo(session.context, session.person, decision_id, f"undo-{decision_id}")
+        key = f"undo-{decision_id}"
+        lease = review.undo_decision(decision_id, key, session.context, session.person)
     except (LeaseConflictError, ItemNotFoundError):
         if fragment:
             raise
@@ -299,7 +301,7 @@ def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") ->
     """Return the tab's items that it can lease again, and then the next ones."""
     check_csrf(session.token, csrf)
     resumed = [lease for held in wanted.held if (lease := lease_again(session, held)) is not None]
-    more = lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
+    more = review.lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
     response = _cards(session, [*resumed, *more])
     delete_cookies(session.request, response, LEASE_COOKIE)  # the tab remembers from now on
     counts = session.request.app.state.queue_counts()
