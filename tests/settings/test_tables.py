@@ -2,7 +2,8 @@ import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from modwatch.settings import Settings, SqlSourceSettings, current_settings_table, settings_table
+from modwatch.settings import Settings, current_settings_table, settings_table
+from modwatch.settings.sources import SqlSourceSettings
 
 
 def test_the_table_has_every_setting_once() -> None:

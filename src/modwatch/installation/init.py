@@ -42,9 +42,10 @@ from modwatch.data.sources.sql import SqlSource
 from modwatch.installation.resources import source_of
 from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
-from modwatch.settings import EMBEDDED, Settings, SourceSettings
+from modwatch.settings import EMBEDDED, Settings
 from modwatch.settings.fields import variables
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
+from modwatch.settings.sources import SourceSettings
 
 #: What a column is of a comment, and the options that answer for it.
 _REQUIRED = {

@@ -35,15 +35,13 @@ from modwatch.monitoring.incidents.channels import (
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_rules
 from modwatch.routing.design import RoutingPolicy
-from modwatch.settings import (
-    EMBEDDED,
+from modwatch.settings import EMBEDDED, Settings, load_settings
+from modwatch.settings.sources import (
     CommunitySourceSettings,
     FileSourceSettings,
     ReplaySourceSettings,
-    Settings,
     SourceSettings,
     SqlSourceSettings,
-    load_settings,
 )
 
 if TYPE_CHECKING:
