@@ -30,7 +30,8 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.scoring.scorer import Predictions, Scorer
 from modwatch.pipeline import daily
 from modwatch.review.embedded import embedded
-from modwatch.settings import CommunitySourceSettings, Settings
+from modwatch.settings import Settings
+from modwatch.settings.sources import CommunitySourceSettings
 
 DAY = datetime.date(2026, 1, 5)
 READ = "read_baseline"

@@ -227,7 +227,7 @@ def _wait(
 
 
 class DayProgress:
-    """Reports every ten seconds which day runs, and the time left for all days.
+    """Reports every ten seconds which day runs, and the time left for all days, run in order.
 
     >>> seconds = iter([0.0, 11.0, 18.0, 22.0])
     >>> days = [datetime.date(2026, 1, day) for day in (5, 6, 7)]
@@ -237,12 +237,6 @@ class DayProgress:
     >>> progress.end_day()
     >>> progress.show(lambda: [])
     score_comments 2026-01-06: no task is running, 1 of 3 days are done; about 32 s left
-
-    Args:
-        say: gets each line.
-        dag: the DAG of the runs.
-        days: the days, in order; each begins when the one before has ended.
-        clock: seconds that never go back.
     """
 
     def __init__(

@@ -39,16 +39,11 @@ def serve_replicas(
 ) -> None:
     """Serve replicas behind a proxy at `host` and `port` until SIGTERM or SIGINT.
 
+    `address` is that of a cluster that runs, or `auto`; None: start Ray on this machine alone, with
+    its metrics at `metrics_port` on the loopback interface.
     The proxy runs on the head node. A replica gets requests when it has loaded the current version.
     At the signal, running requests finish and new ones are answered with 503;
     then what was started here is stopped, and the process ends with that signal.
-
-    Args:
-        options: of the replicas.
-        host: that the proxy listens on.
-        port: likewise.
-        metrics_port: where a Ray of this machine exports metrics, on the loopback interface.
-        address: of a cluster that runs, or `auto`; None: start Ray on this machine alone.
 
     Raises:
         SettingsError: this machine is too small for the replicas, or the cluster serves other

@@ -36,14 +36,10 @@ def run_cotomod(
     `finding.csv` and `report.html`. Equal data, recipe and seeds give equal files on one machine.
 
     Args:
-        data: from `corpora.benchmark_data`.
         recipe: hyperparameters of all runs; `method`, `loss`, calibration and threshold are set by
             the benchmark.
-        output: folder, made if it does not exist.
-        methods, losses, seeds: runs of all combinations.
         devices: where to train; the members of an ensemble side by side if there are several.
         draws: bootstrap samples of the tested comments, for the finding.
-        say: gets lines about the progress.
 
     Raises:
         ModelError: a value of the recipe does not fit, a network cannot be trained, or the folder

@@ -144,11 +144,6 @@ class Bench:
 def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
     """Return the results of `runs` in order; train and keep those that are missing or damaged.
 
-    Args:
-        bench: data, recipe, folder and devices.
-        runs: what to return.
-        say: gets a line about each step.
-
     Raises:
         ModelError: a network cannot be trained, or the folder cannot be written to.
     """

@@ -11,7 +11,7 @@ USUAL_START, USUAL_STOP = 30.0, 12.0
 
 
 class Wait:
-    """Reports every ten seconds what is running, and the time left.
+    """Reports every ten seconds what is running, and the time left of `usual` seconds.
 
     >>> seconds = iter([0.0, 4.0, 11.0, 25.0])
     >>> wait = Wait(print, usual=20, clock=lambda: next(seconds))
@@ -19,11 +19,6 @@ class Wait:
     ...     wait.show(lambda: "waiting for mlflow")
     waiting for mlflow; about 9 s left
     waiting for mlflow; longer than the usual 20 s
-
-    Args:
-        say: receives each message.
-        usual: seconds of the whole wait: as measured before, or else on a machine with two cores.
-        clock: monotonic seconds.
     """
 
     def __init__(
