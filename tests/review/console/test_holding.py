@@ -44,11 +44,12 @@ def test_a_lease_is_resumed_extended_and_given_back(
     path = f"/api/v1/items/{lease['item']['id']}/lease"
     proof = {**bearer, "X-Lease-Token": lease["token"]}
     assert client.get(path, headers=proof).json()["item"] == lease["item"]
-    longer = client.put(path, json={"lease_token": lease["token"]}, headers=bearer)
+    longer = client.put(path, headers=proof)
     assert longer.json()["expires_at"] >= lease["expires_at"]
     for wrong in ("x", "\x7f"):
-        assert client.get(path, headers={**bearer, "X-Lease-Token": wrong}).status_code == 409
-        assert client.put(path, json={"lease_token": wrong}, headers=bearer).status_code == 409
+        forged = {**bearer, "X-Lease-Token": wrong}
+        assert client.get(path, headers=forged).status_code == 409
+        assert client.put(path, headers=forged).status_code == 409
     assert client.delete(path, headers=proof).status_code == 204
     assert client.delete(path, headers=proof).status_code == 204  # already
     assert queue.counts(engine).leased == 0

@@ -66,12 +66,6 @@ class LeaseRequest(RequestSchema):
     escalated: bool = Field(False, description="Lease an escalated item; for leads.")
 
 
-class LeaseTokenRequest(RequestSchema):
-    """The token of a lease."""
-
-    lease_token: Token
-
-
 class ExpirySchema(BaseModel):
     """When a lease expires."""
 
@@ -208,12 +202,12 @@ def resume_lease(
     return lease
 
 
-@api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
+@api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
 def extend_lease(
-    item_id: RecordId, request: LeaseTokenRequest, context: ContextDep, person: ReviewerDep
+    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> ExpirySchema:
     """Extend the lease (heartbeat), up to an hour after the claim."""
-    until = queue.extend(context.engine, person.id, item_id, request.lease_token)
+    until = queue.extend(context.engine, person.id, item_id, lease_token)
     return ExpirySchema(expires_at=until)
 
 

@@ -201,8 +201,8 @@ async function fill(remembered = [], own = 9) {
 async function extend() {
   if (document.visibilityState !== "visible") return;
   for (const card of [...held]) {
-    const body = { lease_token: card.dataset.token };
-    const answer = await post(`api/v1/items/${card.dataset.item}/lease`, body, {}, "PUT");
+    const token = { "X-Lease-Token": card.dataset.token };
+    const answer = await post(`api/v1/items/${card.dataset.item}/lease`, {}, token, "PUT");
     if (![404, 409].includes(answer?.status) || !held.includes(card)) continue;
     const shown = card === held[0];
     held = held.filter((each) => each !== card);
