@@ -7,15 +7,13 @@ when the day is published or run again.
 import datetime
 import ipaddress
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 #: Path of the pages of Modwatch on Airflow's address.
 OPS_PREFIX = "/modwatch-ops"
 
 #: What is shown of a day: its newest run in Airflow, its run in MLflow, its validation page.
 DayPage = Literal["airflow", "mlflow", "validation"]
-
-DAY_PAGES: tuple[DayPage, ...] = get_args(DayPage)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,12 +45,11 @@ def test_the_majority_may_be_that_of_a_group() -> None:
     annotations = Annotations.from_columns(
         item=[0] * 5, annotator=list("abcde"), label=[1, 1, 1, 0, 0], classes=(0, 1)
     )
-    some = conformity_delta(
-        annotations, [0.9], group=np.isin(annotations.annotators, ["c", "d", "e"])
-    )
+    chosen = np.isin(annotations.annotators, ["c", "d", "e"])
+    some = conformity_delta(annotations.of_annotators(chosen), [0.9])
     assert some.delta == pytest.approx([-0.8, 0, 0], abs=1e-6)
     assert some.total == pytest.approx(-0.8 / 3, abs=1e-6)
-    none = conformity_delta(annotations, [0.9], group=np.zeros(5, bool))
+    none = conformity_delta(annotations.of_annotators(np.zeros(5, bool)), [0.9])
     assert none.total is None
     assert none.tied_items == 0
 
@@ -76,9 +75,3 @@ def test_bad_probabilities_are_named(prob: list[float], message: str) -> None:
     annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     with pytest.raises(MetricInputError, match=message):
         conformity_delta(annotations, prob)
-
-
-def test_bad_groups_are_named() -> None:
-    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
-    with pytest.raises(MetricInputError, match="group has shape"):
-        conformity_delta(annotations, [0.1, 0.2], group=[True, False])

@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Engine
 from starlette.middleware.base import RequestResponseEndpoint
 
-from modwatch.common.addresses import DAY_PAGES, DayPage, Site
+from modwatch.common.addresses import Site
 from modwatch.common.cache import TimedCache
 from modwatch.common.errors import ModwatchError
 from modwatch.common.html import render_html
@@ -272,7 +272,7 @@ def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
         page = data.checks.read_page(day)
         return HTMLResponse(page) if page else _missing(day, "no validation page")
 
-    pages: dict[DayPage, Callable[[date], Response]] = {
+    pages: dict[str, Callable[[date], Response]] = {
         "airflow": airflow,
         "mlflow": mlflow,
         "validation": validation,
@@ -280,38 +280,23 @@ def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
 
     @router.get("/days/{day}/{page}")
     def show(day: str, page: str) -> Response:
+        if page not in pages:
+            named = f"A day has no page of this name; it has {', '.join(pages)}."
+            return _sentence(f"{named} Open one from the overview.", status=404)
         try:
-            return pages[_page_named(page)](_day_named(day))
-        except _NoAddressError as error:
-            return _sentence(str(error), status=404)
+            chosen = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).date()
+        except ValueError:
+            return _sentence(
+                "The address names no day: write a day of the calendar as YYYY-MM-DD, such as "
+                "days/2026-01-31/validation, or open a day from the overview.",
+                status=404,
+            )
+        try:
+            return pages[page](chosen)
         except ModwatchError as error:
             return _sentence(str(error), status=503)
 
     return router
-
-
-class _NoAddressError(Exception):
-    """No page has this address; the message shows what one looks like."""
-
-
-def _day_named(text: str) -> date:
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
-    except ValueError:
-        raise _NoAddressError(
-            "The address names no day: write a day of the calendar as YYYY-MM-DD, such as "
-            "days/2026-01-31/validation, or open a day from the overview."
-        ) from None
-
-
-def _page_named(text: str) -> DayPage:
-    found = next((page for page in DAY_PAGES if page == text), None)
-    if found is None:
-        raise _NoAddressError(
-            f"A day has no page of this name; it has {', '.join(DAY_PAGES)}. Open one from the "
-            "overview."
-        )
-    return found
 
 
 def _missing(day: date, what: str) -> HTMLResponse:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.common.errors import MetricInputError
-from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations, Codes, distribution, majority
 from modwatch.statistics.intervals import LEVEL
@@ -42,9 +40,7 @@ class Conformity:
         return np.array([(delta < 0).sum(), (delta == 0).sum(), (delta > 0).sum()])
 
 
-def conformity_delta(
-    annotations: Annotations, y_prob: ArrayLike, *, group: ArrayLike | None = None
-) -> Conformity:
+def conformity_delta(annotations: Annotations, y_prob: ArrayLike) -> Conformity:
     """Return δ = b(t, y_a) − b(t, y_A) of each annotation (Urbinati et al. 2025, Eq. 2).
 
     b(t, y) = (1/K) Σ (o_k − p_k)² is the Brier score of the label y (Eq. 1), y_a the annotator's
@@ -55,25 +51,15 @@ def conformity_delta(
         annotations: of K classes.
         y_prob: (I,) probability of the last of two classes, or (I, K) of all, in the order of
             `annotations.items`.
-        group: (A,) whether an annotator belongs to the group whose majority is taken and whose
-            annotations count. None: all annotators.
 
     Raises:
-        MetricInputError: probabilities that are no distribution, of another number of items, or
-            a group of another number of annotators.
+        MetricInputError: probabilities that are no distribution, or of another number of items.
 
     >>> annotations = Annotations.from_columns(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
     >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
     [0.0, 0.0, 0.8]
     """
     prob = distribution(y_prob, annotations, np.float32)
-    if group is not None:
-        chosen = arguments.labels(group, name="group") == 1
-        if chosen.shape != annotations.annotators.shape:
-            raise MetricInputError(
-                f"group has shape {chosen.shape} for {annotations.annotators.size} annotators"
-            )
-        annotations = annotations.of_annotators(chosen)
     label, tied = majority(annotations.counts())
     first = annotations.first
     kept = first & ~tied[annotations.item]

@@ -1,6 +1,7 @@
 """The alerts about incidents, and the incidents that are active on a day."""
 
 import datetime
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -226,15 +227,8 @@ def value_facts(value: MetricValue | None) -> dict[str, Any] | None:
     """Return a value as JSON: days as text."""
     if value is None:
         return None
-    plain = {**asdict(value), "day": value.day.isoformat()}
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(value), default=str))
     if value.change:
-        change = _as_json(plain["change"])
-        plain["change"] = {name: part for name, part in change.items() if part is not None}
+        change = plain["change"].items()
+        plain["change"] = {name: part for name, part in change if part is not None}
     return plain
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value with days as text."""
-    if isinstance(value, dict):
-        return {name: _as_json(part) for name, part in value.items()}
-    return value.isoformat() if isinstance(value, datetime.date) else value
