@@ -8,7 +8,6 @@ from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
 from modwatch.statistics import arguments
 from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
 from modwatch.statistics.disagreement.annotations import Annotations
-from modwatch.statistics.divergence.conformity import conformity_delta
 from modwatch.statistics.divergence.profiles import Profiles, demographic_divergence
 from modwatch.statistics.drift.shift_segments import explain_shift
 
@@ -130,12 +129,6 @@ def test_a_budget_is_whole(labels):
         arguments.budget(labels)
 
 
-@pytest.mark.parametrize("tails", [(-0.1, 0.1), (0.1, 0.5), (np.nan, 0.1)])
-def test_tails_are_less_than_a_half(tails):
-    with pytest.raises(DesignError, match="Tails"):
-        arguments.tails(tails)
-
-
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT")])
 def test_a_missing_name_is_refused(missing):
     with pytest.raises(MetricInputError, match="1 values of groups are missing"):
@@ -188,12 +181,6 @@ ANNOTATED = {"item": [0, 0, 1, 1], "annotator": ["a", "b"] * 2, "label": ["x", "
         (
             "classes",
             lambda missing: Annotations.from_columns(**ANNOTATED, classes=["x", "y", missing]),
-        ),
-        (
-            "group",
-            lambda missing: conformity_delta(
-                Annotations.from_columns(**ANNOTATED), [[0.5, 0.5]] * 2, group=[True, missing]
-            ),
         ),
     ],
 )

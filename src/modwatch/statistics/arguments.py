@@ -195,10 +195,3 @@ def budget(labels: int) -> int:
     if labels != labels // 1:  # NaN fails too
         raise DesignError(f"Number of labels must be whole, got {labels}.")
     return int(labels)
-
-
-def tails(beyond: tuple[float, float]) -> tuple[float, float]:
-    """Return the probabilities beyond the ends of an interval, each in [0, 0.5)."""
-    if not all(0 <= tail < 0.5 for tail in beyond):
-        raise DesignError(f"Tails of the interval must be in [0, 0.5), got {beyond}.")
-    return beyond

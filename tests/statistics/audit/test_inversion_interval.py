@@ -259,9 +259,6 @@ class TestBelow:
             assert tails < 0.02
 
 
-@pytest.mark.parametrize(
-    "changes", [{"tails": (0.6, 0.1)}, {"tails": (-0.1, 0.1)}, {"hidden_share": 1.5}]
-)
-def test_impossible_intervals_are_refused(changes):
+def test_an_impossible_hidden_share_is_refused():
     with pytest.raises(ModwatchError):
-        inversion_interval(random_sample(10, 1), **changes)
+        inversion_interval(random_sample(10, 1), hidden_share=1.5)

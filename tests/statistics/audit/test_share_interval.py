@@ -181,9 +181,3 @@ def test_repetitions_at_once_are_those_one_by_one(method):
 def test_impossible_rules_are_refused(changes, message):
     with pytest.raises(DesignError, match=message):
         IntervalOptions(**changes)
-
-
-@pytest.mark.parametrize("method", [korn_graubard, logit, bootstrap])
-def test_impossible_tails_are_refused(method):
-    with pytest.raises(DesignError, match="Tails"):
-        method(sampled([9_000], [60], [6]), (0.5, 0.025))

@@ -21,7 +21,6 @@ from scipy import fft, special, stats
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats, Ints, whole_numbers
-from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval, pattern
 from modwatch.statistics.audit.stratified import WeightedCounts
 from modwatch.statistics.intervals import clopper_pearson
@@ -68,13 +67,12 @@ def hypergeometric_interval(
     All shares K/N at which neither as many positives as observed, nor as few, have a probability
     below `tails`: with tails of 2.5 % it covers the true share in at least 95 % of samples.
     `positives` (…) in 0…labels, `labels` in 1…population, of all or of each. MetricInputError
-    otherwise, DesignError for tails outside [0, 0.5).
+    otherwise.
 
     >>> ends = hypergeometric_interval(np.array(1), 76, 100)
     >>> [round(100 * float(end)) for end in ends]
     [1, 4]
     """
-    valid_tails(tails)
     counts = np.broadcast_arrays(whole_numbers("positives", positives), labels, population)
     seen, drawn, size = counts
     if ((drawn < 1) | (drawn > size) | (seen > drawn)).any():
@@ -119,14 +117,13 @@ def finite_inversion(
 
     `hidden_share` of all positives may look like negatives to the score: those of this side and
     those that the other side `found` (…), in positives for each comment of this side.
-    DesignError for tails outside [0, 0.5), MetricInputError for a hidden share outside [0, 1].
+    MetricInputError for a hidden share outside [0, 1].
 
     >>> counts = WeightedCounts(weight=np.array([1 / 76]), labels=np.array([76]),
     ...     positives=np.array([1]), score=np.array([0.02]), unseen=np.array([0.24]))
     >>> [round(float(end), 4) for end in finite_inversion(counts)]
     [0.01, 0.04]
     """
-    valid_tails(tails)
     if counts.labels.size == 1:
         labels = int(counts.labels[0])
         population = _comments(counts)[0] if counts.unseen[0] < 1 else _ENDLESS

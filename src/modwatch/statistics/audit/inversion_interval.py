@@ -15,7 +15,6 @@ from scipy import special, stats
 
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.stratified import WeightedCounts
 
 #: Share of the positives that the score may not detect.
@@ -62,14 +61,13 @@ def inversion_interval(
     positives for each comment of these cells.
     A tail of 0 gives the smallest or largest possible share: 0 or 1, except for cells of which
     every comment is labelled.
-    DesignError for tails outside [0, 0.5), MetricInputError for a hidden share outside [0, 1].
+    MetricInputError for a hidden share outside [0, 1].
 
     >>> counts = WeightedCounts(weight=np.array([0.002]), labels=np.array([500]),
     ...     positives=np.array([10]), score=np.array([0.02]), unseen=np.array([1.0]))
     >>> [round(float(end), 4) for end in inversion_interval(counts)]
     [0.0102, 0.0354]
     """
-    valid_tails(tails)
     arguments.fraction("the hidden share", hidden_share)
     certain = counts.unseen <= 0
     known = np.asarray(counts.positives[..., certain] @ counts.weight[certain])

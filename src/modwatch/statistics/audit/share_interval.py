@@ -11,7 +11,6 @@ from scipy import special, stats
 
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.arguments import tails as valid_tails
 from modwatch.statistics.audit.finite_inversion import finite_inversion
 from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval
 from modwatch.statistics.audit.stratified import WeightedCounts
@@ -105,9 +104,8 @@ def korn_graubard(
     """Return the Clopper–Pearson interval on the effective sample size (Korn & Graubard 1998).
 
     n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels − strata; where the labels do not vary, n replaces
-    p̂(1−p̂)/V̂. DesignError for tails outside [0, 0.5).
+    p̂(1−p̂)/V̂.
     """
-    valid_tails(tails)
     rate, variance = counts.rate, counts.variance
     labels, freedom = float(counts.labels.sum()), counts.degrees_of_freedom
     effective = np.where(
@@ -129,7 +127,6 @@ def logit(
     """Return the interval that is symmetric on the logit scale, with Student's t.
 
     Falls back to Korn–Graubard where the share is 0 or 1, or the labels do not vary.
-    DesignError for tails outside [0, 0.5).
     """
     rate, error = counts.rate, np.sqrt(counts.variance)
     inside = (rate > 0) & (rate < 1) & (error > 0)
@@ -150,9 +147,7 @@ def bootstrap(
     """Return the percentile interval of a seeded, stratified bootstrap.
 
     Deviations are scaled by √((1−f) n/(n−1)) to have the variance of the sample (Rao & Wu 1988).
-    DesignError for tails outside [0, 0.5).
     """
-    valid_tails(tails)
     generator = np.random.default_rng(seed)
     rate = counts.cell_rates
     drawn = generator.binomial(counts.labels, rate, size=(_RESAMPLES, *rate.shape)) / counts.labels
