@@ -10,11 +10,11 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Engine, Row, func, text, tuple_, update
+from sqlalchemy import Engine, Row, func, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.common import webhooks
@@ -114,6 +114,14 @@ _FAILED = text(
 )
 
 
+_PUT_BACK = text(
+    """
+    UPDATE outbox_delivery SET attempts = attempts - 1, next_attempt_at = now()
+    WHERE message_id = :message_id AND channel = :channel AND attempts = :attempt
+        AND delivered_at IS NULL
+    """
+)
+
 # Even if the claim has expired: the receiver has the message.
 _SENT = text(
     """
@@ -149,7 +157,9 @@ def deliver(
         answer = send(message_of(claim))
         outcomes.append(_record_result(engine, channel, claim, answer))
         pause = _pause(answer)
-    _put_back(engine, channel, claims[len(outcomes) :])
+    if left := [{**claim._mapping, "channel": channel} for claim in claims[len(outcomes) :]]:
+        with engine.begin() as connection:
+            connection.execute(_PUT_BACK, left)
     return Round(
         claimed=len(claims),
         sent=outcomes.count("sent"),
@@ -216,20 +226,6 @@ def _pause(answer: Answer) -> float | None:
     return min(answer.retry_after, LONGEST_PAUSE.total_seconds())
 
 
-def _put_back(engine: Engine, channel: str, claims: Sequence[Row[Any]]) -> None:
-    if not claims:
-        return
-    held = [(claim.message_id, claim.attempt) for claim in claims]
-    mine = tuple_(outbox_delivery.c.message_id, outbox_delivery.c.attempts).in_(held)
-    with engine.begin() as connection:
-        connection.execute(
-            update(outbox_delivery)
-            .where(outbox_delivery.c.channel == channel, mine)
-            .where(outbox_delivery.c.delivered_at.is_(None))
-            .values(attempts=outbox_delivery.c.attempts - 1, next_attempt_at=func.now())
-        )
-
-
 #: The channel of the platform's webhook; `webhook` is the one of alerts.
 PLATFORM = "platform"
 
@@ -287,12 +283,9 @@ class Deliverer:
         while not stop.is_set():
             try:
                 busy = self.once(stop)
-            except DatabaseError as error:
-                logger.warning("%s", error, extra={"event": "deliverer_waits"})
-                busy = False
-            except SQLAlchemyError as error:  # its message may quote rows
-                name = type(error).__name__
-                logger.warning("Deliveries wait: %s.", name, extra={"event": "deliverer_waits"})
+            except (DatabaseError, SQLAlchemyError) as error:  # the latter's text may quote rows
+                why = error if isinstance(error, DatabaseError) else type(error).__name__
+                logger.warning("Deliveries wait: %s.", why, extra={"event": "deliverer_waits"})
                 busy = False
             if not busy:
                 stop.wait(self.interval)

@@ -25,6 +25,7 @@ from joserfc.jwk import Key, import_key
 from sqlalchemy import Connection, Engine, Select, select
 
 from modwatch.common.addresses import is_loopback
+from modwatch.common.cache import TimedCache
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_access
@@ -93,7 +94,7 @@ class Provider:
         self._client = client or httpx.Client(timeout=10)
         self._pause = pause
         self._lock = threading.Lock()
-        self._configuration: tuple[float, Mapping[str, Any]] | None = None
+        self._published = TimedCache(self._discovered, KEPT)
         self._keys: tuple[float, Mapping[str | None, Mapping[str, Any]]] | None = None
 
     def begin(self) -> PendingLogin:
@@ -201,8 +202,9 @@ class Provider:
         address = self._endpoint("jwks_uri")
         with self._lock:
             known = self._keys
-            if known is None or _age(known[0]) > (KEPT if kid in known[1] else self._pause):
-                known = self._keys = (time.monotonic(), _signing(self._request("GET", address)))
+            now = time.monotonic()
+            if known is None or now - known[0] > (KEPT if kid in known[1] else self._pause):
+                known = self._keys = (now, _signing(self._request("GET", address)))
         if kid is None and len(known[1]) == 1:
             kid = next(iter(known[1]))
         if kid not in known[1]:
@@ -219,20 +221,17 @@ class Provider:
             )
         return _safe(address)
 
-    def _published(self) -> Mapping[str, Any]:
+    def _discovered(self) -> Mapping[str, Any]:
         """Return the provider's configuration (OpenID Connect Discovery 1.0)."""
         issuer = self._options.issuer
-        with self._lock:
-            if self._configuration is None or _age(self._configuration[0]) > KEPT:
-                address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-                content = self._request("GET", _safe(address))
-                if content.get("issuer") != issuer:
-                    raise QueueError(
-                        f"{address} names another issuer than {issuer}; set MODWATCH_OIDC_ISSUER "
-                        "exactly as the provider writes it"
-                    )
-                self._configuration = (time.monotonic(), content)
-            return self._configuration[1]
+        address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+        content = self._request("GET", _safe(address))
+        if content.get("issuer") != issuer:
+            raise QueueError(
+                f"{address} names another issuer than {issuer}; set MODWATCH_OIDC_ISSUER exactly "
+                "as the provider writes it"
+            )
+        return content
 
     def _request(self, method: str, address: str, **content: Any) -> Mapping[str, Any]:
         try:
@@ -308,10 +307,7 @@ def _role(claims: Mapping[str, Any], options: OidcOptions) -> str | None:
         for step in options.role_claim.split("."):
             claim = claim.get(step) if isinstance(claim, Mapping) else None
     values = claim if isinstance(claim, list) else [claim]
-    for value, role in options.roles.items():
-        if value in values:
-            return role
-    return None
+    return next((role for value, role in options.roles.items() if value in values), None)
 
 
 def _signing(published: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
@@ -338,7 +334,3 @@ def _safe(address: str) -> str:
             "only"
         )
     return address
-
-
-def _age(moment: float) -> float:
-    return time.monotonic() - moment
