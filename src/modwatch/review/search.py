@@ -230,31 +230,21 @@ def find(
     return Found(items=items, cursor=f"{places[-2]}-{items[-1].id}" if more else None)
 
 
-def history(
-    engine: Engine,
-    viewer: Viewer,
-    *,
-    item_id: int | None = None,
-    comment_id: str | None = None,
-    patience: timedelta = PATIENCE,
-) -> History:
-    """Return the events of the comment of this id, or of this item's comment, over all its items.
+def history(engine: Engine, viewer: Viewer, item_id: int) -> History:
+    """Return the events of the comment of this item, over all its items.
 
-    Raises `ItemNotFoundError` if there is none that the viewer may see.
+    Raises `ItemNotFoundError` if there is no such item that the viewer may see.
     """
-    with engine.begin() as connection, _time_limit(connection, patience):
-        if item_id is not None:
-            known = select(review_item.c.comment_id).where(review_item.c.id == item_id)
-            comment_id = connection.scalar(known)
-        storable(comment_id, "id", "the comment")
-        same = review_item.c.comment_id == comment_id
+    named = review_item.alias("named")
+    comment_id = select(named.c.comment_id).where(named.c.id == item_id).scalar_subquery()
+    with engine.begin() as connection, _time_limit(connection, PATIENCE):
         rows = connection.execute(
             _items(viewer)
-            .where(same, *_visible(viewer))
+            .where(review_item.c.comment_id == comment_id, *_visible(viewer))
             .order_by(review_item.c.queued_at, review_item.c.id)
         ).mappings()
         items = tuple(FoundItem(**row) for row in rows)
-        if not items or comment_id is None or item_id not in (None, *(item.id for item in items)):
+        if item_id not in [item.id for item in items]:
             raise ItemNotFoundError(
                 "the comment is not in the queue, or you may not see it; search for it"
             )
@@ -266,16 +256,6 @@ def history(
         items=items,
         events=tuple(sorted(queued + events, key=lambda event: (event.at, event.decision_id or 0))),
     )
-
-
-def literal_pattern(part: str) -> str:
-    r"""Return the `LIKE` pattern that finds `part` literally anywhere.
-
-    >>> print(literal_pattern("100%_\\"))
-    %100\%\_\\%
-    """
-    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
 
 
 _PLAIN = ("id", "language", "platform", "queue")
@@ -441,7 +421,7 @@ def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bo
     if query.last_day is not None:
         yield item.dt <= query.last_day
     if query.text is not None:
-        yield item.text.ilike(literal_pattern(query.text), escape="\\")
+        yield item.text.icontains(query.text, autoescape=True)
     if query.pseudonym is not None:
         who = moderator.c.id == decision.c.moderator_id
         theirs = select(decision.c.item_id).join(moderator, who).where(*own)
