@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
+    Date,
     DateTime,
+    Double,
     LargeBinary,
     RowMapping,
     Select,
@@ -30,7 +32,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.common.ledger.chain import GENESIS, commitment, entry_hash, new_salt
 from modwatch.review.database import next_time_sql
-from modwatch.review.tables import decision, decision_chain, review_item
+from modwatch.review.tables import TransactionId, decision, decision_chain, review_item
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,46 +45,31 @@ class _Encoding(NamedTuple):
 
 
 _AS_IS = _Encoding(lambda value: value, "{0}")
-_DATE = _Encoding(date.isoformat, "to_char({0}, 'YYYY-MM-DD')")
-#: Microseconds since 1970, UTC.
-_MOMENT = _Encoding(
-    lambda moment: (moment - _EPOCH) // timedelta(microseconds=1),
-    "(extract(epoch from {0}) * 1000000)::bigint",
-)
-#: The eight bytes of the number, in hex, so that no digit is lost.
-_NUMBER = _Encoding(
-    lambda number: struct.pack(">d", number).hex(), "encode(float8send({0}), 'hex')"
-)
-_BYTES = _Encoding(bytes.hex, "encode({0}, 'hex')")
-#: PostgreSQL's `xid8`, as text.
-_TRANSACTION = _Encoding(lambda number: number, "{0}::text")
 
-#: What the hash covers, in this order.
-_ENCODINGS = {
-    "position": _AS_IS,
-    "item_id": _AS_IS,
-    "dt": _DATE,
-    "comment_id": _AS_IS,
-    "kind": _AS_IS,
-    "item_version": _AS_IS,
-    "moderator_id": _AS_IS,
-    "action": _AS_IS,
-    "label": _AS_IS,
-    "policy_version": _AS_IS,
-    "policy_code": _AS_IS,
-    "reason": _AS_IS,
-    "note_commitment": _BYTES,
-    "seconds": _NUMBER,
-    "idempotency_key": _AS_IS,
-    "refers_to": _AS_IS,
-    "decided_at": _MOMENT,
-    "text_commitment": _BYTES,
-    "item_digest": _BYTES,
-    "outcome": _AS_IS,
-    "transaction_id": _TRANSACTION,
+#: By the type of a column; others are written as they are. Times are microseconds since 1970, UTC;
+#: numbers are their eight bytes, in hex, so that no digit is lost.
+_BY_TYPE = {
+    Date: _Encoding(date.isoformat, "to_char({0}, 'YYYY-MM-DD')"),
+    DateTime: _Encoding(
+        lambda moment: (moment - _EPOCH) // timedelta(microseconds=1),
+        "(extract(epoch from {0}) * 1000000)::bigint",
+    ),
+    Double: _Encoding(
+        lambda number: struct.pack(">d", number).hex(), "encode(float8send({0}), 'hex')"
+    ),
+    LargeBinary: _Encoding(bytes.hex, "encode({0}, 'hex')"),
+    TransactionId: _Encoding(lambda number: number, "{0}::text"),
 }
 
-COVERED = tuple(_ENCODINGS)
+#: What the hash covers, in this order.
+COVERED = (
+    "position", "item_id", "dt", "comment_id", "kind", "item_version", "moderator_id", "action",
+    "label", "policy_version", "policy_code", "reason", "note_commitment", "seconds",
+    "idempotency_key", "refers_to", "decided_at", "text_commitment", "item_digest", "outcome",
+    "transaction_id",
+)  # fmt: skip
+
+_ENCODINGS = {name: _BY_TYPE.get(type(decision.c[name].type), _AS_IS) for name in COVERED}
 
 
 def row_hash(row: Mapping[str, Any]) -> bytes:

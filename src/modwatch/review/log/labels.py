@@ -15,7 +15,6 @@ from sqlalchemy import (
     cast,
     exists,
     func,
-    literal,
     select,
     text,
     true,
@@ -23,7 +22,7 @@ from sqlalchemy import (
 
 from modwatch.data.lake.schemas import ANNOTATIONS, CONFIRMATIONS, LABELS
 from modwatch.review.database import at_once
-from modwatch.review.tables import FINAL_ACTIONS, decision, moderator
+from modwatch.review.tables import FINAL_ACTIONS, decision
 
 #: Rows of a batch.
 _BATCH = 10_000
@@ -47,10 +46,9 @@ def current_labels(
 def confirming_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     """Yield the confirmations of `day` that count, as batches of `records.CONFIRMATIONS`.
 
-    A confirmation is given without knowledge of other labels: no adjudications and no
-    corrections. It counts while the comment has a first label, of round 3 also one of round 2,
-    and only if its person neither labelled the comment in an earlier round nor corrected a label of
-    it before.
+    A confirmation is given without knowledge of other labels: no adjudications and no corrections.
+    It counts while the comment has a first label, of round 3 also one of round 2, and only if its
+    person neither labelled the comment in an earlier round nor corrected a label of it before.
     """
     return _batches(engine, _CONFIRMING.bindparams(day=day), CONFIRMATIONS)
 
@@ -69,21 +67,7 @@ def given_labels(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
     retests, answers to gold items, labels of audits and of Label Studio. No corrections and no
     adjudications, and nothing that was undone.
     """
-    query = (
-        select(
-            literal(day).label("dt"),
-            decision.c.comment_id,
-            decision.c.dt.label("comment_dt"),
-            moderator.c.pseudonym.label("annotator"),
-            decision.c.label,
-            decision.c.decided_at,
-            decision.c.kind.label("source"),
-        )
-        .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(decided_between(day, day), in_force("label"))
-        .order_by(decision.c.id)
-    )
-    return _batches(engine, query, ANNOTATIONS)
+    return _batches(engine, _GIVEN.bindparams(day=day, next=day + dt.timedelta(1)), ANNOTATIONS)
 
 
 def _batches(engine: Engine, query: Executable, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -159,6 +143,16 @@ def _given(item: str, kind: str, *actions: str) -> str:
         ORDER BY given.id DESC LIMIT 1
     )"""  # noqa: S608 - our own text
 
+
+_GIVEN = text(
+    f"""
+    SELECT CAST(:day AS date) AS dt, comment_id, dt AS comment_dt, pseudonym AS annotator, label,
+        decided_at, kind AS source
+    FROM decision JOIN moderator ON moderator.id = moderator_id
+    WHERE decided_at >= :day AND decided_at < :next AND {in_force_sql("decision", "label")}
+    ORDER BY decision.id
+    """  # noqa: S608 - our own text
+)
 
 _CURRENT = text(
     f"""
