@@ -44,10 +44,6 @@ class Ratings:
     by_comment: Mapping[str, Sequence[int]] = field(repr=False)
     seed: int = 0
 
-    def __contains__(self, comment_id: object) -> bool:
-        """Return whether the comment has ratings."""
-        return comment_id in self.by_comment
-
     def rating(self, comment_id: str, person: int) -> int:
         """Return the rating of the comment by the person of this number, from 0.
 
@@ -97,7 +93,7 @@ class SimulatedModerator:
         chance = _chance(self.seed, comment_id)
         if chance.random() < self.skip_rate:
             return None
-        if self.ratings is not None and comment_id in self.ratings:
+        if self.ratings is not None and comment_id in self.ratings.by_comment:
             return self.ratings.rating(comment_id, self.seed)
         errs = chance.random() < (self.false_negative_rate if truth else self.false_positive_rate)
         return 1 - truth if errs else truth

@@ -23,14 +23,11 @@ from sqlalchemy import (
     Table,
     Text,
     func,
-    literal,
     literal_column,
     or_,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import UserDefinedType
-
-from modwatch.common.text import ERASED
 
 metadata = MetaData()
 
@@ -257,11 +254,6 @@ NO_LEASE = dict.fromkeys(("lease_digest", "leased_by", "leased_until"))
 waiting = review_item.c.status == literal_column("'waiting'")
 
 is_open = review_item.c.status.in_(OPEN_STATUSES)
-
-#: Neither text nor parent was erased.
-unerased = literal(ERASED).not_in(
-    [review_item.c.text, func.coalesce(review_item.c.parent_text, "")]
-)
 
 #: Not leased now.
 unleased = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())

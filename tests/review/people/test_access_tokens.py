@@ -6,12 +6,13 @@ from sqlalchemy import Engine, select
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.people.access_tokens import Purpose
 from modwatch.review.tables import access_token
 
 HOUR = timedelta(hours=1)
 
 
-def works(engine: Engine, token: str, purpose: people.Purpose = "api") -> bool:
+def works(engine: Engine, token: str, purpose: Purpose = "api") -> bool:
     try:
         people.authenticate(engine, token, purpose)
     except AccessDeniedError:

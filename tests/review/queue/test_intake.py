@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, update
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import queue
 from modwatch.review.people import Moderator
-from modwatch.review.queue import Enqueued
+from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 

@@ -6,9 +6,8 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
-from modwatch.review.queue import QueueAges, QueueCounts
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.metrics import day_queue, days_since_routed
+from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
 from modwatch.statistics.drift.day_comparison import Queue
 
 

@@ -22,6 +22,7 @@ from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.queue.deciding import correct, undo
+from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
 
@@ -109,7 +110,7 @@ class QueueModel(RuleBasedStateMachine):
         self.done: list[Done] = []
         self.logged = self.compared = self._logged()
 
-    def _route(self) -> queue.Enqueued:
+    def _route(self) -> Enqueued:
         items = [
             self.new_item(
                 item.name, rank + 1, kind=item.kind, labels_wanted=item.wanted,
@@ -121,7 +122,7 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule()
     def route_again(self) -> None:
-        assert self._route() == queue.Enqueued(routed=len(self.items), changed=0, withdrawn=0)
+        assert self._route() == Enqueued(routed=len(self.items), changed=0, withdrawn=0)
         for item in self.items:
             self._settle(item)
 

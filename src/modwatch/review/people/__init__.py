@@ -5,7 +5,6 @@ Read `accounts` first, then `changes`, `access_tokens`, `sessions`, `passwords` 
 """
 
 from modwatch.review.people.access_tokens import (
-    Purpose,
     Token,
     issue_token,
     revoke_token,
@@ -55,7 +54,6 @@ __all__ = [
     "Moderator",
     "OidcOptions",
     "Provider",
-    "Purpose",
     "Token",
     "authenticate",
     "change_password",

@@ -173,11 +173,7 @@ def people(engine: Engine) -> list[Account]:
     """Return all accounts, including disabled ones, in order of pseudonym."""
     c = moderator.c
     statement = select(
-        c.id,
-        c.pseudonym,
-        c.role,
-        c.created_at,
-        c.disabled_at,
+        *(c[name] for name in ("id", "pseudonym", "role", "created_at", "disabled_at")),
         c.password_hash.is_not(None).label("has_password"),
         c.oidc_subject.is_not(None).label("by_oidc"),
         queues_of_row(),

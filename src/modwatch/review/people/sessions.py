@@ -24,29 +24,24 @@ OVERLAP = dt.timedelta(minutes=1)
 
 _t = access_token.c
 
+_VALID = (_t.digest == bindparam("digest"), is_valid, moderator.c.disabled_at.is_(None))
+
 #: A single query, because it runs with every request.
 _WHO = (
     select_moderator()
     .add_columns(_t.scopes.label("token_scopes"))
     .join(access_token)
-    .where(
-        _t.digest == bindparam("digest"),
-        _t.purpose == bindparam("purpose"),
-        is_valid,
-        moderator.c.disabled_at.is_(None),
-    )
+    .where(_t.purpose == bindparam("purpose"), *_VALID)
 )
 
 _DUE = (
     select(_t.moderator_id, _t.digest, _t.expires_at, _t.scopes)
     .join(moderator)
     .where(
-        _t.digest == bindparam("digest"),
         _t.purpose == "session",
         _t.created_at <= func.now() - bindparam("after", type_=Interval),
         _t.revoked_at.is_(None),
-        is_valid,
-        moderator.c.disabled_at.is_(None),
+        *_VALID,
     )
 )
 
@@ -73,11 +68,8 @@ def open_session(engine: Engine, token: str, *, address: str = "") -> str:
     digest = digest_of(token)
     with engine.begin() as connection:
         lock_person(connection, person.id)
-        api_token = connection.execute(
-            select(_t.expires_at, _t.scopes)
-            .join(moderator)
-            .where(_t.digest == digest, is_valid, moderator.c.disabled_at.is_(None))
-        ).one_or_none()
+        valid = select(_t.expires_at, _t.scopes).join(moderator).where(*_VALID)
+        api_token = connection.execute(valid, {"digest": digest}).one_or_none()
         if api_token is None:  # revoked in the meantime
             raise AccessDeniedError("the token was revoked; ask an admin for a new one")
         record_log_in(connection, person.id, "token", address)

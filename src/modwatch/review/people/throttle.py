@@ -222,8 +222,7 @@ def _failures(connection: Connection, origin: bytes, limit: int) -> list[float]:
 
 def _count(connection: Connection, origin: bytes) -> int:
     row = connection.execute(insert(login_attempt).values(origin=origin).returning(_a.id))
-    number: int = row.scalar_one()
-    return number
+    return int(row.scalar_one())
 
 
 def _report(

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.common.account import Account
 from modwatch.common.errors import QueueError
-from modwatch.common.text import text_problem
+from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
 from modwatch.data.sources.values import vote_of
@@ -40,7 +40,6 @@ from modwatch.review.tables import (
     gold_comment,
     moderator,
     review_item,
-    unerased,
 )
 
 
@@ -215,7 +214,8 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
         review_item.c.id == item_id,
         review_item.c.status == "decided",
         review_item.c.kind.in_(ROUTED_KINDS),
-        unerased,
+        review_item.c.text != ERASED,
+        review_item.c.parent_text.is_distinct_from(ERASED),
     )
     item = connection.execute(decided).mappings().one_or_none()
     if item is None:
@@ -246,7 +246,7 @@ def _final_label(connection: Connection, item: RowMapping) -> tuple[int, str | N
         )
         .order_by(decision.c.id)
     ).all()
-    labelled = {row.moderator_id: row for row in rows if row.action == "label"}
+    labelled = {row.moderator_id for row in rows if row.action == "label"}
     final = [
         row
         for row in rows

@@ -10,7 +10,7 @@ and all times are those of the database's clock.
 from modwatch.review.log.labels import current_labels
 from modwatch.review.log.verification import verify_log
 from modwatch.review.queue.deciding import LONGEST_NOTE, decide, escalate, skip
-from modwatch.review.queue.intake import Enqueued, enqueue
+from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
     claim,
@@ -21,14 +21,11 @@ from modwatch.review.queue.leases import (
     renew,
     resume,
 )
-from modwatch.review.queue.metrics import QueueAges, QueueCounts, counts, queue_ages
+from modwatch.review.queue.metrics import counts, queue_ages
 
 __all__ = [
     "LEASE_LENGTH",
     "LONGEST_NOTE",
-    "Enqueued",
-    "QueueAges",
-    "QueueCounts",
     "claim",
     "counts",
     "current_labels",

@@ -10,7 +10,7 @@ decided in the meantime, are skipped.
 import datetime as dt
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
@@ -229,8 +229,7 @@ def _rows() -> Select[Any]:
 
 
 def _dismissal(row: Mapping[Any, Any]) -> Dismissal:
-    values = {field.name: row[field.name] for field in fields(Dismissal)}
-    return Dismissal(**values | {"criteria": CRITERIA.validate_python(row["criteria"])})
+    return Dismissal(**{**row, "criteria": CRITERIA.validate_python(row["criteria"])})
 
 
 def _matches(criteria: Criteria) -> ColumnElement[bool]:

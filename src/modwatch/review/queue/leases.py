@@ -327,8 +327,7 @@ class LeaseLimit:
             item.leased_until > func.now(),
             item.status.in_(OPEN_STATUSES),
         )
-        number: int = at_once(self._engine, held)[0]["held"]
-        return number
+        return int(at_once(self._engine, held)[0]["held"])
 
 
 class HourlyLimit:
