@@ -139,21 +139,17 @@ def explain_routing(engine: Engine, item_id: int) -> RoutingExplanation | None:
 
     Labels of all other items are compared with other labels or with the model, and are blind.
     """
-    columns = ("kind", "labels_wanted", "reason", "prob", "uncertainty")
-    other = review_item.alias("other")
+    item, other = review_item.c, review_item.alias("other")
     compared = exists().where(
-        other.c.dt == review_item.c.dt,
-        other.c.comment_id == review_item.c.comment_id,
+        other.c.dt == item.dt,
+        other.c.comment_id == item.comment_id,
         other.c.kind == "confirmation",
     )
-    query = select(*(review_item.c[name] for name in columns), compared.label("compared")).where(
-        review_item.c.id == item_id
-    )
+    of_one = (item.id == item_id, item.kind == "review", item.labels_wanted == 1, ~compared)
+    query = select(item.reason, item.prob, item.uncertainty).where(*of_one)
     with engine.connect() as connection:
         row = connection.execute(query).one_or_none()
-    if row is None or row.kind != "review" or row.labels_wanted != 1 or row.compared:
-        return None
-    if row.reason not in _REASONS:
+    if row is None or row.reason not in _REASONS:
         return None
     view = model_view(row.prob, row.uncertainty)
     return RoutingExplanation(reason=_REASONS[row.reason], view=view, prob=row.prob)
