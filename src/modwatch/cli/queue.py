@@ -4,7 +4,6 @@ import datetime
 import signal
 import sys
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -85,7 +84,8 @@ def export(
     """Write the decision log to standard output."""
     from modwatch.review.log.export import export
 
-    _write(export(resources.database, form, first=first, last=last, with_notes=notes))
+    parts = export(resources.database, form, first=first, last=last, with_notes=notes)
+    sys.stdout.buffer.writelines(parts)
 
 
 @queue.command()
@@ -97,7 +97,7 @@ def export_label_studio(
     """Write items and labels as tasks of Label Studio to standard output."""
     from modwatch.review.label_studio.transfer import export_tasks
 
-    _write(export_tasks(resources.database, first=first, last=last))
+    sys.stdout.buffer.writelines(export_tasks(resources.database, first=first, last=last))
 
 
 @queue.command()
@@ -198,8 +198,3 @@ def from_decisions(resources: "Resources", *, item_id: tuple[int, ...]) -> None:
     from modwatch.review.quality_control.gold import gold_from_decisions
 
     print(f"{len(gold_from_decisions(resources.database, item_id))} new gold comments")
-
-
-def _write(parts: Iterable[bytes]) -> None:
-    for part in parts:
-        sys.stdout.buffer.write(part)

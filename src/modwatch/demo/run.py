@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 
 from modwatch.common import days
 from modwatch.common.errors import SourceError, StackError
@@ -129,8 +130,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
 
     The simulated moderators `leave` some comments of the last day for the visitor.
     """
-    client = AirflowClient(demo.airflow)
-    try:
+    with closing(AirflowClient(demo.airflow)) as client:
         client.wait_for_dags({*_DAGS, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
         for dag in ("score_comments", _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
@@ -157,8 +157,6 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         )
         report = _reported(demo, client, reported)
         return succeeded and audited == report == "success"
-    finally:
-        client.close()
 
 
 def _reported(demo: Demo, client: AirflowClient, run: str) -> str:

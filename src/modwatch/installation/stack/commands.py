@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 
@@ -156,18 +157,8 @@ def _show_added(log: Path, position: int, show: Callable[[str], None]) -> int:
 
 
 def _table(parts: Sequence[PartState]) -> str:
-    rows = [("part", "state", "pid", "address", "restarts", "last end")]
-    rows += [
-        (
-            part.name,
-            part.state,
-            str(part.pid or ""),
-            part.address,
-            str(part.restarts),
-            part.last_end,
-        )
-        for part in parts
-    ]
+    rows: list[tuple[str, ...]] = [("part", "state", "pid", "address", "restarts", "last end")]
+    rows += [tuple("" if cell is None else str(cell) for cell in astuple(part)) for part in parts]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
