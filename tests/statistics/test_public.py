@@ -34,6 +34,7 @@ CALLS = {
     "oc_auprc": ([LABEL, PROB, SCORE], AT),
     "prevalence": ([LABEL], {}),
     "review_efficiency": ([LABEL, PROB, SCORE], AT),
+    "reliability_curve": ([LABEL, PROB], {}),
     "review_scores": ([PROB, "hybrid"], {}),
 }
 

@@ -8,7 +8,12 @@ from scipy import stats
 from simulated_audits import draw_positives
 
 from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
-from modwatch.statistics.sample_size import labels_for_width, required_labels
+from modwatch.statistics.sample_size import (
+    labels_for_width,
+    optimal_shares,
+    required_labels,
+    required_labels_stratified,
+)
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.5, 0.1), (0.2, 0.05), (0.05, 0.02)])
@@ -39,6 +44,46 @@ def test_more_labels_than_anybody_can_have_are_refused():
         labels_for_width(0.5, 1e-7)
 
 
+Z = stats.norm.ppf(0.975)
+STRATA = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.001, 0.999)), min_size=1)
+
+
+@given(STRATA, st.sampled_from([0.05, 0.2, 1.0]))
+def test_equal_allocation_is_eq_11(rows, relative):
+    population, rate = zip(*rows, strict=True)
+    total = sum(population)
+    prevalence = sum(N / total * p for N, p in rows)
+    error = relative * prevalence / Z
+    number = len(rows) / error**2 * sum((N / total) ** 2 * p * (1 - p) for N, p in rows)
+    share = [1 / len(rows)] * len(rows)
+    found = required_labels_stratified(population, rate, share, relative_error=relative)
+    assert found == pytest.approx(number, rel=1e-9, abs=1)
+
+
+@given(STRATA)
+def test_optimal_allocation_is_eq_8_and_13(rows):
+    population, rate = zip(*rows, strict=True)
+    total = sum(population)
+    spread = [N * (p * (1 - p)) ** 0.5 for N, p in rows]
+    share = [item / sum(spread) for item in spread]
+    assert optimal_shares(population, rate) == pytest.approx(share)
+    error = 0.2 * sum(N / total * p for N, p in rows) / Z
+    number = 0.0
+    for (size, p), c in zip(rows, share, strict=True):
+        number += (size / total) ** 2 * p * (1 - p) / c / error**2
+    found = required_labels_stratified(population, rate, optimal_shares(population, rate))
+    assert found == pytest.approx(number, rel=1e-9, abs=1)
+    assert found <= required_labels_stratified(population, rate, [1 / len(rows)] * len(rows))
+
+
+@given(STRATA)
+def test_proportional_allocation_needs_no_more_than_a_random_sample(rows):
+    population, rate = (np.array(column) for column in zip(*rows, strict=True))
+    share = population / population.sum()
+    found = required_labels_stratified(population, rate, share)
+    assert found <= required_labels(min(float(share @ rate), 1.0)) + 1
+
+
 def test_so_many_labels_do_what_was_asked():
     """With Eq. 9's labels, 95 % of random samples are within 20 % of the prevalence."""
     labels = required_labels(0.05)
@@ -67,6 +112,16 @@ def test_labels_are_the_least_whole_number_that_does(prevalence, relative, confi
         lambda: required_labels(0.1, relative_error=float("inf")),
         lambda: required_labels(0.1, confidence=1),
         lambda: required_labels(0.1, confidence=0),
+        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [0.5, 0.4]),
+        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0, 0.0]),
+        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0]),
+        lambda: required_labels_stratified([9, 9], [0.1], [0.5, 0.5]),
+        lambda: required_labels_stratified([9, 0], [0.1, 0.1], [0.5, 0.5]),
+        lambda: required_labels_stratified([9, 9], [0.1, 1.5], [0.5, 0.5]),
+        lambda: required_labels_stratified([9, 9], [0.0, 0.0], [0.5, 0.5]),
+        lambda: required_labels_stratified([9, 9], [0.1, float("nan")], [0.5, 0.5]),
+        lambda: optimal_shares([9, 9], [0.0, 1.0]),
+        lambda: optimal_shares([9, 9], [0.1]),
     ],
 )
 def test_impossible_wishes_are_refused(call):

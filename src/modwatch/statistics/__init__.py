@@ -8,11 +8,11 @@ Functions by topic; `docs/metrics.md` explains each metric:
 
     model alone           accuracy, auprc, auroc, precision, prevalence, recall
     calibration           brier_score, calibration_auprc, calibration_auroc,
-                          expected_calibration_error
+                          expected_calibration_error, reliability_curve
     collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
-    prediction sets       conformal_prediction
+    prediction sets       conformal_coverage, conformal_prediction
     sample size           labels_for_width
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
@@ -63,6 +63,7 @@ from modwatch.statistics.collaboration.model_metrics import (
     precision,
     prevalence,
     recall,
+    reliability_curve,
 )
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.collaboration.what_if import what_if_table
@@ -77,6 +78,7 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
+    conformal_coverage,
     conformal_prediction,
 )
 from modwatch.statistics.live.label_errors import label_error_table
@@ -88,11 +90,11 @@ __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorEvidence",
     "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
     "annotator_error_rate", "auprc", "auroc", "brier_score", "calibration_auprc",
-    "calibration_auroc", "cohen_kappa", "collaboration_curve",
+    "calibration_auroc", "cohen_kappa", "collaboration_curve", "conformal_coverage",
     "conformal_prediction", "expected_calibration_error", "expected_performance", "fully_labelled",
     "jensen_shannon", "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift",
     "measure_days", "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc",
     "oc_auroc", "population_stability_index", "precision", "prevalence", "recall",
-    "reliability_estimates", "review_effectiveness", "review_efficiency",
+    "reliability_curve", "reliability_estimates", "review_effectiveness", "review_efficiency",
     "review_scores", "true_labels", "wasserstein", "what_if_table",
 ]  # fmt: skip

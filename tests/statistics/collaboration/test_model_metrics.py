@@ -1,6 +1,7 @@
 """Metrics of the model alone."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from brute_force import columns, repeated, rows, times
 from hypothesis import given
@@ -180,11 +181,26 @@ def test_the_error_is_at_least_the_gap_of_the_means(drawn):
 
 
 @given(st.integers(1, 100), st.data())
-def test_bins_are_closed_at_the_upper_end(bins, data):
+def test_bins_are_closed_at_the_upper_end_that_the_curve_prints(bins, data):
     at = data.draw(st.integers(0, bins - 1))
-    lower, upper = np.linspace(0, 1, bins + 1)[at : at + 2]
+    curve = c.reliability_curve([], [], n_bins=bins)
+    lower, upper = curve.loc[at, "lower"], curve.loc[at, "upper"]
     assert c.bin_of(np.array([upper, np.nextafter(lower, 1)]), bins).tolist() == [at, at]
     assert c.bin_of(np.array([0.0, 1.0]), bins).tolist() == [0, bins - 1]
+
+
+@given(pairs, st.integers(1, 20))
+def test_one_bin_holds_the_means_of_all_and_many_hold_their_own(drawn, bins):
+    label, prob = columns_of_pairs(drawn)
+    curve = c.reliability_curve(label, prob, n_bins=bins)
+    for row in curve.itertuples():
+        inside = (prob > row.lower) & (prob <= row.upper) | (prob == 0) & (row.lower == 0)
+        assert row.count == row.weight == inside.sum()
+        if inside.any():
+            assert row.mean_prob == pytest.approx(prob[inside].mean())
+            assert row.positive_rate == pytest.approx(label[inside].mean())
+        else:
+            assert row.mean_prob is row.positive_rate is pd.NA
 
 
 @given(pairs)
@@ -192,6 +208,19 @@ def test_scikit_learn_agrees_on_brier(drawn):
     label, prob = columns_of_pairs(drawn)
     if 0 < label.sum() < label.size:
         assert c.brier_score(label, prob) == pytest.approx(brier_score_loss(label, prob))
+
+
+def test_the_reliability_curve_counts_every_row_once():
+    curve = c.reliability_curve([1, 0, 1], [0.0, 0.5, 1.0], n_bins=2, sample_weight=[1, 2, 3])
+    assert curve["count"].tolist() == [2, 1]
+    assert curve["weight"].tolist() == [3, 3]
+    assert curve["mean_prob"].tolist() == pytest.approx([1 / 3, 1])
+    assert curve["positive_rate"].tolist() == pytest.approx([1 / 3, 1])
+
+
+def test_an_empty_bin_has_no_mean():
+    curve = c.reliability_curve([], [], n_bins=1)
+    assert curve["mean_prob"].tolist() == [pd.NA]
 
 
 @pytest.mark.parametrize("metric", CALIBRATION_METRICS)
@@ -205,7 +234,7 @@ def test_bins_must_be_positive(bins):
         c.expected_calibration_error([1], [0.5], n_bins=bins)
 
 
-@pytest.mark.parametrize("metric", CALIBRATION_METRICS)
+@pytest.mark.parametrize("metric", [*CALIBRATION_METRICS, c.reliability_curve])
 @pytest.mark.parametrize(
     ("change", "message"),
     [

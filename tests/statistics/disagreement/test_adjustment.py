@@ -27,6 +27,8 @@ from modwatch.statistics.disagreement import (
     agreement_with_people,
     estimate_flip_rates,
     fixed_flip_rate,
+    primary_labels,
+    sample_primary_labels,
 )
 
 LABELS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), min_size=2, max_size=40)
@@ -141,6 +143,15 @@ def test_few_annotators_of_hard_items_leave_an_error(annotators: int) -> None:
     assert found.loc["auroc", "raw"] < -0.028
     assert (found["adjusted"] > 0.005).all()
     assert found["adjusted"].max() < 0.04
+
+
+def test_weights_are_the_expectation_of_ten_draws() -> None:
+    made = world(1, items=3_000, annotators=10)
+    share = made.annotations.counts()[:, 1] / 10
+    exact = adjusted(metrics.auroc, share, made.prob, 0.1)
+    drawn = sample_primary_labels(primary_labels(np.stack([1 - share, share], 1), 0.1), seed=2)
+    sampled = metrics.auroc(drawn.ravel(), np.repeat(made.prob, 10))
+    assert sampled == pytest.approx(exact, abs=0.01)
 
 
 def test_a_model_that_predicts_the_majority_of_other_people_reaches_the_oracle() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import (
+    conformal_coverage,
     conformal_prediction,
     fully_labelled,
     measure_days,
@@ -139,6 +140,24 @@ def test_review_scores_put_ambiguous_comments_first() -> None:
     assert found.size.tolist() == [1, 2, 1]
     assert np.argsort(-found.review_score).tolist() == [1, 2, 0]
     assert (found.review_score < 3).all()
+
+
+def test_coverage_by_group_with_its_gap() -> None:
+    y, p, _ = stream(np.random.default_rng(0), 4_000)
+    new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
+    made = conformal_prediction(y, p, new_p, by_label=False)
+    table = conformal_coverage(new_y, made, groups=new_g)
+    assert table["group"].tolist() == [group for group in ("all", "0", "1") for _ in range(3)]
+    assert table["label"].tolist() == ["all", "0", "1"] * 3
+    assert (table["low"] <= table["value"]).all()
+    toxic = table.iloc[2]
+    assert toxic["value"] == made.contains[new_y == 1, 1].mean()
+    assert toxic["n"] == new_y.sum()
+    assert table.attrs["gap"] == pytest.approx(table["value"][3] - table["value"][6])
+    assert table.attrs["gap"] > 0.01
+    few = conformal_coverage(new_y[:20], conformal_prediction(y, p, new_p[:20]))
+    assert few["value"].isna().all()
+    assert "20" in few["reason"][0]
 
 
 @pytest.mark.parametrize(

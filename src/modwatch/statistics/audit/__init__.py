@@ -27,7 +27,7 @@ Topics:
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
   parts: `Strata` by `stratify`; `equal`, `proportional` and `neyman` allocation;
   `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
-- Required labels: `required_labels`.
+- Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
   `AuditEstimate`; `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator
   errors.
@@ -62,7 +62,11 @@ from modwatch.statistics.audit.sample_design import design as design_audit
 from modwatch.statistics.audit.sample_design import strata as stratify
 from modwatch.statistics.audit.share_interval import IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
-from modwatch.statistics.sample_size import required_labels
+from modwatch.statistics.sample_size import (
+    optimal_shares,
+    required_labels,
+    required_labels_stratified,
+)
 
 __all__ = [
     "METRICS",
@@ -97,10 +101,12 @@ __all__ = [
     "final_labels",
     "interval",
     "neyman",
+    "optimal_shares",
     "planned_strata",
     "prior_shift",
     "proportional",
     "required_labels",
+    "required_labels_stratified",
     "rogan_gladen",
     "stratify",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ raise MetricInputError.
 """
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
@@ -216,6 +217,43 @@ def expected_calibration_error(
     in_bin = bin_of(np.maximum(p, 1 - p), n_bins)
     gaps = np.bincount(in_bin, weights=w * gap, minlength=n_bins)
     return share(float(np.abs(gaps).sum()), float(w.sum()))
+
+
+def reliability_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    n_bins: int = 15,
+    sample_weight: ArrayLike | None = None,
+    label_threshold: float | None = None,
+) -> pd.DataFrame:
+    """Return one row per bin of y_prob, as `sklearn.calibration.calibration_curve` with weights.
+
+    Columns: `lower`, `upper`, `mean_prob`, `positive_rate`, `weight`, `count`. A calibrated model
+    has mean_prob = positive_rate. Means are nullable floats, missing in a bin without weight; bins
+    are closed at their upper end. Appendix C.
+
+    >>> reliability_curve([1, 0], [0.75, 1.0], n_bins=2)["positive_rate"].tolist()
+    [<NA>, 0.5]
+    """
+    y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
+    in_bin = bin_of(p, n_bins)
+    sums = {
+        name: np.bincount(in_bin, weights=values, minlength=n_bins)
+        for name, values in (("prob", w * p), ("label", w * y), ("weight", w))
+    }
+    edges = np.linspace(0, 1, n_bins + 1)
+    filled = np.where(sums["weight"] > 0, sums["weight"], np.nan)
+    return pd.DataFrame(
+        {
+            "lower": edges[:-1],
+            "upper": edges[1:],
+            "mean_prob": pd.array(sums["prob"] / filled, dtype="Float64"),
+            "positive_rate": pd.array(sums["label"] / filled, dtype="Float64"),
+            "weight": sums["weight"],
+            "count": np.bincount(in_bin, minlength=n_bins),
+        }
+    )
 
 
 def bin_of(values: Floats, n_bins: int) -> NDArray[np.intp]:

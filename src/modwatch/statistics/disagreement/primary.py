@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
@@ -94,6 +94,23 @@ def primary_parts(
         for weights in (scale[of], (scale * rate)[of])
     )
     return own.reshape(counts.shape), flipped.reshape(counts.shape)
+
+
+def sample_primary_labels(
+    primary: ArrayLike, *, draws: int = 10, seed: int = 0
+) -> NDArray[np.int64]:
+    """Return labels (I, draws) drawn from distributions (I, K) of primary labels.
+
+    The test set of Gordon et al. (2021), section 3.2; the paper draws ten for each item.
+
+    >>> sample_primary_labels([[0.0, 1.0]], draws=3).tolist()
+    [[1, 1, 1]]
+    """
+    share = np.asarray(primary, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    uniform = rng.random((share.shape[0], draws, 1))
+    steps = share.cumsum(axis=1)[:, None, :-1]
+    return np.asarray((uniform >= steps).sum(axis=2))
 
 
 def _check_flip(flip: Floats, classes: int) -> None:
