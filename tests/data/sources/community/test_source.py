@@ -77,14 +77,6 @@ def test_texts_are_nearly_all_distinct_and_a_few_are_in_another_language():
     assert 0.03 < (languages == "de").mean() < 0.1
 
 
-def test_volume_surges_on_command():
-    surge = Community(seed=1, comments_per_day=300, surges={DAY: 10.0})
-    usual = Community(seed=1, comments_per_day=300)
-    assert landed(surge).num_rows == pytest.approx(10 * landed(usual).num_rows, rel=0.01)
-    assert landed(surge, WEEK[1]) == landed(usual, WEEK[1])
-    assert landed(Community(surges={DAY: 0.0})).num_rows == 0
-
-
 def test_a_drift_changes_nothing_before_its_start():
     drift = Drift(start=WEEK[1], prevalence=0.3)
     drifting = Community(seed=1, comments_per_day=1000, drift=drift)

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,12 @@ HOURLY = (
 
 _DAY_MICROSECONDS = 24 * 3600 * 1_000_000
 
+#: During a drift: shares of comments about new topics, and of insults with new words and phrases.
+_NEW_TOPICS, _COINAGES = 0.5, 0.6
+
 _AUTHORS = 3000
 _ANSWERED = 0.6
+_ANNOTATORS, _MODERATORS = 40, 8
 #: A reply answers one of this many preceding comments.
 _REACH = 20
 
@@ -52,10 +56,6 @@ class Drift:
 
     #: First day of the drift.
     start: dt.date
-    #: Share of comments about new topics.
-    new_topics: float = 0.5
-    #: Share of insults with new words and phrases.
-    coinages: float = 0.6
     #: P(label = 1) during the drift; None: unchanged.
     prevalence: float | None = None
     #: A platform that is new on the first day, to which the drift is confined; None: it is
@@ -87,10 +87,6 @@ class Community:
     drift: Drift | None = None
     #: Additional defective rows, as a share of the day: duplicate ids, empty texts, wrong days.
     dirt_rate: float = 0.0
-    #: Factor on the volume of individual days.
-    surges: Mapping[dt.date, float] = field(default_factory=dict)
-    annotator_count: int = 40
-    moderator_count: int = 8
 
     def __post_init__(self) -> None:
         kind_shares(self.prevalence)
@@ -107,12 +103,12 @@ class Community:
     @property
     def annotators(self) -> tuple[Person, ...]:
         """Annotators of every group, with different thresholds and high flip rates."""
-        return annotators.annotators(self.annotator_count, self.seed)
+        return annotators.annotators(_ANNOTATORS, self.seed)
 
     @property
     def moderators(self) -> tuple[Person, ...]:
         """Moderators, who agree more and have low flip rates."""
-        return annotators.moderators(self.moderator_count, self.seed)
+        return annotators.moderators(_MODERATORS, self.seed)
 
     def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the comments of `day` by time, with the schema LANDED, then its defective rows."""
@@ -197,8 +193,7 @@ class Community:
             first += count
 
     def _size(self, day: dt.date) -> int:
-        mean = self.comments_per_day * self.surges.get(day, 1.0)
-        return day_size(mean, day, self._rng(day.toordinal(), _SIZE, 0))
+        return day_size(self.comments_per_day, day, self._rng(day.toordinal(), _SIZE, 0))
 
     def _rng(self, day: int, stream: int, block: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, day, stream, block])
@@ -208,8 +203,8 @@ class Community:
             return Mixture(prevalence=self.prevalence, new_topics=0.0, coinages=0.0)
         return Mixture(
             prevalence=self.prevalence if drift.prevalence is None else drift.prevalence,
-            new_topics=drift.new_topics,
-            coinages=drift.coinages,
+            new_topics=_NEW_TOPICS,
+            coinages=_COINAGES,
         )
 
     def _drift_on(self, day: dt.date) -> Drift | None:
