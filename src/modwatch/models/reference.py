@@ -5,20 +5,20 @@ already. Held-out comments are neither, and are known before the first day.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import ModelError
+from modwatch.data.validation.profiles import profile_scores
 from modwatch.statistics.drift.profile import (
     BINS,
-    LENGTH_BANDS,
     RANGES,
     Counts,
     Profile,
-    histogram,
-    length_bands,
+    length_counts,
     weighted_rows,
 )
 
@@ -44,16 +44,10 @@ def held_out_profile(
     (1, {'0-49': 1, '50-199': 1})
     """
     rows = weighted_rows(prob, weights)
-    # Scoring keeps float32.
-    scored = np.asarray(prob, np.float32)[rows].astype(np.float64)
-    values = {"prob": scored, "uncertainty": scored * (1 - scored)}
-    counts = np.bincount(length_bands(lengths)[rows], minlength=len(LENGTH_BANDS)).tolist()
-    return Profile(
-        comments=len(rows),
-        categories={"length": {b: n for b, n in zip(LENGTH_BANDS, counts, strict=True) if n}},
-        scores={name: histogram(values[name], upper) for name, upper in RANGES.items()},
-        flagged=int((scored > threshold).sum()),
-    )
+    scored = np.asarray(prob, np.float32)[rows]  # as scoring keeps them
+    profile = profile_scores(scored, scored.astype(np.float64) > threshold, ())
+    categories = {"length": length_counts(np.asarray(lengths)[rows])}
+    return replace(profile, comments=len(rows), categories=categories)
 
 
 def to_json(profile: Profile) -> dict[str, Any]:

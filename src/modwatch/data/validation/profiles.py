@@ -24,13 +24,12 @@ from modwatch.data.validation.rows import absent, columns_of, is_valid
 from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
 from modwatch.statistics.drift.profile import (
     BINS,
-    LENGTH_BANDS,
     OTHERS,
     RANGES,
     Counts,
     Profile,
     histogram,
-    length_bands,
+    length_counts,
     pooled,
 )
 from modwatch.statistics.drift.seasons import WEEKS, Volume, year_before
@@ -199,7 +198,7 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
         missing={name: absent(columns[name]).true_count for name in OPTIONAL_COLUMNS},
         categories={
             **{feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
-            "length": _lengths(columns["text"]),
+            "length": length_counts(pc.fill_null(pc.utf8_length(columns["text"]), 0).to_numpy()),
         },
     )
 
@@ -209,12 +208,12 @@ def category_names(column: pa.Array, feature: str) -> pa.Array:
 
     Languages are without region and in lower case; what is missing has a name of its own.
 
-    >>> category_names(pa.array(["de-AT", None]), "language").to_pylist()
-    ['de', 'und']
+    >>> category_names(pa.array(["de-AT", "en_GB", None]), "language").to_pylist()
+    ['de', 'en', 'und']
     """
     names = pc.if_else(absent(column), _CATEGORIES[feature], column)
     if feature == "language":
-        names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="-.*", replacement=""))
+        names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="[-_].*", replacement=""))
     return names
 
 
@@ -222,13 +221,6 @@ def _mix(column: pa.Array, feature: str) -> dict[str, int]:
     """Return the number of comments by category."""
     counts = pc.value_counts(category_names(column, feature))
     return {row["values"]: row["counts"] for row in counts.to_pylist()}
-
-
-def _lengths(texts: pa.Array) -> dict[str, int]:
-    """Return the number of texts by band of length."""
-    bands = length_bands(pc.fill_null(pc.utf8_length(texts), 0).to_numpy())
-    counts = np.bincount(bands, minlength=len(LENGTH_BANDS)).tolist()
-    return {band: count for band, count in zip(LENGTH_BANDS, counts, strict=True) if count}
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

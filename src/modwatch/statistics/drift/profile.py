@@ -37,6 +37,16 @@ def histogram(scores: ArrayLike, upper: float) -> Counts:
     return np.bincount(at, minlength=BINS).astype(np.int64)
 
 
+def length_counts(lengths: ArrayLike) -> dict[str, int]:
+    """Return how many texts have a length in each band, of lengths (n,) in characters.
+
+    >>> length_counts([9, 90, 0])
+    {'0-49': 2, '50-199': 1}
+    """
+    counts = np.bincount(length_bands(lengths), minlength=len(LENGTH_BANDS)).tolist()
+    return {band: count for band, count in zip(LENGTH_BANDS, counts, strict=True) if count}
+
+
 def length_bands(lengths: ArrayLike) -> NDArray[np.int64]:
     """Return the band of each length (n,) in characters, as a position in `LENGTH_BANDS`.
 
