@@ -12,8 +12,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -260,14 +259,14 @@ def champion_version(name: str, tracking_uri: str) -> str:
     NoChampionError when there is none; TrackingError when MLflow cannot be reached or rejects the
     call.
     """
-    with (
-        connect(tracking_uri) as client,
-        _absent(
+    with connect(tracking_uri) as client:
+        champion = _aliases(client, name).get(CHAMPION)
+    if champion is None:
+        raise NoChampionError(
             f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or set the alias on a "
             "registered version in MLflow"
-        ),
-    ):
-        return str(client.get_model_version_by_alias(name, CHAMPION).version)
+        )
+    return champion
 
 
 def challenger_version(name: str, tracking_uri: str) -> str | None:
@@ -429,21 +428,16 @@ def _pack(folder: Path, target: Path) -> None:
 
 def _version(client: "MlflowClient", name: str, version: str) -> "ModelVersion":
     """Return a version; NoChampionError when MLflow does not have it."""
-    with _absent(f"MLflow has no version {version} of model {name}; register one"):
-        return client.get_model_version(name, version)
-
-
-@contextmanager
-def _absent(message: str) -> Iterator[None]:
-    """Raise NoChampionError with `message` when MLflow does not have the model or version."""
     from mlflow.exceptions import MlflowException
 
     try:
-        yield
+        return client.get_model_version(name, version)
     except MlflowException as exc:
         if exc.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
-        raise NoChampionError(message) from exc
+        raise NoChampionError(
+            f"MLflow has no version {version} of model {name}; register one"
+        ) from exc
 
 
 def _ensure_model(client: "MlflowClient", name: str) -> None:
