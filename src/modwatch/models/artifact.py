@@ -10,10 +10,8 @@
 It contains no code and no pickles.
 """
 
-import importlib.metadata
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -33,10 +31,7 @@ from modwatch.models.manifest import (
     write_manifest,
 )
 from modwatch.models.recipe import Recipe
-from modwatch.models.training import TrainedModel, TrainingFacts
-
-if TYPE_CHECKING:
-    from modwatch.models.training import TrainedModel
+from modwatch.models.training import TrainedModel, TrainingFacts, library_versions
 
 _NAMES = {
     "n": "Held-out comments",
@@ -46,9 +41,6 @@ _NAMES = {
     "ece": "Expected calibration error",
     "calibration_auprc": "Calibration AUPRC",
 }
-
-_CARD = "README.md"
-_LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +76,10 @@ def save(model: TrainedModel, folder: Path) -> str:
         "calibration": asdict(model.calibration),
         "threshold": float(model.threshold),
         "training": asdict(model.facts),
-        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "libraries": library_versions(),
     }
     manifest = write_manifest(folder, content)
-    (folder / _CARD).write_text(model_card(model), "utf-8")
+    (folder / "README.md").write_text(model_card(model), "utf-8")
     return model_digest(manifest)
 
 
@@ -135,11 +127,10 @@ def _member(folder: Path, recipe: Recipe) -> Classifier:
     return classifier.eval()
 
 
-def model_card(model: "TrainedModel") -> str:
+def model_card(model: TrainedModel) -> str:
     """Return the card in Markdown, with the metadata of the Hugging Face hub."""
     recipe, facts = model.recipe, model.facts
     expected = recipe.expected_prevalence or facts.toxic / facts.examples
-    tags = "tags:\n- toxicity\n- uncertainty\n- modwatch\n"
     rows = [
         f"| {label} | {_cell(facts.validation, name)} |"
         for name, label in _NAMES.items()
@@ -147,7 +138,11 @@ def model_card(model: "TrainedModel") -> str:
     ]
     return f"""---
 library_name: transformers
-{tags}---
+tags:
+- toxicity
+- uncertainty
+- modwatch
+---
 
 # Toxicity model, {recipe.method.replace("_", " ")}
 

@@ -1,7 +1,7 @@
 """Calibration: from a model's probabilities to probabilities at the prevalence of the stream."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -86,7 +86,9 @@ class Calibration:
             prob = np.interp(prob, centres, values)
         elif self.method != "none":
             prob = expit(_features(prob, self.method) @ np.asarray(self.parameters))
-        return np.asarray(expit(_log_odds(prob) + self.prior_shift) if self.prior_shift else prob)
+        if self.prior_shift:
+            prob = expit(logit(np.clip(prob, _EDGE, 1 - _EDGE)) + self.prior_shift)
+        return np.asarray(prob)
 
 
 def fit_calibration(prob: Floats, label: Labels, method: CalibrationMethod) -> Calibration:
@@ -156,11 +158,6 @@ def choose_calibration(
     )
 
 
-def shifted(calibration: Calibration, *, corpus: float, expected: float) -> Calibration:
-    """Return the calibration for another prevalence than that of the corpus."""
-    return replace(calibration, prior_shift=prior_shift(corpus, expected))
-
-
 def prior_shift(corpus: float, expected: float) -> float:
     """Return log odds of the `expected` prevalence minus those of the `corpus`, both in (0, 1)."""
     return float(logit(expected) - logit(corpus))
@@ -183,10 +180,6 @@ def prevalence_weights(label: Labels, expected: float) -> Floats:
     corpus = label.mean()
     weights: Floats = np.where(label == 1, expected / corpus, (1 - expected) / (1 - corpus))
     return weights
-
-
-def _log_odds(prob: Floats) -> Floats:
-    return np.asarray(logit(np.clip(prob, _EDGE, 1 - _EDGE)))
 
 
 def _features(prob: Floats, method: CalibrationMethod) -> Floats:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,15 +75,6 @@ class Evaluation:
     def passed(self) -> bool:
         """Whether the version is worse in nothing."""
         return not self.worse
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Evaluation":
-        """Return the evaluation of `to_json`."""
-        return cls(**values)
 
     def describe(self) -> str:
         """Return the evaluation in Markdown."""

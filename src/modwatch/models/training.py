@@ -27,7 +27,7 @@ from modwatch.models.calibration import (
     best_f1_threshold,
     choose_calibration,
     prevalence_weights,
-    shifted,
+    prior_shift,
 )
 from modwatch.models.classifier import Classifier, Predictor, padding_id
 from modwatch.models.devices import BatchLimits, has_bf16, within_memory
@@ -48,7 +48,7 @@ LABEL_THRESHOLD = 0.5
 _LEAST_OF_A_CLASS = 10
 #: Most held-out comments on which bfloat16 is compared with fp32.
 _COMPARED = 2_000
-_LIBRARIES = ("torch", "transformers", "accelerate", "numpy")
+_LIBRARIES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,7 @@ def _calibrated(
     methods = [method for method in METHODS if recipe.calibration in (None, method)]
     choice = choose_calibration(raw, label, seed=model.facts.seed, methods=methods)
     expected = recipe.expected_prevalence or corpus
-    calibration = shifted(choice.calibration, corpus=corpus, expected=expected)
+    calibration = replace(choice.calibration, prior_shift=prior_shift(corpus, expected))
     weights, threshold = prevalence_weights(label, expected), recipe.threshold
     if threshold is None:
         threshold = best_f1_threshold(calibration(raw), label, weights)

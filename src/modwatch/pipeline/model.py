@@ -15,6 +15,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -174,7 +175,7 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
     registry.log_evaluation(
         settings.model_name,
         version,
-        made.to_json(),
+        asdict(made),
         passed=made.passed,
         tracking_uri=settings.mlflow_url,
     )
@@ -273,9 +274,8 @@ def _evaluation(resources: "Resources", version: str) -> "Evaluation":
     from modwatch.models.evaluation import Evaluation
 
     settings = resources.settings
-    return Evaluation.from_json(
-        registry.read_evaluation(settings.model_name, version, settings.mlflow_url)
-    )
+    found = registry.read_evaluation(settings.model_name, version, settings.mlflow_url)
+    return Evaluation(**found)
 
 
 def _frozen(resources: "Resources") -> "FrozenSet":
