@@ -57,7 +57,7 @@ def create_app(model: ServedModel, telemetry: Telemetry, *, token: str | None = 
     _add_health(app, model)
     _add_model(app, model, telemetry, _bearing(token))
     app.exception_handler(RequestError)(_refused)
-    app.exception_handler(HTTPException)(_as_v2)
+    app.exception_handler(HTTPException)(_refused)
     return app
 
 
@@ -207,11 +207,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) 
 
 
 async def _refused(_: Request, exc: Exception) -> Response:
-    status = exc.status if isinstance(exc, RequestError) else 500
-    return JSONResponse({"error": str(exc)}, status)
-
-
-async def _as_v2(_: Request, exc: Exception) -> Response:
-    """Return an error of the framework in the protocol's form."""
-    status = exc.status_code if isinstance(exc, HTTPException) else 500
-    return JSONResponse({"error": str(getattr(exc, "detail", "internal error"))}, status)
+    """Return an error in the protocol's form, one of the framework, too."""
+    if isinstance(exc, HTTPException):
+        return JSONResponse({"error": str(exc.detail)}, exc.status_code)
+    return JSONResponse({"error": str(exc)}, exc.status if isinstance(exc, RequestError) else 500)

@@ -76,15 +76,12 @@ class Batcher:
         self.scorer = scorer
         self._most, self._most_characters, self._report = most_waiting, most_characters, report
         self._jobs: deque[_Job] = deque()
-        self._waiting = self._characters = 0
+        #: Texts that wait for their batch.
+        self.waiting = 0
+        self._characters = 0
         self._rate = _FIRST_RATE
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="score")
         self._work: asyncio.Task[None] | None = None
-
-    @property
-    def waiting(self) -> int:
-        """Texts that wait for their batch."""
-        return self._waiting
 
     async def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order.
@@ -93,15 +90,15 @@ class Batcher:
             OverloadedError: too many texts or characters wait.
         """
         characters = sum(map(len, texts))
-        too_many = self._waiting + len(texts) > self._most
+        too_many = self.waiting + len(texts) > self._most
         too_long = self._characters + characters > self._most_characters
-        if self._waiting and (too_many or too_long):
-            raise OverloadedError(max(1, math.ceil(self._waiting / self._rate)))
+        if self.waiting and (too_many or too_long):
+            raise OverloadedError(max(1, math.ceil(self.waiting / self._rate)))
         job = _Job(texts, asyncio.get_running_loop().create_future())
         if not texts:
             return Predictions.from_columns(job.columns)
         self._jobs.append(job)
-        self._waiting += len(texts)
+        self.waiting += len(texts)
         self._characters += characters
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run())
@@ -151,7 +148,7 @@ class Batcher:
         return pieces
 
     def _no_longer_waiting(self, texts: Sequence[str]) -> None:
-        self._waiting -= len(texts)
+        self.waiting -= len(texts)
         self._characters -= sum(map(len, texts))
 
 

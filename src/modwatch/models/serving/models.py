@@ -50,19 +50,15 @@ class ServedModel:
         )
         #: By version, the least recently used first.
         self._loaded: dict[str, Batcher] = {}
-        self._version: str | None = None
+        #: The current version; None before it is loaded.
+        self.version: str | None = None
         self._loading = asyncio.Lock()
         self._retiring: set[asyncio.Task[None]] = set()
 
     @property
-    def version(self) -> str | None:
-        """The current version; None before it is loaded."""
-        return self._version
-
-    @property
     def versions(self) -> list[str]:
         """The loaded versions, the current one last."""
-        return sorted(self._loaded, key=lambda version: version == self._version)
+        return sorted(self._loaded, key=lambda version: version == self.version)
 
     @property
     def waiting(self) -> int:
@@ -77,9 +73,9 @@ class ServedModel:
             ModwatchError: it cannot be loaded, or the registry cannot be reached.
         """
         wanted = await asyncio.to_thread(self._current)
-        if wanted != self._version:
+        if wanted != self.version:
             await self._load(wanted)
-            self._version = wanted
+            self.version = wanted
             logger.info(
                 "Version %s is served.", wanted, extra={"event": "model_served", "version": wanted}
             )
@@ -107,7 +103,7 @@ class ServedModel:
             NoChampionError: there is no such version.
             ModwatchError: it cannot be loaded.
         """
-        wanted = version or self._version
+        wanted = version or self.version
         if wanted is None:
             raise NoChampionError(f"no version of {self.name} is loaded yet; try again later")
         batcher = self._loaded.get(wanted) or await self._load(wanted)
@@ -126,7 +122,7 @@ class ServedModel:
                 return self._loaded[version]
             scorer = await asyncio.to_thread(self._open, version)
             batcher = self._loaded[version] = self._batcher(scorer)
-        for old in [name for name in self._loaded if name not in (version, self._version)]:
+        for old in [name for name in self._loaded if name not in (version, self.version)]:
             if len(self._loaded) > _LOADED:
                 # Forgotten; the requests that it has accepted are answered.
                 retiring = asyncio.create_task(self._loaded.pop(old).close())
