@@ -53,8 +53,5 @@ def plain_text(text: str) -> str:
 
 def _shingles(text: str) -> set[int]:
     words = _WORD.findall(text.lower())
-    if not words:
-        return set()
-    if len(words) < _WORDS:
-        return {hash(tuple(words))}
-    return {hash(tuple(words[k : k + _WORDS])) for k in range(len(words) - _WORDS + 1)}
+    starts = range(max(len(words) - _WORDS + 1, min(len(words), 1)))
+    return {hash(tuple(words[k : k + _WORDS])) for k in starts}

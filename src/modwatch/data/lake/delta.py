@@ -69,9 +69,12 @@ def _writer(table: str) -> WriterProperties:
 def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of `schema` in `frame` as one batch of a table of the lake."""
     # Not RecordBatch.from_pandas, which cannot take the empty columns of strings of an empty day.
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    return _one_batch(pa.Table.from_pandas(frame, schema=schema, preserve_index=False))
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
     arrays = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +200,7 @@ class Lake:
         schema = pa.schema([TABLES[table].field(name) for name in ("row", *columns)])
         batches = self._scan(table, [("dt", "=", day)], wanted, schema.names)
         found = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
-        found = found.sort_by("row").select(list(columns))
-        arrays = [column.combine_chunks() for column in found.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=found.schema)
+        return _one_batch(found.sort_by("row").select(list(columns)))
 
     def read_between(
         self,
