@@ -17,6 +17,8 @@ from modwatch.common.errors import DesignError
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import COMMENT_GROUPS
+from modwatch.data.validation.profiles import category_names
+from modwatch.data.validation.rows import absent, bools
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.monitoring.measurements.windows import Window, windows
@@ -161,14 +163,11 @@ def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> 
 
 
 def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:
-    # Of the type of texts also where all are missing.
-    platform, language = (
-        batch.column(name).to_pandas().astype("str") for name in ("platform", "language")
-    )
-    language = language.str.replace(r"[-_].*", "", regex=True).str.lower()
-    for attribute, column in (("platform", platform), ("language", language)):
-        for name in column.dropna().unique():
-            yield (attribute, str(name)), (column == name).to_numpy()
+    for attribute in ("platform", "language"):
+        column = batch.column(attribute)
+        names = category_names(column, attribute).to_pandas().mask(bools(absent(column)))
+        for name in names.dropna().unique():
+            yield (attribute, str(name)), (names == name).to_numpy()
     for name, inside in identities(batch, terms):
         yield ("identity", name), inside
 

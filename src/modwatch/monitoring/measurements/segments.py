@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
+from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rows import absent
@@ -177,17 +178,10 @@ def _largest_threads(lake: Lake, day: datetime.date) -> frozenset[int]:
     hashes = [np.zeros(0, np.uint64)]
     for batch in lake.read("comments", day, columns=["thread_id"]):
         column = batch.column("thread_id")
-        hashes.append(_hashes(column.filter(pc.invert(absent(column)))))
+        hashes.append(siphash(column.filter(pc.invert(absent(column)))))
     found, count = np.unique(np.concatenate(hashes), return_counts=True)
     order = np.argsort(-count, kind="stable")[:KEPT_THREADS]
     return frozenset(found[order][count[order] > 1].tolist())
-
-
-def _hashes(column: pa.Array) -> NDArray[np.uint64]:
-    """Return a hash (n,) of each text; none is null."""
-    encoded = column.dictionary_encode()
-    names = encoded.dictionary.to_numpy(zero_copy_only=False).astype(object)
-    return np.asarray(pd.util.hash_array(names, categorize=False)[encoded.indices.to_numpy()])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +198,7 @@ class _Threads:
         missing = absent(column)
         ids = pc.if_else(missing, "", column)
         names = np.asarray(ids.to_numpy(zero_copy_only=False), object)
-        names[[thread not in self.largest for thread in _hashes(ids).tolist()]] = OTHERS
+        names[[thread not in self.largest for thread in siphash(ids).tolist()]] = OTHERS
         names[missing.to_numpy(zero_copy_only=False)] = NONE
         trimmed = pc.utf8_trim_whitespace(ids)
         for text in ("text", "parent_text"):
