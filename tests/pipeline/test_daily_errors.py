@@ -148,7 +148,7 @@ def test_alerts_watch_the_corrected_figure(resources: Resources, headline: pd.Da
         assert [watched.value, watched.low, watched.high] == headline.loc[metric, ENDS].tolist()
     value, low, high = headline.loc["accuracy", ENDS]
     (alert,) = resources.lake.table("alerts", MONDAY).to_pylist()
-    assert f"is {value:.4g} (95% CI {low:.4g} to {high:.4g}" in alert["words"]
+    assert f"is {value:.4g} (95% CI {low:.4g} to {high:.4g}" in alert["description"]
 
 
 def test_mlflow_and_its_what_if_table_show_the_corrected_figure(

@@ -83,7 +83,7 @@ def publish_day(home: Installation) -> Installation:
         "subject": "<script>alert(1)</script>",
         "severity": "critical",
         "since": MONDAY - datetime.timedelta(days=1),
-        "words": "psi 0.31",
+        "description": "psi 0.31",
     }
     with open_resources(home.settings) as resources:
         open_incident(resources, **OPEN)

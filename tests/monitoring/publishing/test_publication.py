@@ -218,7 +218,7 @@ def test_an_incident_changes_the_result_and_stands_on_its_page(install_routed: I
         "subject": "",
         "severity": "warning",
         "since": MONDAY,
-        "words": "it is old",
+        "description": "it is old",
         "headline": "Comments have waited in the queue for 50 hours",
     }
     with open_resources(home.settings) as resources:

@@ -361,7 +361,7 @@ ALERTS = pa.schema(
         *_required(pa.string(), "subject"),  # feature and reference; may be empty
         *_required(pa.string(), "severity"),  # info | warning | critical
         *_required(pa.date32(), "since"),  # first day of the incident
-        *_required(pa.string(), "words"),  # value of the day and the bound
+        *_required(pa.string(), "description"),  # value of the day and the bound
         ("headline", pa.string()),  # what happened, in the words of the alert
         ("segment", pa.string()),  # where most of a change of the scores is, as a sentence
     ]

@@ -63,9 +63,6 @@ FallenIn = Callable[[datetime.date, datetime.date, float], FallenGroup | None]
 #: Features and metrics that depend on the scores of a day.
 _ABOUT_SCORES = {"prob", "uncertainty", "flagged", "score_checks_warned"}
 
-#: Those about the flagged share; all others are about the distribution of the scores.
-_ABOUT_FLAGS = {"flagged"}
-
 
 def evaluate(
     lake: Lake,
@@ -137,11 +134,10 @@ def evaluate_annotators(
 
 def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
     """Return one day's rows of the table `alerts` as alerts, the most severe first."""
-    renamed = rows.drop_columns(["dt"]).rename_columns({"words": "description"})
+    stored = rows.drop_columns(["dt"]).to_pylist()
     # What an alert does not have is null.
-    known = ({name: value for name, value in row.items() if value} for row in renamed.to_pylist())
-    empty = {"subject": "", "description": ""}
-    return most_severe_first(ActiveAlert(**(empty | row)) for row in known)
+    known: list[dict[str, Any]] = [{key: row[key] or "" for key in row} for row in stored]
+    return most_severe_first(ActiveAlert(**row) for row in known)
 
 
 def _last_day(
@@ -206,16 +202,7 @@ def _write_alerts(
 
 def _alert_row(lake: Lake, day: datetime.date, alert: ActiveAlert, metric: str) -> dict[str, Any]:
     segment = leading_segment(lake, day, metric, alert.subject)
-    return {
-        "dt": day,
-        "rule": alert.rule,
-        "subject": alert.subject,
-        "severity": alert.severity,
-        "since": alert.since,
-        "words": alert.description,
-        "headline": alert.headline,
-        "segment": segment and segment["sentence"],
-    }
+    return {**asdict(alert), "dt": day, "segment": segment and segment["sentence"]}
 
 
 def with_segment(
@@ -266,6 +253,6 @@ def leading_segment(
     about = {metric, subject.partition(",")[0]}
     if not about & _ABOUT_SCORES:
         return None
-    flags = not about.isdisjoint(_ABOUT_FLAGS)
+    flags = "flagged" in about
     rows = (row for row in lake.table("segments", day).to_pylist() if row["leading"])
     return min(rows, key=lambda row: (row["measure"] == "prob") == flags, default=None)
