@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -126,18 +127,15 @@ def delivering(resources: "Resources", address: str) -> Iterator[None]:
 
     `address` is that of the console, for links.
     """
-    from modwatch.monitoring.incidents.operations import EscalationWatch
+    from modwatch.monitoring.incidents.operations import watch_escalations
 
     stop = threading.Event()
-    watch = EscalationWatch(
-        database=resources.database,
-        channels=resources.alert_channels,
-        page=f"{address.rstrip('/')}/lead#escalations",
-    )
+    page = f"{address.rstrip('/')}/lead#escalations"
+    watch = partial(watch_escalations, resources.database, resources.alert_channels, page)
     # Daemons, since Airflow ends its server without leaving this block; deliveries resume later.
     work = [
         threading.Thread(target=run, args=(stop,), daemon=True)
-        for run in (deliverer(resources).run, watch.run)
+        for run in (deliverer(resources).run, watch)
     ]
     for thread in work:
         thread.start()

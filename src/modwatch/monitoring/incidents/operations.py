@@ -16,7 +16,6 @@ from modwatch.common.addresses import day_url, overview_url
 from modwatch.common.errors import DatabaseError, LakeError, ModwatchError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore
-from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.delivery import (
     Channels,
     deliver,
@@ -91,7 +90,7 @@ def report_repair(database: Engine, channels: Channels, repair: Alert, day: date
             return None
         sequence = last.sequence + 1
         alert = replace(repair, key=f"{repair.key}/{sequence}", links=last.links)
-        return _recovered(alert, last, day)
+        return IncidentChange(alert=alert, record=last.ended_by("recovered", alert, day))
 
     repaired = _change(database, channels, "failure", repair.key, change)
     if repaired:
@@ -131,10 +130,6 @@ def _opened(
         links=alert.links,
     )
     return IncidentChange(alert=alert, record=record)
-
-
-def _recovered(alert: Alert, last: IncidentRecord, day: datetime.date) -> IncidentChange:
-    return IncidentChange(alert=alert, record=last.ended_by("recovered", alert, day))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +196,8 @@ def check_heartbeat(
             recovered = heartbeat_recovered_alert(
                 active.since, active.headline, found.due, sequence, links
             )
-            return _recovered(recovered, active, found.due)
+            ended = active.ended_by("recovered", recovered, found.due)
+            return IncidentChange(alert=recovered, record=ended)
         alert = heartbeat_alert(found.due, found.since, found.measured, hour, sequence, links)
         return _opened(alert, _HEARTBEAT, since=found.since, day=found.due, sequence=sequence)
 
@@ -272,22 +268,16 @@ def alert_severe_escalations(database: Engine, channels: Channels, page: str) ->
     return new
 
 
-@dataclass(frozen=True, kw_only=True)
-class EscalationWatch:
-    """Looks at the queue until it is stopped."""
-
-    database: Engine
-    channels: tuple[Channel, ...]
-    page: str
-
-    def run(self, stop: threading.Event) -> None:
-        """Alert of severe escalations until `stop` is set; errors are logged, and tried again."""
-        while not stop.wait(_PAUSE_SECONDS):
-            try:
-                alert_severe_escalations(self.database, self.channels, self.page)
-            except ModwatchError as exc:
-                _log.warning(
-                    "Severe escalations could not be alerted of: %s.",
-                    exc,
-                    extra={"event": "alerts.escalations_failed"},
-                )
+def watch_escalations(
+    database: Engine, channels: Channels, page: str, stop: threading.Event
+) -> None:
+    """Alert of severe escalations until `stop` is set; errors are logged, and tried again."""
+    while not stop.wait(_PAUSE_SECONDS):
+        try:
+            alert_severe_escalations(database, channels, page)
+        except ModwatchError as exc:
+            _log.warning(
+                "Severe escalations could not be alerted of: %s.",
+                exc,
+                extra={"event": "alerts.escalations_failed"},
+            )

@@ -17,7 +17,6 @@ from modwatch.monitoring.incidents.delivery import Channels, outbox_message, sto
 from modwatch.monitoring.incidents.incidents import Incident
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.rules import Severity
-from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.tables import incident, incident_event
 
 #: Incidents of rules on days, of rules on groups of moderators, of failed tasks, and of days that
@@ -169,7 +168,17 @@ def save_changes(
     ]
     if events:
         connection.execute(insert(incident_event), events)
-    return store_messages(connection, channels, [_message(change, kind) for change in changes])
+    messages = [
+        outbox_message(
+            change.alert,
+            change.record.notified_on,
+            topic=kind,
+            series=change.record.name,
+            sequence=change.record.sequence,
+        )
+        for change in changes
+    ]
+    return store_messages(connection, channels, messages)
 
 
 def save_evaluation(
@@ -195,14 +204,3 @@ def save_evaluation(
     ]
     if rows:
         connection.execute(changed, rows)
-
-
-def _message(change: IncidentChange, kind: Kind) -> OutboxMessage:
-    record = change.record
-    return outbox_message(
-        change.alert,
-        record.notified_on,
-        topic=kind,
-        series=record.name,
-        sequence=record.sequence,
-    )

@@ -67,12 +67,7 @@ def failure_alert(
         title=f"[critical] {headline}",
         text=f"Task {task} of DAG {dag} failed{day_text} with {error}. See the task log for the "
         "cause, and the Triage section of the DAG's documentation for what to do.",
-        facts={
-            **facts,
-            "headline": headline,
-            "day": day and day.isoformat(),
-            "error": error,
-        },
+        facts=facts | {"headline": headline, "day": day and day.isoformat(), "error": error},
         links={"log": log_url},
     )
 
