@@ -98,6 +98,9 @@ def test_an_erased_author_is_found_nowhere_and_everything_verifies(
     assert files_with(author, [queued.home / "lake"]) == []
     # The source still has them.
     queued.run(*TO_THE_QUEUE)
+    with open_resources(queued.settings) as resources:  # no model scores what is erased
+        assert figures["scores"] == table_rows(resources.lake, "scores")
+        assert figures["routed"] == table_rows(resources.lake, "routed")
     for words in texts:
         assert places_of(queued, words) == []
     with open_resources(queued.settings) as resources:

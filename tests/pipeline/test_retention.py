@@ -26,6 +26,8 @@ from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import create_moderator
 from modwatch.review.people.access_tokens import issue_token
+from modwatch.review.queue import enqueue
+from modwatch.review.queue.items import NewItem
 from modwatch.settings import Settings
 
 #: Comments of MONDAY and TUESDAY are too old then, and their scores are not.
@@ -48,7 +50,7 @@ def test_days_that_are_too_old_go_and_the_last_that_is_kept_stays(small: Resourc
         found = retention.remove_rows(small, LATER)
         assert f"comments before {TUESDAY}: days 1, rows {rows}, files 1, 0.0 MB" in found
         assert stored_days(small.lake) == {"comments": [TUESDAY], "scores": [MONDAY, TUESDAY]}
-    assert "days 0" in retention.remove_rows(small, LATER)[3]
+    assert "days 0" in retention.remove_rows(small, LATER)[4]
 
 
 def test_a_dry_run_finds_the_same_and_changes_nothing(small: Resources) -> None:
@@ -85,6 +87,18 @@ def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> Non
     retention.remove_rows(small, LATER)
     assert stored_days(lake) == {"scores": [MONDAY, TUESDAY]}
     assert open_audit(small, "small").verify() == []
+
+
+def test_an_old_text_in_the_queue_goes_also_without_comments_in_the_lake(small: Resources) -> None:
+    published(small.lake)
+    retention.remove_rows(small, LATER)
+    item = NewItem(comment_id="c1", text="private", reason="uncertainty", stratum=0, rank=1,
+                   inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24,
+                   model_version="1")  # fmt: skip
+    enqueue(small.database, [item], MONDAY)
+    for number in (1, 0):
+        found = retention.remove_rows(small, LATER)
+        assert f"texts in the queue before {LATER - dt.timedelta(days=399)}: {number}" in found
 
 
 @pytest.mark.parametrize("last", [None, MONDAY, TUESDAY])

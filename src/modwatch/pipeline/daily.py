@@ -16,7 +16,7 @@ task pays only for what it uses (0.1 s for this module, 1 to 4 s for the package
 """
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -185,6 +185,7 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     Raises:
         DayRejectedError: validation failed; the published scores were not changed.
     """
+    from modwatch.data.lake.erasure import kept_scores
     from modwatch.data.lake.schemas import SCORES
     from modwatch.data.validation.page import publish_result
     from modwatch.data.validation.profiles import save_profile
@@ -194,7 +195,10 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     version = _keep_model_reference(resources, day)
-    staged = partial(lake.read, "staged_scores", day, columns=SCORES.names)
+
+    def staged() -> "Iterable[pa.RecordBatch]":
+        return kept_scores(lake, day, lake.read("staged_scores", day, columns=SCORES.names))
+
     ids = lake.read("comments", day, columns=["comment_id"])
     scored = lake.read("staged_scores", day, columns=["digest"])
     comments = lake.read("comments", day, columns=_scored_columns(resources, day))
@@ -267,6 +271,7 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
         ModelError: the challenger cannot be loaded, or returns no probabilities.
     """
     from modwatch.data.lake.day_scores import day_scores
+    from modwatch.data.lake.erasure import kept_scores
     from modwatch.models.scoring.shards import probabilities_only, score_rows
 
     lake, version = resources.lake, resources.challenger_version()
@@ -276,7 +281,8 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
     scorer = resources.scorer(version)
     texts = lake.read("comments", day, columns=["comment_id", "text"])
     scored = (score_rows(batch, scorer, day=day, role="challenger") for batch in texts)
-    return lake.replace("scores", day, map(probabilities_only, scored), role="challenger")
+    kept = kept_scores(lake, day, map(probabilities_only, scored), role="challenger")
+    return lake.replace("scores", day, kept, role="challenger")
 
 
 def collect_labels(resources: "Resources", day: datetime.date) -> int:

@@ -57,11 +57,11 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
         for table in tables:
             old = {past: size for past, size in lake.stored(table).items() if past < first}
             gone = [past for past in old if past not in held]
-            if gone and table == "comments":
+            if table == "comments":
                 with resources.database.connect() as connection:
                     number = erase_old(connection, first, audits)
                     found.append(f"texts in the queue before {first}: {number:,}")
-                    if not dry_run:
+                    if (gone or number) and not dry_run:
                         connection.commit()
             if gone and not dry_run:
                 for past in gone:

@@ -12,6 +12,7 @@ import datetime
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class Subject:
     author: str | None = field(default=None, repr=False)
     comment_ids: frozenset[str] = frozenset()
 
-    def of(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+    def of(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
         """Return which rows (k,) of a batch are about the subject."""
         named = pc.is_in(batch.column("comment_id"), pa.array([*self.comment_ids], pa.string()))
         if self.author is None:
@@ -192,6 +193,33 @@ def erased_again(
 ) -> Iterator[pa.RecordBatch]:
     """Return batches of a day that is read again, without what was erased of it."""
     return map(Erasing.of(lake, day).without, batches)
+
+
+def kept_scores(
+    lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch], *, role: str = "champion"
+) -> Iterable[pa.RecordBatch]:
+    """Return new scores of a day, but those that are published and stand for the same.
+
+    Of the same model version and decision, with a probability that differs by less than 0.001: the
+    batches of other comments round it otherwise. Of erased comments also any other probability of a
+    model, which cannot read them any more. So a day that is run again is the one of its audits.
+    """
+    old, erased = lake.table("scores", day, role=role), Erasing.of(lake, day).subject
+
+    def keep(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        new = pa.Table.from_batches([batch]).cast(old.schema)
+        place = pc.index_in(new.column("comment_id"), old.column("comment_id"))
+        before = old.take(pc.fill_null(place, 0))
+        alike = pc.less(pc.abs(pc.subtract(new.column("prob"), before.column("prob"))), 0.001)
+        alike = pc.and_(alike, pc.equal(new.column("flagged"), before.column("flagged")))
+        unread = pc.and_(erased.of(new), pc.is_valid(before.column("threshold")))
+        same = pc.equal(new.column("model_version"), before.column("model_version"))
+        kept = pc.and_(pc.and_(pc.is_valid(place), same), pc.or_(alike, unread))
+        own = pa.array(range(old.num_rows, old.num_rows + new.num_rows), pa.int32())
+        rows = pc.if_else(pc.fill_null(kept, False), place, own)
+        yield from pa.concat_tables([old, new]).take(rows).combine_chunks().to_batches()
+
+    return chain.from_iterable(map(keep, batches)) if old.num_rows else batches
 
 
 def _erasures(lake: Lake, day: datetime.date) -> list[dict[str, Any]]:
