@@ -215,6 +215,13 @@ class Lake:
         within = [("dt", ">=", first), ("dt", "<=", last)]
         return self._scan(table, within, _condition(keys), columns)
 
+    def rows_between(
+        self, table: str, first: datetime.date, last: datetime.date, columns: Sequence[str] = ()
+    ) -> Iterator[dict[str, Any]]:
+        """Yield what `read_between` returns as one dictionary a row."""
+        for batch in self.read_between(table, first, last, columns=columns):
+            yield from batch.to_pylist()
+
     def table(
         self,
         table: str,

@@ -296,7 +296,6 @@ def read_volumes(
     columns = ["dt", "metric", "value", "n"]
     return {
         row["dt"]: Volume(rows=row["n"], ratio=row["value"])
-        for batch in lake.read_between("drift", first, last, columns=columns)
-        for row in batch.to_pylist()
+        for row in lake.rows_between("drift", first, last, columns)
         if row["metric"] == "volume_ratio"
     }

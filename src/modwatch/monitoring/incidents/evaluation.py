@@ -187,9 +187,8 @@ def _write_alerts(
     """Write the alerts that were active at the end of each day, where they are not written yet."""
     metrics = {rule.name: rule.metric for rule in rules}
     kept: dict[datetime.date, list[dict[str, Any]]] = {day: [] for day in window}
-    for batch in lake.read_between("alerts", window[0], window[-1]):
-        for row in batch.to_pylist():
-            kept[row["dt"]].append(row)
+    for row in lake.rows_between("alerts", window[0], window[-1]):
+        kept[row["dt"]].append(row)
     for day in window:
         rows = [
             _alert_row(lake, day, alert, metrics[alert.rule])

@@ -104,7 +104,7 @@ def annotator_values(lake: Lake, first: datetime.date, last: datetime.date) -> l
     A permutation test says whether a group differs: what is not significant counts as 0.
     """
     columns = ["dt", "group", "metric", "value", "difference", "p_holm", "annotators"]
-    rows = list(_rows(lake, "annotator_groups", first, last, columns))
+    rows = list(lake.rows_between("annotator_groups", first, last, columns))
     groups = Counter((row["dt"], row["metric"]) for row in rows)
     return [
         MetricValue(
@@ -132,12 +132,12 @@ def _significant(row: Mapping[str, Any], groups: int) -> float:
 
 
 def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
-    design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
+    design = lake.rows_between("routing_design", first, last, ["dt", "strategy", "review_fraction"])
     deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
     # Of a day, what its own labels give: the days of a series must not share labels.
     tables = (("measurements", "", SAMPLED), ("window_measurements", "window_", _NUMBERS))
     for table, prefix, numbers in tables:
-        for row in _rows(lake, table, first, last, [*_SHARED, *SAMPLED, *_DEPLOYED]):
+        for row in lake.rows_between(table, first, last, [*_SHARED, *SAMPLED, *_DEPLOYED]):
             row |= dict(zip(_NUMBERS, (row[name] for name in numbers), strict=True))
             strategy, fraction = deployed.get(row["dt"], (None, math.nan))
             as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
@@ -153,7 +153,7 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
     """
     names = ("difference", "difference_low", "difference_high")
     columns = ["dt", "attribute", "group", "metric", *names, "p_holm", "comments"]
-    for row in _rows(lake, "comment_groups", first, last, columns):
+    for row in lake.rows_between("comment_groups", first, last, columns):
         value, low, high = (_finite(row[name]) for name in names)
         if value is None or low is None or high is None:
             continue
@@ -172,14 +172,14 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
 
 def _dependence(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     columns = ["dt", "exposure", "dependent", "n"]
-    for row in _rows(lake, "dependence", first, last, columns):
+    for row in lake.rows_between("dependence", first, last, columns):
         names = {"metric": "dependent_confirmations", "feature": row["exposure"]}
         yield MetricValue(day=row["dt"], value=float(row["dependent"]), n=row["n"], **names)
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     shares, changes = dict[datetime.date, float | None](), list[MetricValue]()
-    for row in _rows(lake, "drift", first, last, [*_SHARED, "feature", "reference"]):
+    for row in lake.rows_between("drift", first, last, [*_SHARED, "feature", "reference"]):
         value = _metric_value(row, feature=row["feature"], reference=row["reference"])
         if value.metric == "flagged_share":
             shares[value.day] = value.value
@@ -230,7 +230,7 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
     A measured day between verified ones, or before the last, has no record if the task was killed.
     """
     columns = [field.name for field in LOG_VERIFICATIONS]
-    rows = {row["dt"]: row for row in _rows(lake, "log_verifications", first, last, columns)}
+    rows = {row["dt"]: row for row in lake.rows_between("log_verifications", first, last, columns)}
     days = {day for day in lake.days("measurements") if min(rows, default=last) < day < last}
     for day in sorted(days | rows.keys()):
         row = rows.get(day, {"completed": False, "decisions": 0, "clock_difference_seconds": None})
@@ -244,13 +244,6 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
             age = row["witness_age_hours"]
             missing = age is None or age > WITNESS_HOURS
             yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
-
-
-def _rows(
-    lake: Lake, table: str, first: datetime.date, last: datetime.date, columns: list[str]
-) -> Iterator[dict[str, Any]]:
-    for batch in lake.read_between(table, first, last, columns=columns):
-        yield from batch.to_pylist()
 
 
 def _metric_value(row: Mapping[str, Any], **names: Any) -> MetricValue:

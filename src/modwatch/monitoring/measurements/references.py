@@ -392,10 +392,9 @@ def _spans(
 
 def _drift_values(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     names = ("metric", "feature", "reference", "value", "low", "high", "n", "status")
-    for batch in lake.read_between("drift", first, last, columns=["dt", *names]):
-        for row in batch.to_pylist():
-            if row["reference"]:
-                yield MetricValue(day=row["dt"], **{name: row[name] for name in names})
+    for row in lake.rows_between("drift", first, last, ["dt", *names]):
+        if row["reference"]:
+            yield MetricValue(day=row["dt"], **{name: row[name] for name in names})
 
 
 def _part_of(metric: str, feature: str | None) -> Part:

@@ -41,10 +41,8 @@ def served_days(
     days = [day for day in lake.days("routing_design") if day >= since]
     if not days:
         return {}
-    batches = lake.read_between(
-        "routing_design", days[0], days[-1], columns=["dt", "model_version"]
-    )
-    version_of = {row["dt"]: row["model_version"] for batch in batches for row in batch.to_pylist()}
+    rows = lake.rows_between("routing_design", days[0], days[-1], ["dt", "model_version"])
+    version_of = {row["dt"]: row["model_version"] for row in rows}
     served: dict[str, list[datetime.date]] = {}
     for day in sorted(version_of):
         served.setdefault(version_of[day], []).append(day)

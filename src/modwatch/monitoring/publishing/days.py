@@ -162,17 +162,16 @@ def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
     alerts = pa.Table.from_batches(
         (batch.cast(ALERTS) for batch in lake.read_between("alerts", *ends)), ALERTS
     )
-    rows = [row for batch in lake.read_between("days", *ends) for row in batch.to_pylist()]
     return [
         _from_row(row, active_alerts(alerts.filter(pc.field("dt") == row["dt"])))
-        for row in sorted(rows, key=lambda row: row["dt"])
+        for row in sorted(lake.rows_between("days", *ends), key=lambda row: row["dt"])
     ]
 
 
 def recorded_digests(lake: Lake, first: date, last: date) -> dict[date, str]:
     """Return the digests of the recorded days from `first` to `last`."""
-    batches = lake.read_between("days", first, last, columns=["dt", "digest"])
-    return {row["dt"]: row["digest"] for batch in batches for row in batch.to_pylist()}
+    rows = lake.rows_between("days", first, last, ["dt", "digest"])
+    return {row["dt"]: row["digest"] for row in rows}
 
 
 def save_day(lake: Lake, day: Day) -> None:
