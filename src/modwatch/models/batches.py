@@ -27,10 +27,6 @@ class Batch:
         ids, mask = (part.to(device, non_blocking=free) for part in (self.ids, self.mask))
         return Batch(ids=ids, mask=mask)
 
-    def pinned(self) -> "Batch":
-        """Return a copy in pinned memory, from which CUDA copies asynchronously."""
-        return Batch(ids=self.ids.pin_memory(), mask=self.mask.pin_memory())
-
 
 def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
     """Return sequences of ids as one batch, padded to the longest.
@@ -57,7 +53,7 @@ def on_device(batches: Iterable[Batch], device: torch.device) -> Iterator[Batch]
     work = torch.cuda.current_stream(device)
     copies = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     for batch in batches:
-        pinned = batch.pinned()
+        pinned = Batch(ids=batch.ids.pin_memory(), mask=batch.mask.pin_memory())
         with torch.cuda.stream(copies):
             there = pinned.to(device)
         work.wait_stream(copies)
