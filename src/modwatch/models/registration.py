@@ -16,7 +16,7 @@ from modwatch.models.data_report import DataReport
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.registry import SCRATCH, register
-from modwatch.models.training import TrainedModel, checked, train
+from modwatch.models.training import checked, train
 from modwatch.models.training_run import TrainingRun
 
 #: Seconds until the first line, from the start and from that of each network.
@@ -74,26 +74,7 @@ def train_and_register(
         run.fail(exc)
         raise
     progress("trained and calibrated; registering the model, about 10 s left")
-    return register_model(
-        model, name=name, tracking_uri=tracking_uri, run=run, report=report, request=request
-    )
-
-
-def register_model(
-    model: TrainedModel,
-    *,
-    name: str,
-    tracking_uri: str,
-    run: TrainingRun | None = None,
-    report: DataReport | None = None,
-    request: str = "",
-) -> str:
-    """Register a trained model as a new version of `name`, with its curves; return the version.
-
-    `run` is that of its training in MLflow; None: a new one.
-    """
     facts, recipe = model.facts, model.recipe
-    run = run or TrainingRun(tracking_uri, name=name)
     run.finish([made["curve"] for made in facts.networks])
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "artifact"
