@@ -9,6 +9,8 @@ from sqlalchemy import Engine, text
 
 from modwatch.common.text import ERASED
 from modwatch.review.erasure import erase_old
+from modwatch.review.events import record_event
+from modwatch.review.log.decision_log import text_commitment_sql
 from modwatch.review.log.verification import verify_log
 from modwatch.review.people import Moderator
 from review.labelling import held, label_next
@@ -16,9 +18,9 @@ from review.labelling import held, label_next
 NEXT = dt.timedelta(days=1)
 
 
-def erase(engine: Engine, before: dt.date, *open_audits: str) -> int:
+def erase(engine: Engine, before: dt.date, *held: dt.date) -> int:
     with engine.begin() as connection:
-        return erase_old(connection, before, open_audits)
+        return erase_old(connection, before, held)
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_only_what_was_erased_may_be_missing(engine: Engine, old: dt.date, forge
 def test_later_days_are_not_covered(engine: Engine, old: dt.date) -> None:
     with unguarded(engine) as connection:
         connection.execute(
-            text("UPDATE event SET details = jsonb_build_object('before', '2001-01-01') "
+            text("UPDATE event SET details = details || jsonb_build_object('before', '2001-01-01') "
                  "WHERE action = 'erase'")
         )  # fmt: skip
     problems = " ".join(verify_log(engine).problems)
@@ -76,10 +78,28 @@ def test_later_days_are_not_covered(engine: Engine, old: dt.date) -> None:
 
 
 def test_items_of_open_audits_are_kept(
-    engine: Engine, fill: Callable[[int], None], day: dt.date
+    engine: Engine, fill: Callable[[int], None], day: dt.date, ann: Moderator
 ) -> None:
     fill(2)
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE review_item SET audit = 'spring', kind = 'audit'"))
-    assert erase(engine, day + NEXT, "spring") == 0
-    assert erase(engine, day + NEXT, "autumn") == 2
+    label_next(engine, ann)
+    assert erase(engine, day + NEXT, day) == 0
+    with engine.begin() as connection:  # as if retention had taken it
+        connection.execute(text("UPDATE review_item SET text = :erased"), {"erased": ERASED})
+    assert "has other texts" in " ".join(verify_log(engine).problems)
+    erase(engine, day + NEXT)
+    assert verify_log(engine).problems == ()
+
+
+def test_an_erasure_covers_no_other_words_and_no_day_to_come(
+    engine: Engine, fill: Callable[[int], None], ann: Moderator
+) -> None:
+    fill(1)
+    label_next(engine, ann)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET text = 'other words'"))
+        query = text(f"SELECT encode({text_commitment_sql('review_item')}, 'hex') FROM review_item")
+        items = {"1": connection.scalar(query)}
+        record_event(connection, "erase", actor_id=None, comments=[], items=items, notes=[])
+        record_event(connection, "erase", actor_id=None, before="9999-12-31", held=[])
+    first, second = verify_log(engine).problems
+    assert (first[-12:], "has other texts" in second) == ("is malformed", True)

@@ -5,7 +5,7 @@ The comments of its period are streamed as they were scored and decided.
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, select
 from tqdm import tqdm
 
 from modwatch.audits.folder import AuditFolder
@@ -72,10 +72,18 @@ def removed_days(database: Engine, lake: Lake, plan: AuditPlan) -> list[datetime
 
     Without the event, a missing day is one that somebody deleted.
     """
-    before = func.max(event.c.details["before"].astext)
+    removed = _removed(database)
+    return [day for day in absent_days(lake, plan) if removed(day)]
+
+
+def _removed(database: Engine) -> Callable[[datetime.date], bool]:
+    """Return what says of a day whether retention removed it, as its last event says."""
+    row = event.c
+    query = select(row.details).where(row.action == "erase", row.details.has_key("before"))
     with database.connect() as connection:
-        last = connection.scalar(select(before).where(event.c.action == "erase")) or ""
-    return [day for day in absent_days(lake, plan) if day.isoformat() < last]
+        last = connection.scalar(query.order_by(row.position.desc()).limit(1)) or {}
+    before, held = str(last.get("before", "")), str(last.get("held"))
+    return lambda day: day.isoformat() < before and day.isoformat() not in held
 
 
 def absent_days(lake: Lake, plan: AuditPlan) -> list[datetime.date]:
@@ -306,11 +314,11 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
             f"{_comments(number)} of the sample {_are(number)} said to be erased, and no erasure "
             "of the log names them: labels were avoided"
         )
-    texts = _texts(lake, drawn)
+    texts, removed = _texts(lake, drawn), _removed(database)
     number = sum(
         (item.text, item.parent_text) != (texts[key]["text"], texts[key]["parent_text"])
         for key, item in queued.items()
-        if key in texts and item.text != ERASED  # whether it may be: `verify_log`
+        if key in texts and not (item.text == ERASED and removed(key[0]))  # its comments go next
     )
     if number:
         yield (

@@ -59,7 +59,7 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
             gone = [past for past in old if past not in held]
             if table == "comments":
                 with resources.database.connect() as connection:
-                    number = erase_old(connection, first, audits)
+                    number = erase_old(connection, first, held)
                     found.append(f"texts in the queue before {first}: {number:,}")
                     if (gone or number) and not dry_run:
                         connection.commit()

@@ -58,11 +58,11 @@ _ITEMS = _erasing(_WHOLE, f"comment_id = ANY (:ids) AND {_LEFT}")
 
 _PARENTS = _erasing("", "parent_text = ANY (:texts)")
 
-#: Items of old days that nobody holds, but those of open audits.
+#: Items of old days on which nobody works, but of days that open audits hold.
 _OLD = _erasing(
     _WHOLE,
     "dt < :before AND (leased_until IS NULL OR leased_until <= now()) "
-    f"AND (audit IS NULL OR NOT audit = ANY (:audits)) AND {_LEFT}",
+    f"AND NOT dt = ANY (:held) AND {_LEFT}",
 )
 
 _NOTES = text(
@@ -146,16 +146,16 @@ def erase_reviews(
     )
 
 
-def erase_old(connection: Connection, before: date, open_audits: Collection[str]) -> int:
+def erase_old(connection: Connection, before: date, held: Collection[date]) -> int:
     """Erase texts and notes of the items of days before `before`; return of how many items.
 
-    Items that are leased now, or of `open_audits`, are kept; other open ones are withdrawn. The
-    event also says that comments of these days are removed from the lake.
+    Items that are leased now, or of days that open audits hold, are kept; other open ones are
+    withdrawn. The event also says that comments of the other days are removed from the lake.
     """
-    values = {"ids": [], "before": before, "audits": list(open_audits), "erased": ERASED}
+    values = {"ids": [], "before": before, "held": list(held), "erased": ERASED}
     items = connection.scalars(_OLD, values).all()
     connection.execute(_NOTES, values)
-    record_event(connection, "erase", actor_id=None, before=str(before))
+    record_event(connection, "erase", actor_id=None, before=str(before), held=list(map(str, held)))
     return len(items)
 
 
@@ -179,7 +179,7 @@ def recorded_erasures(
 
 def _comment(row: object) -> tuple[tuple[date, str], str] | None:
     match row:
-        case [str(written), str(comment_id), str(part)] if (day := day_of(written)) is not None:
+        case [str(written), str(comment_id), str(part)] if (day := day_of(written)) > date.min:
             return (day, comment_id), part
     return None
 

@@ -270,7 +270,8 @@ def witness_in(line: str | None) -> Witness:
         at, heads = document["at"], {}
         for chain, length, last in document["heads"]:
             heads[whole(chain)] = Head(whole(length), bytes.fromhex(last))
-        return Witness(heads, None if at is None else datetime.fromisoformat(at).timestamp())
+        time = None if at is None else datetime.fromisoformat(at).astimezone(UTC).timestamp()
+        return Witness(heads, time)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise LedgerError(
             "the witness is not valid; pass the complete line of JSON from `LogReport.witness`"

@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Text, cast, func, literal_column, select, text
@@ -51,7 +51,7 @@ _ITEMS = text(
     ), labels AS (
         SELECT item_id, bool_and(
             coalesce(text_commitment = {text_commitment_sql("item")}, false)
-            OR item.dt < :erased_before AND item.text = :erased
+            OR item.dt < :erased_before AND NOT item.dt = ANY (:held) AND item.text = :erased
                 AND coalesce(item.parent_text, :erased) = :erased) AS same_texts,
             max(decision.id) = max(decision.id) FILTER (
                 WHERE item_digest = {item_digest_sql("item")}) AS same_values
@@ -61,7 +61,8 @@ _ITEMS = text(
     )
     SELECT item.id, item.status, last.outcome,
         labels.item_id IS NOT NULL AS labelled, same_texts, same_values,
-        encode({text_commitment_sql("item")}, 'hex') AS committed
+        CASE WHEN :erased IN (item.text, item.parent_text)
+            THEN encode({text_commitment_sql("item")}, 'hex') END AS left_over
     FROM review_item AS item
     LEFT JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
@@ -108,8 +109,9 @@ class RecordedState:
     policies: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Commitment to what is left of the texts, by item.
     erased_items: dict[str, Any] = field(default_factory=dict)
-    #: Texts and notes of earlier days may be erased.
+    #: Texts and notes of earlier days may be erased, but of those that open audits held.
     erased_before: date = date.min
+    held: set[date] = field(default_factory=set)
     #: Decisions whose notes are erased, as the events say, and as the log is, with their days.
     erased_notes: set[int] = field(default_factory=set)
     missing_notes: dict[int, date] = field(default_factory=dict)
@@ -140,8 +142,11 @@ class RecordedState:
             ):
                 self.erased_items |= items
                 self.erased_notes.update(notes)
-            case "erase", _, {"before": str(day)} if (before := day_of(day)) is not None:
+            case "erase", _, {"before": str(day), "held": [*held]} if (
+                date.min < (before := day_of(day)) <= datetime.now(UTC).date()
+            ):
                 self.erased_before = max(self.erased_before, before)
+                self.held = {past for past in self.held if past >= before} | set(map(day_of, held))
             case _:
                 return False
         return True
@@ -210,9 +215,9 @@ def _differences(
 
 
 def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
-    values = {"erased": ERASED, "erased_before": state.erased_before}
+    values = {"erased": ERASED, "erased_before": state.erased_before, "held": [*state.held]}
     for row in connection.execute(_ITEMS, values):
-        erased = state.erased_items.get(str(row.id), "") == row.committed
+        erased = row.left_over and state.erased_items.get(str(row.id)) == row.left_over
         if row.status == "decided" and not row.labelled:
             yield f"item {row.id} is decided, but the log has no label of it"
         elif row.labelled and not row.same_texts and not erased:
@@ -228,20 +233,21 @@ def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str
 
 def _note_problems(_: Connection, state: RecordedState) -> Iterator[str]:
     for id_, day in state.missing_notes.items():
-        if id_ not in state.erased_notes and day >= state.erased_before:
+        removed = day < state.erased_before and day not in state.held
+        if id_ not in state.erased_notes and not removed:
             yield f"the note of decision {id_} is missing, and no event says that it was erased"
 
 
-def day_of(written: str) -> date | None:
-    """Return the day in ISO 8601; None if it is none.
+def day_of(written: object) -> date:
+    """Return the day in ISO 8601; the first possible one if it is none.
 
     >>> day_of("2026-01-05"), day_of("yesterday")
-    (datetime.date(2026, 1, 5), None)
+    (datetime.date(2026, 1, 5), datetime.date(1, 1, 1))
     """
     try:
-        return date.fromisoformat(written)
+        return date.fromisoformat(str(written))
     except ValueError:
-        return None
+        return date.min
 
 
 def _confirmation_problems(connection: Connection, _: RecordedState) -> Iterator[str]:

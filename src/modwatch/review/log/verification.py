@@ -41,6 +41,7 @@ from modwatch.common.ledger.chain import (
     witness_in,
     witness_of,
 )
+from modwatch.common.text import ERASED
 from modwatch.review.events import EVENT_CONTENT
 from modwatch.review.log.decision_log import COVERED, commitment_sql, content_of, content_sql
 from modwatch.review.log.recorded_messages import message_problems
@@ -49,6 +50,8 @@ from modwatch.review.tables import decision, event
 
 #: The chain of the events; the other chains have the number of their moderator, from 1.
 EVENTS = 0
+
+_ERASED = text("SELECT count(*) FROM review_item WHERE :erased IN (text, parent_text)")
 
 #: What a row that breaks the rules of its table can raise.
 _MALFORMED = (DBAPIError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
@@ -141,7 +144,7 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
     covers must still be there, and none that follows be of an earlier time. Raises `LedgerError` if
     it is invalid, `DatabaseError` if the database is lost or lacks a table.
     """
-    known, state, decisions = witness_in(witness), RecordedState(), 0
+    known, state, decisions, erased = witness_in(witness), RecordedState(), 0, 0
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         at: float = connection.scalar(text("SELECT date_part('epoch', clock_timestamp())")) or 0.0
         chains = Verification(known, now=at, name=_name)
@@ -161,6 +164,8 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         chains.finish()
         with going_on("recorded ends"):
             chains.compare(recorded_heads(connection))
+        with going_on("erased texts"):
+            erased = connection.scalar(_ERASED, {"erased": ERASED}) or 0
         for section, find in (*STATE.items(), ("messages", message_problems)):
             with going_on(section):
                 for problem in find(connection, state):
@@ -170,7 +175,7 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         problems=tuple(chains.problems),
         heads=chains.heads,
         at=at,
-        erased=len(state.erased_items) + len(state.erased_notes),
+        erased=erased + len(state.missing_notes),
     )
 
 

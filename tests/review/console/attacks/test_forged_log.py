@@ -522,11 +522,14 @@ def test_the_time_goes_forward_when_the_clock_does_not(
     assert ahead is not None
 
 
-def test_a_time_that_no_page_can_show_is_refused(engine: Engine) -> None:
+def test_a_time_that_no_page_can_show_is_refused(engine: Engine, witness: str) -> None:
     columns = "action, position, previous_hash, hash, happened_at"
     forged = f"INSERT INTO event ({columns}) VALUES ('log_in', 1000, '', '', 'infinity')"
     with pytest.raises(DatabaseError, match="event_happened_at_check"), engine.begin() as own:
         own.execute(text(forged))
+    forged = "UPDATE review_item SET dt = 'infinity'"
+    with pytest.raises(DatabaseError, match="review_item_dt_check"), unguarded(engine) as owner:
+        owner.execute(text(forged))
 
 
 def test_another_forger_adds_a_decision(engine: Engine, witness: str) -> None:

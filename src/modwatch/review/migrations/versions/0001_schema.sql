@@ -9,6 +9,13 @@ CREATE TABLE moderator (
     oidc_subject text UNIQUE,
     disabled_at timestamptz,
     preferences jsonb NOT NULL DEFAULT '{}',
+    -- A page or a task that reads other values would fail.
+    CONSTRAINT moderator_preferences_check CHECK (jsonb_typeof(preferences) = 'object'
+        AND jsonb_typeof(coalesce(preferences -> 'opt_outs', '[]')) IN ('array', 'null')),
+    CONSTRAINT moderator_created_at_check
+        CHECK (created_at BETWEEN '0001-01-02Z' AND '9999-12-30Z'),
+    CONSTRAINT moderator_disabled_at_check
+        CHECK (disabled_at BETWEEN '0001-01-02Z' AND '9999-12-30Z'),
     CONSTRAINT moderator_role_check CHECK (role IN ('moderator', 'lead', 'auditor', 'ops', 'admin'))
 );
 
@@ -143,6 +150,7 @@ CREATE TABLE review_item (
     version integer NOT NULL DEFAULT (random() * 1000000000)::integer + 1,
     CONSTRAINT review_item_dt_comment_id_kind_round_reserved_for_audit_key UNIQUE NULLS NOT DISTINCT
         (dt, comment_id, kind, round, reserved_for, audit),
+    CONSTRAINT review_item_dt_check CHECK (dt BETWEEN '0001-01-02' AND '9999-12-30'),
     CONSTRAINT review_item_kind_check CHECK (kind IN ('review', 'confirmation', 'retest', 'gold',
         'audit', 'imported')),
     CONSTRAINT review_item_status_check CHECK (status IN ('waiting', 'blocked', 'escalated',
@@ -211,6 +219,7 @@ CREATE TABLE decision (
     CONSTRAINT decision_label_check CHECK ((action IN ('label', 'adjudicate', 'correct')) = (label
         IS NOT NULL)),
     CONSTRAINT decision_seconds_check CHECK (seconds >= 0),
+    CONSTRAINT decision_dt_check CHECK (dt BETWEEN '0001-01-02' AND '9999-12-30'),
     CONSTRAINT decision_decided_at_check CHECK (decided_at BETWEEN '0001-01-02Z' AND '9999-12-30Z')
 );
 -- Rows are stored in the order of time, so this index stays tiny and is cheap to maintain.
@@ -305,6 +314,10 @@ CREATE TABLE incident (
     ended date,
     outcome text,
     created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT incident_members_check CHECK (jsonb_typeof(members) = 'object'),
+    CONSTRAINT incident_links_check CHECK (jsonb_typeof(links) = 'object'),
+    CONSTRAINT incident_days_check CHECK (isfinite(since) AND isfinite(opened)
+        AND isfinite(notified_on)),
     CONSTRAINT incident_kind_check
         CHECK (kind IN ('incident', 'annotator_incident', 'failure', 'heartbeat')),
     CONSTRAINT incident_outcome_check CHECK (outcome IN ('recovered', 'withdrawn', 'accepted')),
