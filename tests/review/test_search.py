@@ -347,13 +347,16 @@ def test_queues_of_others_are_not_there(engine: Engine, new_item: New, day: date
 
 
 def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date, days: dict[str, date]
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     items = [new_item("a", labels_wanted=2), new_item("b", 2, labels_wanted=2)]
     queue.enqueue(engine, items, day)
     for person, code in ((ann, "fine"), (ben, "hate")):
         for _ in range(2):
             label_next(engine, person, 1 if person is ann else 0, policy_code=code)
+    with engine.connect() as connection:
+        today = connection.execute(text("SELECT CAST(now() AS date)")).scalar_one()
+    days = {"first_day": today, "last_day": today}
     mine = search.find(engine, SearchQuery(**days), own(ann)).items
     assert {item.label for item in mine} == {1}
     assert found(engine, own(ann), pseudonym="ben") == []
@@ -376,3 +379,75 @@ def test_the_next_of_several_does_not_read_what_the_first_answered(
         with pytest.raises(ItemNotFoundError):
             history_of(engine, viewer, "a")
         assert queue.lease(engine, lea.id, timedelta(0)) is not None
+
+
+@pytest.mark.parametrize("sees_all", [False, True])
+def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
+    engine: Engine, new_item: New, day: date, sees_all: bool
+) -> None:
+    """The day of a comment would tell a confirmation, its id a gold item."""
+    cora = people.create_moderator(engine, "cora", "lead")
+    viewer = replace(LEAD, moderator_id=cora.id) if sees_all else own(cora)
+    queue.enqueue(engine, [new_item("a")], day)
+    label_next(engine, cora)
+    with engine.connect() as connection:
+        today = connection.execute(text("SELECT CAST(now() AS date)")).scalar_one()
+    assert found(engine, viewer, first_day=today) == found(engine, viewer) == [None]
+    assert found(engine, viewer, last_day=today - timedelta(days=1)) == []
+    assert found(engine, viewer, first_day=day, last_day=day) == []
+    assert found(engine, viewer, comment_id="a") == []
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_others_do_with_a_skipped_item_is_not_shown(
+    engine: Engine, ben: Moderator, new_item: New, day: date, goes_on: bool
+) -> None:
+    """Others go on with an ordinary item, and not with one that is reserved."""
+    cora = people.create_moderator(engine, "cora", "lead")
+    viewer = replace(LEAD, moderator_id=cora.id)
+    queue.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
+    lease = queue.lease(engine, cora.id)
+    assert lease is not None
+    queue.skip(
+        engine, moderator_id=cora.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    label_next(engine, cora)
+    if goes_on:
+        label_next(engine, ben, 1, policy_code="hate")
+        label_next(engine, people.create_moderator(engine, "dan", "moderator"), 1)
+    second, first = search.find(engine, SearchQuery(), viewer).items
+    assert first.id == lease.item.id
+    assert (first.status, first.version, first.label) == (None, None, None)
+    assert (second.status, second.label) == ("decided", 1)
+    assert [event.action for event in search.history(engine, viewer, first.id).events] == ["skip"]
+    for query in ({"pseudonym": "ben"}, {"status": "waiting"}, {"policy_code": "hate"}):
+        today = {"first_day": day, "last_day": day + timedelta(days=30)}
+        assert found(engine, viewer, **query, **today) == []
+    assert len(found(engine, viewer, status="decided")) == 1
+
+
+@pytest.mark.parametrize("act", ["label", "skip", "escalate", "undo"])
+def test_the_first_label_is_hidden_while_the_second_can_be_undone(
+    engine: Engine, ann: Moderator, new_item: New, day: date, act: str
+) -> None:
+    cora = people.create_moderator(engine, "cora", "lead")
+    viewer = replace(LEAD, moderator_id=cora.id)
+    queue.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
+    label_next(engine, ann)
+    lease = queue.lease(engine, cora.id)
+    assert lease is not None
+    request = {"moderator_id": cora.id, "item_id": lease.item.id, "lease_token": lease.token,
+               "idempotency_key": "k"}  # fmt: skip
+    if act in ("label", "undo"):
+        done = queue.decide(engine, label=0, **request)
+    else:
+        done = {"skip": queue.skip, "escalate": queue.escalate}[act](engine, **request)
+    if act == "undo":
+        lease = deciding.undo(
+            engine, moderator_id=cora.id, decision_id=done.id, idempotency_key="u"
+        )
+        queue.release(engine, cora.id, lease.item.id, lease.token)
+    history = search.history(engine, viewer, lease.item.id)
+    assert {event.pseudonym for event in history.events} == {"cora"}
+    assert len(history.items) == len(found(engine, viewer)) == 1

@@ -12,7 +12,7 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneWork
-from review.labelling import cancel, held, label_next
+from review.labelling import cancel, held, label_next, settle
 
 Fill = Callable[[int], None]
 New = Callable[..., NewItem]
@@ -227,6 +227,7 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     assert [(row.pseudonym, row.labels, row.skips, row.escalations) for row in days] == [
         ("ann", 3, 0, 0), ("ben", 0, 1, 1),
     ]  # fmt: skip
+    assert [row.share_picked for row in days] == [1 / 5, 1]
     assert days[0].median_seconds == 4
     assert days[0].share_toxic == pytest.approx(1 / 3)
     assert (days[1].median_seconds, days[1].share_toxic) == (None, None)
@@ -262,9 +263,10 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
     every = Criteria(queue="general")
 
     def counted() -> object:
-        lanes = [(lane.waiting, lane.overdue, lane.decided_today)
-                 for lane in workload.work_left(engine)]  # fmt: skip
-        return lanes, dismissal.matching(engine, every), shown_counts(engine).waiting
+        lanes = [(lane.reason, lane.waiting, lane.escalated, lane.overdue, lane.decided_today)
+                 for lane in workload.work_left(engine, viewer=cora.id)]  # fmt: skip
+        listed = workload.escalations(engine, viewer=cora.id)
+        return lanes, listed, dismissal.matching(engine, every), shown_counts(engine).waiting
 
     before = counted()
     lease = held(engine, cora)
@@ -279,3 +281,17 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
     elif action in ("skip", "escalate"):
         {"skip": queue.skip, "escalate": queue.escalate}[action](engine, **request)
     assert counted() == before
+
+
+@pytest.mark.parametrize("kind", ["gold", "retest"])
+def test_an_escalated_measurement_counts_under_the_reason_of_others(
+    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, kind: str
+) -> None:
+    queue.enqueue(engine, [new_item("a", kind=kind, reason=kind)], day, kinds=[kind])
+    escalate(engine, ann)
+    (state,) = workload.work_left(engine, viewer=cora.id)
+    assert (state.reason, state.escalated) == ("uncertainty", 1)
+    assert len(workload.escalations(engine, viewer=cora.id)) == 1
+    assert workload.escalations(engine, viewer=ann.id) == []
+    settle(engine)
+    assert len(workload.escalations(engine, viewer=ann.id)) == 1

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Subquery,
     all_,
     and_,
+    any_,
     case,
     cast,
     exists,
@@ -35,14 +36,17 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     tuple_,
 )
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, QueueError
-from modwatch.review.log.labels import current_decision
+from modwatch.review.log.labels import current_decision, decided_between, in_force
 from modwatch.review.queue.items import storable
+from modwatch.review.queue.leases import UNDO_WITHIN
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
+    FINAL_ACTIONS,
     OPEN_STATUSES,
     decision,
     gold_comment,
@@ -89,6 +93,7 @@ class SearchQuery:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
+    #: Of items whose id is shown.
     comment_id: _Term | None = None
     #: There are no wildcards.
     text: Annotated[
@@ -97,6 +102,7 @@ class SearchQuery:
     ] = field(default=None, repr=False)
     #: Who made a decision on it.
     pseudonym: _Term | None = None
+    #: Of the comment, or of one's own decision where the day of the comment is not shown.
     first_day: date | None = None
     last_day: date | None = None
     status: _Term | None = None
@@ -260,7 +266,8 @@ def history(engine: Engine, viewer: Viewer, item_id: int) -> History:
 
 _PLAIN = ("id", "language", "platform", "queue")
 _TEXTS = ("text", "parent_text")
-_OF_ALL = ("status", "version")
+#: These tell whether others go on with an item that the viewer skipped.
+_STATE = ("status", "version")
 #: These reveal the kind of an item.
 _TELLING = ("dt", "comment_id", "queued_at", "due_at")
 _SECRET = ("kind", "reason", "model_version")
@@ -276,7 +283,7 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     return select(
         *(item[name] for name in _PLAIN),
         *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
-        *(case((literal(viewer.sees_all), item[name])).label(name) for name in _OF_ALL),
+        *(case((_state_shown(viewer), item[name])).label(name) for name in _STATE),
         *(case((told, item[name])).label(name) for name in _TELLING),
         *(case((shown, item[name])).label(name) for name in _SECRET),
         *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
@@ -288,7 +295,20 @@ def _plain(viewer: Viewer) -> ColumnElement[bool]:
     """Return the condition that an item is shown without what would reveal its kind."""
     if not viewer.reviews:
         return false()
-    return or_(is_open, review_item.c.id.in_(select(decision.c.item_id).where(_mine(viewer))))
+    return or_(is_open, _acted_on(viewer))
+
+
+def _acted_on(viewer: Viewer) -> ColumnElement[bool]:
+    """Return the condition that a person who may be served items made a decision on the item."""
+    if not viewer.reviews:
+        return false()
+    return review_item.c.id.in_(select(decision.c.item_id).where(_mine(viewer)))
+
+
+def _state_shown(viewer: Viewer) -> ColumnElement[bool]:
+    labelled = and_(_mine(viewer), in_force(*FINAL_ACTIONS))
+    theirs = review_item.c.id.in_(select(decision.c.item_id).where(labelled))
+    return and_(literal(viewer.sees_all), or_(not_(_acted_on(viewer)), theirs))
 
 
 def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
@@ -322,11 +342,14 @@ def _settled(viewer: Viewer) -> ColumnElement[bool]:
     gold = exists().where(
         gold_comment.c.comment_id == item.comment_id, gold_comment.c.retired_at.is_(None)
     )
-    retested = exists().where(
+    # Who may still undo would label again, knowing the answer.
+    retested_or_undone = exists().where(
         again.c.comment_id == item.comment_id,
         again.c.moderator_id == viewer.moderator_id,
-        again.c.action == "label",
-        again.c.decided_at <= func.now() - OWN_DAYS,
+        or_(
+            again.c.decided_at > func.now() - UNDO_WITHIN,
+            and_(again.c.action == "label", again.c.decided_at <= func.now() - OWN_DAYS),
+        ),
     )
     closed = or_(
         and_(item.kind.in_(ACTIONABLE_KINDS), item.status.not_in(OPEN_STATUSES)),
@@ -334,7 +357,7 @@ def _settled(viewer: Viewer) -> ColumnElement[bool]:
     )
     return or_(
         item.status == "escalated",
-        and_(closed, not_(asked), not_(gold), not_(retested)),
+        and_(closed, not_(asked), not_(gold), not_(retested_or_undone)),
     )
 
 
@@ -344,9 +367,9 @@ def _mine(viewer: Viewer) -> ColumnElement[bool]:
 
 def _last_decisions(viewer: Viewer) -> Subquery:
     """Return the last decision of each item that a person who may be served items finds."""
-    shown = () if viewer.sees_all else _own(viewer)
     last = func.max(decision.c.id).label("decision_id")
-    return select(decision.c.item_id, last).where(*shown).group_by(decision.c.item_id).subquery()
+    query = select(decision.c.item_id, last).where(_shown(viewer))
+    return query.group_by(decision.c.item_id).subquery()
 
 
 def _held(viewer: Viewer, item: FromClause) -> tuple[ColumnElement[bool], ...]:
@@ -358,6 +381,20 @@ def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions of those of their own decisions that a person may see."""
     since = func.now() - OWN_DAYS
     return (_mine(viewer), decision.c.decided_at > since)
+
+
+def _shown(viewer: Viewer) -> ColumnElement[bool]:
+    """Return the condition that a decision is shown: of items that they were served, their own."""
+    if not viewer.sees_all:
+        return and_(*_own(viewer))
+    if not viewer.reviews:
+        return true()
+    served = decision.alias("served")
+    blind = select(served.c.item_id).where(
+        served.c.moderator_id == viewer.moderator_id,
+        served.c.action.in_(("label", "skip", "escalate")),
+    )
+    return or_(_mine(viewer), decision.c.item_id.not_in(blind))
 
 
 def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
@@ -374,8 +411,9 @@ def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
 
 
 def _current_label(viewer: Viewer) -> ScalarSelect[int | None]:
-    shown = (review_item.c.status == "decided",) if viewer.sees_all else _own(viewer)
-    return current_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
+    decided = or_(literal(not viewer.sees_all), review_item.c.status == "decided")
+    label = current_decision(review_item.c.id, decision.c.label)
+    return label.where(decided, _shown(viewer)).scalar_subquery()
 
 
 def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
@@ -396,7 +434,7 @@ def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
         )
         .join(moderator, moderator.c.id == row.moderator_id)
         .join(review_item, review_item.c.id == row.item_id)
-        .where(row.item_id.in_(list(items)), *(() if viewer.sees_all else _own(viewer)))
+        .where(row.item_id.in_(list(items)), _shown(viewer))
         .order_by(row.decided_at, row.id)
     )
 
@@ -410,25 +448,30 @@ def _queued(item: FoundItem) -> Event:
 def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions of `query`; columns that the viewer may not see are not searched."""
     item = review_item.c
-    own = () if viewer.sees_all else _own(viewer)
     if query.status is not None and not viewer.sees_all:
         raise QueueError("only leads and auditors may search by status; leave it out")
-    for name in ("comment_id", "status", "queue"):
-        if (value := getattr(query, name)) is not None:
-            yield item[name] == value
-    if query.first_day is not None:
-        yield item.dt >= query.first_day
-    if query.last_day is not None:
-        yield item.dt <= query.last_day
+    if query.queue is not None:
+        yield item.queue == query.queue
+    if query.status is not None:
+        yield and_(item.status == query.status, _state_shown(viewer))
+    if query.comment_id is not None:
+        yield and_(item.comment_id == query.comment_id, not_(_acted_on(viewer)))
+    first, last = query.first_day or date.min, query.last_day or date.max
+    if (first, last) != (date.min, date.max):
+        mine = select(decision.c.item_id).where(_mine(viewer), decided_between(first, last))
+        yield or_(
+            and_(item.dt.between(first, last), not_(_acted_on(viewer))),
+            and_(literal(viewer.reviews), item.id == any_(func.array(mine.scalar_subquery()))),
+        )
     if query.text is not None:
         yield item.text.icontains(query.text, autoescape=True)
     if query.pseudonym is not None:
         who = moderator.c.id == decision.c.moderator_id
-        theirs = select(decision.c.item_id).join(moderator, who).where(*own)
+        theirs = select(decision.c.item_id).join(moderator, who).where(_shown(viewer))
         yield item.id.in_(theirs.where(moderator.c.pseudonym == query.pseudonym))
     if query.policy_code is not None:
         named = decision.c.policy_code == query.policy_code
-        yield exists().where(decision.c.item_id == item.id, named, *own)
+        yield exists().where(decision.c.item_id == item.id, named, _shown(viewer))
         yield _labels_shown(viewer)
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     true,
     update,
 )
@@ -70,10 +71,10 @@ class Throughput:
     pseudonym: str
     #: Labels that were not undone.
     labels: int
-    #: Skips, those that were undone included, and undos: who does both often chooses comments.
     skips: int
     undos: int
-    #: Skips and undos, of all that the person did; in [0, 1].
+    #: Skips, undos and escalations, those that were undone included, of all that the person did; in
+    #: [0, 1]. Who does these often chooses comments.
     share_picked: float
     escalations: int
     #: Of the labels; None if there is none.
@@ -126,19 +127,25 @@ def overview(engine: Engine) -> list[LaneWork]:
     Waiting are items that are neither leased nor escalated. Not for people who may be served items.
     """
     waiting = and_(review_item.c.status == "waiting", leased.isnot(True))
-    return _lanes(engine, waiting, undecided, true())
+    return _lanes(engine, waiting, undecided, true(), _escalated(0), review_item.c.reason)
 
 
-def work_left(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneWork]:
+def work_left(
+    engine: Engine, *, queues: Collection[str] | None = None, viewer: int = 0
+) -> list[LaneWork]:
     """Return the work of every queue and reason, by name; only of `queues`, or of all if None.
 
     For people who may be served items: only escalations count over all kinds. No number changes
-    when an item is leased, nor while its decision can be undone, so none tells whether that item is
-    a measurement.
+    when `viewer` leases an item, nor while they can undo its decision, so none tells whether that
+    item is a measurement.
     """
-    done = and_(review_item.c.kind.in_(ACTIONABLE_KINDS), ~undoable(), _within(queues))
-    left = and_(or_(to_do(), review_item.c.status == "escalated"), _within(queues))
-    return _lanes(engine, to_do(), left, done)
+    item = review_item.c
+    done = and_(item.kind.in_(ACTIONABLE_KINDS), ~undoable(), _within(queues))
+    escalated = _escalated(viewer)
+    left = and_(or_(to_do(), escalated), _within(queues))
+    # Measurements are escalated under a reason that others have.
+    reason = case((item.kind.in_(("gold", "retest")), "uncertainty"), else_=item.reason)
+    return _lanes(engine, to_do(), left, done, escalated, reason)
 
 
 def _lanes(
@@ -146,6 +153,8 @@ def _lanes(
     waiting: ColumnElement[bool],
     left: ColumnElement[bool],
     done: ColumnElement[bool],
+    escalated: ColumnElement[bool],
+    reason: ColumnElement[str],
 ) -> list[LaneWork]:
     """Return the lanes of the items of `left`, and of those of `done` that were decided today."""
     item = review_item.c
@@ -157,12 +166,11 @@ def _lanes(
     recent = select(decision.c.item_id).where(decision.c.decided_at > func.now() - timedelta(1))
     read = or_(is_open, item.id == func.any(func.array(recent.scalar_subquery())))
     waited = func.now() - item.queued_at
-    escalated = item.status == "escalated"
     median = func.percentile_cont(0.5).within_group(waited).filter(left)
     lanes = (
         select(
             item.queue,
-            item.reason,
+            reason.label("reason"),
             func.count().filter(waiting).label("waiting"),
             func.count().filter(escalated, leased.isnot(True)).label("escalated"),
             func.count().filter(left, item.due_at < func.now()).label("overdue"),
@@ -172,8 +180,8 @@ def _lanes(
             func.count().filter(done).label("decided_today"),
         )
         .where(read, or_(left, done))
-        .group_by(item.queue, item.reason)
-        .order_by(item.queue, item.reason)
+        .group_by(text("1, 2"))
+        .order_by(text("1, 2"))
     )
     return [LaneWork(**row) for row in at_once(engine, lanes)]
 
@@ -188,7 +196,9 @@ def throughput(
 ) -> list[Throughput]:
     """Return the decisions of all people from `first` to `last` (included) by hour or day (UTC)."""
     label = in_force("label", "adjudicate")
-    skips, undos = (func.count().filter(decision.c.action == action) for action in ("skip", "undo"))
+    skips, undos, escalated = (
+        func.count().filter(decision.c.action == action) for action in ("skip", "undo", "escalate")
+    )
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
     statement = (
         select(
@@ -198,7 +208,7 @@ def throughput(
             func.count().filter(label).label("labels"),
             skips.label("skips"),
             undos.label("undos"),
-            cast(1.0 * (skips + undos) / func.count(), Double).label("share_picked"),
+            cast(1.0 * (skips + undos + escalated) / func.count(), Double).label("share_picked"),
             func.count().filter(in_force("escalate")).label("escalations"),
             func.percentile_cont(0.5)
             .within_group(decision.c.seconds)
@@ -266,8 +276,13 @@ def release_all(
     return len(items)
 
 
-def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> list[Escalation]:
-    """Return the escalated items, severe ones first, then the oldest; at most `MOST_ROWS`."""
+def escalations(
+    engine: Engine, *, queues: Collection[str] | None = None, viewer: int = 0
+) -> list[Escalation]:
+    """Return the escalated items, severe ones first, then the oldest; at most `MOST_ROWS`.
+
+    Without what `viewer` escalated and can undo: day and id tell what kind of item that is.
+    """
     last = (
         select(decision.c.reason, decision.c.note, decision.c.decided_at, moderator.c.pseudonym)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
@@ -293,11 +308,16 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
         .select_from(review_item)
         .join(last, true(), isouter=True)
         .join(holder, holder.c.id == review_item.c.leased_by, isouter=True)
-        .where(review_item.c.status == "escalated", _within(queues))
+        .where(_escalated(viewer), _within(queues))
         .order_by(review_item.c.severe_due_at, review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
     return [Escalation(**row) for row in at_once(engine, statement)]
+
+
+def _escalated(viewer: int) -> ColumnElement[bool]:
+    """Return the condition that an item is escalated, and not just now by `viewer`."""
+    return and_(review_item.c.status == "escalated", ~undoable(by=viewer))
 
 
 def _within(queues: Collection[str] | None) -> ColumnElement[bool]:

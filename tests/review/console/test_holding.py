@@ -111,14 +111,16 @@ def test_my_day_says_nothing_of_what_it_was_for(
     fill(4)
     decided(client, bearer, "1", label=1, seconds=4)
     decided(client, bearer, "2", label=0, seconds=2)
-    undone = decided(client, bearer, "3", action="skip")
+    undone = decided(client, bearer, "3", action="escalate")
     client.post(
         f"/api/v1/decisions/{undone['id']}/undo", headers={**bearer, "Idempotency-Key": "u"}
     )
+    decided(client, bearer, "4", action="skip")
     day = client.get("/api/v1/me/day", headers=bearer).json()
-    assert (day["decided"], day["toxic"], day["skipped"]) == (2, 1, 0)
+    assert [day[name] for name in ("decided", "toxic", "skipped", "escalated")] == [2, 1, 1, 0]
     assert day["per_hour"] is None  # not after seconds
-    assert [one["undoable"] for one in day["decisions"]] == [False, True, True]
+    assert [one["undoable"] for one in day["decisions"]] == [False, False, True, True]
+    assert day["decisions"][0]["item_version"] is None
     assert not {"kind", "prob", "review_score", "text", "excerpt"} & set(day["decisions"][0])
     other = {"Authorization": f"Bearer {people.issue_token(engine, ben.id)}"}
     assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0

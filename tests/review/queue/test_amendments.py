@@ -64,20 +64,34 @@ def test_the_same_undo_again_gives_the_item_again(
         undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key=again.token)
 
 
-def test_a_skip_and_an_escalation_can_be_undone(
+def send_on(engine: Engine, person: Moderator, act: Callable[..., Decision]) -> Decision:
+    lease = held(engine, person)
+    return act(
+        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key=lease.token, reason="unsure",
+    )  # fmt: skip
+
+
+def test_an_escalation_can_be_undone(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    for act in (queue.skip, queue.escalate):
-        lease = held(engine, ann)
-        done = act(
-            engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-            idempotency_key=lease.token, reason="unsure",
-        )  # fmt: skip
-        assert queue.lease(engine, ann.id) is None
-        back = undone(engine, ann, done, f"u{done.id}")
-        assert queue.lease_escalated(engine, lea.id) is None
-        assert queue.release(engine, ann.id, back.item.id, back.token)
+    done = send_on(engine, ann, queue.escalate)
+    assert queue.lease(engine, ann.id) is None
+    back = undone(engine, ann, done)
+    assert queue.lease_escalated(engine, lea.id) is None
+    assert queue.release(engine, ann.id, back.item.id, back.token)
+
+
+def test_a_skip_cannot_be_undone(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    """While others work, only a reserved item would be left to bring back."""
+    fill(1)
+    done = send_on(engine, ann, queue.skip)
+    with pytest.raises(QueueError, match="cannot be undone"):
+        undone(engine, ann, done)
+    assert held(engine, ben).item.id == done.item_id
 
 
 def test_an_item_that_is_brought_back_goes_to_others_when_the_lease_runs_out(
@@ -94,27 +108,24 @@ def test_an_item_that_is_brought_back_goes_to_others_when_the_lease_runs_out(
 
 
 def test_an_undo_that_comes_too_late_is_refused(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    lease = held(engine, ann)
-    done = queue.skip(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="s",
-    )  # fmt: skip
+    done = send_on(engine, ann, queue.escalate)
     with pytest.raises(LeaseConflictError, match="only be undone within"):
         undo(
             engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
             within=timedelta(0),
         )  # fmt: skip
-    other = held(engine, ben)
+    other = queue.lease_escalated(engine, lea.id)
+    assert other is not None
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
-    label(engine, ben, other, 1)
+    label(engine, lea, other, 1)
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     with pytest.raises(ItemNotFoundError, match="you have no decision"):
-        undone(engine, ben, done)
+        undone(engine, lea, done)
 
 
 def test_an_undo_cannot_be_undone(engine: Engine, ann: Moderator, fill: Fill) -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import Engine, func, select
 
-from modwatch.common.errors import LeaseConflictError
+from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
@@ -259,6 +259,10 @@ class QueueModel(RuleBasedStateMachine):
             "decision_id": done.decision.id,
             "idempotency_key": f"undo {done.decision.id}",
         }
+        if done.decision.action == "skip":
+            with pytest.raises(QueueError):
+                undo(self.engine, **request)
+            return
         gone_on = item.changes != done.at or item.holder is not None
         if gone_on or item.status == "blocked":  # the label that it confirms was undone
             with pytest.raises(LeaseConflictError):

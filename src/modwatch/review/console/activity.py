@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, case, func, select
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of, titles_of
@@ -47,7 +47,9 @@ class DayDecisionSchema(RecordSchema):
     reason: str | None
     seconds: float | None
     decided_at: datetime
-    item_version: int = Field(description="Current version of the item; needed for a correction.")
+    item_version: int | None = Field(
+        description="Current version of the item, for a correction; null for a skip."
+    )
     undone: bool
     undoable: bool = Field(description="Within the time limit, and the item has not changed since.")
 
@@ -144,7 +146,7 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
     return (
         select(
             *(decision.c[name] for name in columns),
-            review_item.c.version.label("item_version"),
+            case((decision.c.action != "skip", review_item.c.version)).label("item_version"),
             gone.label("undone"),
             and_(decision.c.action.in_(UNDOABLE), untouched, in_time, ~gone).label("undoable"),
             func.left(review_item.c.text, EXCERPT).label("excerpt"),

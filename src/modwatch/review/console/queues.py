@@ -60,7 +60,7 @@ class ReleasedSchema(BaseModel):
 @api.get("/lanes")
 def read_lanes(context: ContextDep, person: LeadDep) -> list[LaneWork]:
     """Return items and their ages by queue and reason."""
-    return workload.work_left(context.engine, queues=person.queues)
+    return workload.work_left(context.engine, queues=person.queues, viewer=person.id)
 
 
 @api.get("/holdings")
@@ -85,7 +85,7 @@ def release(request: ReleaseRequest, context: ContextDep, person: LeadDep) -> Re
 @api.get("/escalations")
 def read_escalations(context: ContextDep, person: LeadDep) -> list[Escalation]:
     """Return items for a lead to adjudicate; `POST /leases` with `escalated` leases the next."""
-    return workload.escalations(context.engine, queues=person.queues)
+    return workload.escalations(context.engine, queues=person.queues, viewer=person.id)
 
 
 pages = APIRouter(include_in_schema=False)
@@ -117,10 +117,10 @@ class QueuesPage(Page, template="queues.html"):
 @pages.get("/lead")
 def show_queues(session: LeadSession) -> Response:
     """Return the state of the queues."""
-    queues = session.person.queues
+    person, queues = session.person, session.person.queues
     page = QueuesPage(
-        lanes=workload.work_left(session.engine, queues=queues),
-        escalations=workload.escalations(session.engine, queues=queues),
+        lanes=workload.work_left(session.engine, queues=queues, viewer=person.id),
+        escalations=workload.escalations(session.engine, queues=queues, viewer=person.id),
         holdings=workload.holders(session.engine, queues=queues),
         titles=titles_of(session.policy, session.locale),
         rules=session.context.options.lanes,

@@ -243,11 +243,12 @@ def decide_item(
     if request.reason is not None:
         check_reason(context.options.policy, request.action, request.reason)
     if request.label is None:
-        if request.action == "skip":
-            with context.hourly_limit.turn(person.id, "skip", idempotency_key):
-                return queue.skip(context.engine, **common)
         severe = context.options.lanes.severe.seconds(request.reason)
-        return queue.escalate(context.engine, severe_seconds=severe, **common)
+        if request.action == "escalate" and severe is not None:
+            return queue.escalate(context.engine, severe_seconds=severe, **common)
+        act = queue.skip if request.action == "skip" else queue.escalate
+        with context.hourly_limit.turn(person.id, request.action, idempotency_key):
+            return act(context.engine, **common)
     _check_code(context, request.label, request.policy_code)
     return queue.decide(
         context.engine, label=request.label, policy_code=request.policy_code, **common
@@ -263,7 +264,7 @@ def decide_item(
 def undo_decision(
     decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
 ) -> Lease:
-    """Undo your own recent decision, and lease the item again."""
+    """Undo your own recent label or escalation, and lease the item again."""
     take = partial(
         deciding.undo,
         context.engine,

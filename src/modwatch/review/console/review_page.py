@@ -40,6 +40,7 @@ from modwatch.review.console.request_context import (
 )
 from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
 from modwatch.review.people.accounts import ACCOUNT
+from modwatch.review.queue.deciding import UNDOABLE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import ShownCounts
 from modwatch.review.tables import review_item
@@ -266,7 +267,7 @@ def decide_item(
         done = review.decide_item(item_id, request, key, session.context, session.person)
     except (LeaseConflictError, ItemNotFoundError):
         return _home("notice=conflict")
-    return _home(f"done={done.id}")
+    return _home(f"done={done.id}" if done.action in UNDOABLE else "")
 
 
 @pages.post("/undo")

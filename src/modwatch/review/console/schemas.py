@@ -44,7 +44,7 @@ _MEANINGS = {
     413: "The body is too large.",
     422: "Invalid request; the message names the field, not its content.",
     429: "Too many attempts, with `Retry-After` in seconds; or too many items are held, or were "
-    "skipped or undone in an hour.",
+    "skipped, escalated or undone in an hour.",
     503: "The database is unavailable; `Retry-After` is the number of seconds to wait.",
 }
 

@@ -160,7 +160,8 @@ def _plan(connection: Connection, day: dt.date, **options: Any) -> _Plan:
     waiting = connection.execute(
         select(*by, func.count())
         # Literals, so that the partial index is used.
-        .where(text("status = 'waiting' AND reserved_for IS NOT NULL"))
+        # What was given back is not served again.
+        .where(text("status = 'waiting' AND reserved_for IS NOT NULL AND claimed_at IS NULL"))
         .group_by(*by)
     )
     done = connection.execute(

@@ -28,12 +28,11 @@ from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
-    LONGEST_HOLD,
     UNDO_WITHIN,
     conflict,
     lease_of,
 )
-from modwatch.review.queue.statements import DECIDE, settle
+from modwatch.review.queue.statements import DECIDE, LONGEST_HOLD, settle
 from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 
 LONGEST_NOTE = 4_000
@@ -79,7 +78,7 @@ def decide(engine: Engine, *, label: int, **request: Any) -> Decision:
 
 
 def skip(engine: Engine, **request: Any) -> Decision:
-    """Skip a leased item, which only others are served from now on; otherwise as `decide`."""
+    """Skip a leased item, which only others are served from now on, as `decide`; for good."""
     return _record(engine, "skip", None, Request(**request))
 
 
@@ -127,8 +126,8 @@ def _check(request: Request) -> None:
         raise QueueError(f"the seconds of {owner} must be 0 or more, got {seconds}")
 
 
-#: The actions that can be undone.
-UNDOABLE = ("label", "adjudicate", "skip", "escalate")
+#: The actions that can be undone. Not a skip: others go on with the item, unless it is reserved.
+UNDOABLE = ("label", "adjudicate", "escalate")
 
 _KEY_IN_USE = "the idempotency key belongs to another decision; send a new key"
 
@@ -248,7 +247,7 @@ def _undone_before(
 def _check_undoable(before: RowMapping, item: RowMapping, within: dt.timedelta) -> None:
     if before["action"] not in UNDOABLE:
         raise QueueError(
-            f"a decision of action {before['action']} cannot be undone; correct the label instead"
+            f"a decision of action {before['action']} cannot be undone; correct the label, if any"
         )
     if item["now"] - before["decided_at"] > within:
         raise LeaseConflictError(
@@ -307,8 +306,6 @@ _EXCLUDE = text(
 
 def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:
     """Return the item's status before the decision `before`."""
-    if before["action"] == "skip":
-        return str(item["status"])
     if before["action"] == "label":
         return "waiting"
     if before["action"] == "adjudicate":

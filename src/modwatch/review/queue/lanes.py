@@ -62,9 +62,9 @@ class Severe(_Rules):
 
 
 class Limits(_Rules):
-    """How often one person may skip and undo in an hour: both are ways to choose comments."""
+    """How often one person may do in an hour what helps to choose comments."""
 
-    #: Undone ones included.
+    #: Skips and escalations together; undone ones, and severe ones, which are never refused, count.
     skips_per_hour: Annotated[int, Field(ge=0)] = 60
     undos_per_hour: Annotated[int, Field(ge=0)] = 60
 

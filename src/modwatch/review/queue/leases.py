@@ -1,7 +1,7 @@
 """Leases: the exclusive right of one person to decide one item for a limited time.
 
 `LeaseLimit` limits the leases that one person holds at once, so that no one withholds the queue,
-and `HourlyLimit` how often they skip and undo, so that no one chooses from it.
+and `HourlyLimit` how often they skip, escalate and undo, so that no one chooses from it.
 """
 
 import datetime as dt
@@ -33,14 +33,12 @@ from modwatch.review.queue.statements import (
     LEASE,
     LEASE_COLUMNS,
     LEASE_ESCALATED,
+    LONGEST_HOLD,
     RENEW,
 )
 from modwatch.review.tables import OPEN_STATUSES, decision, moderator, review_item
 
 LEASE_LENGTH = dt.timedelta(minutes=10)
-
-#: Longest total time of a lease that is extended, renewed or resumed by an undo again and again.
-LONGEST_HOLD = dt.timedelta(hours=1)
 
 #: How long a decision can be undone, which leases its item again; later it can only be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
@@ -57,7 +55,7 @@ _EXTEND = DriverSql(
     f"""
     UPDATE review_item SET leased_until = greatest(leased_until, least(
         now() + make_interval(secs => CAST(:seconds AS double precision)),
-        claimed_at + make_interval(secs => CAST(:longest AS double precision))
+        claimed_at + interval '{LONGEST_HOLD}'
     ))
     WHERE {HELD} RETURNING leased_until
     """  # noqa: S608 - our own text
@@ -87,7 +85,8 @@ def lease(
     reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
     another item of the same comment; a confirmation waits for the labels before it, and for as long
     as `lanes` say; without `lanes` no longer. Concurrent calls never return the same item and never
-    wait for each other. An expired lease ends by itself.
+    wait for each other. An expired lease ends by itself. Who takes an item again has it for an hour
+    since they first had it, and is not served it in the hour after that.
     """
     later = lanes.confirmations.after_hours * 3600 if lanes else 0.0
     turn = {
@@ -158,7 +157,6 @@ def renew(
         "item_id": item_id,
         "before": digest_of(lease_token),
         "statuses": ["waiting", "escalated"] if escalated else ["waiting"],
-        "longest": LONGEST_HOLD.total_seconds(),
     }
     # Only those who know the last token can compute it.
     token = digest_of(f"renewed {lease_token}").hex()
@@ -178,8 +176,7 @@ def extend(
     Raises `LeaseConflictError` or `ItemNotFoundError` if the lease is not valid.
     """
     held = _held(moderator_id, item_id, lease_token)
-    times = {"seconds": length.total_seconds(), "longest": LONGEST_HOLD.total_seconds()}
-    rows = at_once(engine, _EXTEND, held | times)
+    rows = at_once(engine, _EXTEND, held | {"seconds": length.total_seconds()})
     if not rows:
         raise conflict(engine, item_id)
     until: dt.datetime = rows[0]["leased_until"]
@@ -331,36 +328,40 @@ class LeaseLimit:
 
 
 class HourlyLimit:
-    """A limit on the skips and undos of a person per hour; thread-safe.
+    """A limit on the skips and escalations, and on the undos, of a person per hour; thread-safe.
 
-    The decision log counts, with skips that were undone. A process answers one of these requests of
-    a person after the other, so that many at once are not too many.
+    The decision log counts, with escalations that were undone. A process answers one of these
+    requests of a person after the other, so that many at once are not too many.
     """
 
     def __init__(self, engine: Engine, rules: Limits) -> None:
         self._engine = engine
-        self._most = {"skip": rules.skips_per_hour, "undo": rules.undos_per_hour}
+        self._most = {
+            ("skip", "escalate"): rules.skips_per_hour,
+            ("undo",): rules.undos_per_hour,
+        }
         self._lock = threading.Lock()
         self._people: dict[int, threading.Lock] = {}
 
     @contextmanager
     def turn(self, moderator_id: int, action: str, key: str) -> Iterator[None]:
-        """Yield while a skip or undo may be recorded; raise `TooManyActionsError` if none may.
+        """Yield while `action` may be recorded; raise `TooManyActionsError` if it may not.
 
         A request that is sent again, by its idempotency key, does not count.
         """
         with self._lock:
             person = self._people.setdefault(moderator_id, threading.Lock())
+        alike, most = next(limit for limit in self._most.items() if action in limit[0])
         made = select(func.count().label("made")).where(
             decision.c.moderator_id == moderator_id,
-            decision.c.action == action,
+            decision.c.action.in_(alike),
             decision.c.decided_at > func.now() - dt.timedelta(hours=1),
             decision.c.idempotency_key != key,
         )
         with person:
-            if at_once(self._engine, made)[0]["made"] >= self._most[action]:
+            if at_once(self._engine, made)[0]["made"] >= most:
                 raise TooManyActionsError(
-                    f"you may {action} {self._most[action]} times in an hour; decide the comment, "
-                    "escalate it, or ask a lead"
+                    f"you may {' or '.join(alike)} {most} times in an hour; label the comment, or "
+                    "ask a lead"
                 )
             yield

@@ -37,9 +37,11 @@ leased = and_(
 undecided = review_item.c.status.in_(["waiting", "escalated"])
 
 
-def undoable() -> ColumnElement[bool]:
-    """Return the condition that an item was decided so recently that it can be undone."""
+def undoable(by: int | None = None) -> ColumnElement[bool]:
+    """Return the condition that an item was decided, by one person or any, within `UNDO_WITHIN`."""
     recent = decision.c.decided_at > func.now() - UNDO_WITHIN
+    if by is not None:
+        recent = and_(recent, decision.c.moderator_id == by)
     return review_item.c.id.in_(select(decision.c.item_id).where(recent))
 
 

@@ -57,7 +57,17 @@ def look(item: str) -> str:
     return f"CAST(jsonb_build_array({parts}) AS text)"
 
 
-_FOR_ME = f"{_NEW_TO_ME} AND {_FREE}"
+#: Longest total time of a lease that is extended, renewed, resumed by an undo, or taken again.
+LONGEST_HOLD = dt.timedelta(hours=1)
+
+#: Begun so recently that the person may still hold the item, or so long ago that others could have
+#: taken it meanwhile.
+_HOLDABLE = f"now() < claimed_at + interval '{LONGEST_HOLD}'"
+_LONG_AGO = f"now() >= claimed_at + 2 * interval '{LONGEST_HOLD}'"
+
+_FOR_ME = f"""{_NEW_TO_ME} AND {_FREE}
+            AND (leased_by IS DISTINCT FROM CAST(:moderator_id AS bigint)
+                OR {_HOLDABLE} OR {_LONG_AGO})"""
 
 #: In one of `:queues`, in any if null.
 MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
@@ -92,11 +102,11 @@ _FIRST_ESCALATED = f"""(
 
 
 #: The item that is reserved for this person and takes the place of the next one: it looks like that
-#: one, and the person has made enough decisions.
+#: one, and the person has made enough decisions. Once only: what they give back others would take.
 _IN_ITS_PLACE = f"""(
         SELECT id FROM review_item
         WHERE status = 'waiting' AND reserved_for = CAST(:moderator_id AS bigint)
-            AND COALESCE(serve_after, 0) <= (
+            AND claimed_at IS NULL AND COALESCE(serve_after, 0) <= (
                 SELECT length FROM decision_chain
                 WHERE decision_chain.moderator_id = CAST(:moderator_id AS bigint))
             AND EXISTS (
@@ -107,20 +117,20 @@ _IN_ITS_PLACE = f"""(
         ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
     )"""  # noqa: S608 - our own text
 
-
-_UNTIL = "now() + make_interval(secs => CAST(:seconds AS double precision))"
-
-#: When the person must have begun to hold the item, for it to be leased to them again.
-_BEGUN = "claimed_at + make_interval(secs => CAST(:longest AS double precision))"
+#: The first claim counts while the person takes the item again and again.
+_SINCE = f"""CASE WHEN leased_by = CAST(:moderator_id AS bigint) AND claimed_at <= now()
+        AND {_HOLDABLE} THEN claimed_at ELSE now() END"""
 
 
-def _lease(next: str, id: str = "next.id", since: str = "now()", until: str = _UNTIL) -> str:
+def _lease(next: str, id: str = "next.id") -> str:
     return f"""
 WITH next AS MATERIALIZED (SELECT {next} AS id),
 pick AS MATERIALIZED (SELECT {id} AS id FROM next)
 UPDATE review_item SET
     lease_digest = CAST(:digest AS bytea), leased_by = CAST(:moderator_id AS bigint),
-    leased_until = {until}, claimed_at = {since}
+    leased_until = least({_SINCE} + interval '{LONGEST_HOLD}',
+        now() + make_interval(secs => CAST(:seconds AS double precision))),
+    claimed_at = {_SINCE}
 FROM pick WHERE review_item.id = pick.id
 RETURNING {LEASE_COLUMNS}
 """  # noqa: S608 - our own text
@@ -146,16 +156,21 @@ CLAIM = _lease(f"""(
 
 #: Leases one item again whose last lease was this person's, for as long as is left of the longest
 #: time since the first. Parameters: moderator_id, digest, seconds, queues, item_id, before (the
-#: digest of that lease), statuses, longest (in seconds).
+#: digest of that lease), statuses. A reserved item that ended while others decided is gone: they
+#: would have taken another one.
 _MY_LAST = f"""(
     SELECT id FROM review_item
     WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {MY_QUEUE}
         AND leased_by = CAST(:moderator_id AS bigint)
         AND lease_digest IN (CAST(:before AS bytea), CAST(:digest AS bytea))
-        AND {_NEW_TO_ME} AND now() < {_BEGUN}
+        AND {_NEW_TO_ME} AND {_HOLDABLE}
+        AND (reserved_for IS NULL OR NOT EXISTS (
+            SELECT FROM decision WHERE decision.decided_at > review_item.leased_until
+                AND decision.moderator_id <> review_item.leased_by
+        ))
     FOR UPDATE
 )"""  # noqa: S608 - our own text
-RENEW = _lease(_MY_LAST, since="claimed_at", until=f"least({_UNTIL}, {_BEGUN})")
+RENEW = _lease(_MY_LAST)
 
 #: Others' labels of the item.
 _OTHERS = """(

@@ -24,7 +24,7 @@ from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.lanes import Lanes, Limits
+from modwatch.review.queue.lanes import Lanes, Limits, load_lanes
 from review.labelling import held, label
 
 Make = Callable[..., NewItem]
@@ -126,38 +126,51 @@ MOST = 4
 
 @pytest.fixture
 def browse(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> Any:
-    """Somebody who skips what they are served, and undoes it; returns the statuses."""
+    """Somebody who skips what they are served, or escalates it and undoes that."""
     fill(20)
-    lanes = Lanes(limits=Limits(skips_per_hour=MOST, undos_per_hour=MOST))
+    limits = Limits(skips_per_hour=MOST, undos_per_hour=MOST)
+    lanes = Lanes(limits=limits, severe=load_lanes().severe)
     bearer = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
     with TestClient(create_app(engine, ConsoleOptions(lanes=lanes))) as client:
 
-        def skip(key: str, lease: Any = None, undoes: bool = False) -> list[int]:
+        def send_on(
+            key: str, lease: Any = None, action: str = "skip", reason: str = "unsure"
+        ) -> list[int]:
             lease = lease or client.post("/api/v1/leases", headers=bearer).json()
             done = client.post(
                 f"/api/v1/items/{lease['item']['id']}/decisions",
-                json={"lease_token": lease["token"], "action": "skip", "reason": "unsure"},
+                json={"lease_token": lease["token"], "action": action, "reason": reason},
                 headers={**bearer, "Idempotency-Key": key},
             )
-            if not undoes or done.status_code != 201:
+            if action == "skip" or done.status_code != 201:
                 return [done.status_code]
             path = f"/api/v1/decisions/{done.json()['id']}/undo"
             again = client.post(path, headers={**bearer, "Idempotency-Key": f"undo {key}"})
             return [done.status_code, again.status_code]
 
-        skip.lease = lambda: client.post("/api/v1/leases", headers=bearer).json()  # type: ignore[attr-defined]
-        yield skip
+        send_on.lease = lambda: client.post("/api/v1/leases", headers=bearer).json()  # type: ignore[attr-defined]
+        yield send_on
 
 
 def test_no_one_browses_by_skips(browse: Any) -> None:
     assert [browse(f"k{n}") for n in range(MOST + 2)] == [[201]] * MOST + [[429]] * 2
 
 
-def test_skips_that_are_undone_count(browse: Any, engine: Engine) -> None:
-    answers = [browse(f"k{n}", undoes=True) for n in range(MOST + 1)]
-    assert answers == [[201, 201]] * MOST + [[429]]
+def test_escalations_are_limited_with_skips_and_count_when_undone(
+    browse: Any, engine: Engine
+) -> None:
+    context = {"action": "escalate", "reason": "context"}
+    assert browse("skipped") == [201]
+    answers = [browse(f"k{n}", **context) for n in range(MOST)]
+    assert answers == [[201, 201]] * (MOST - 1) + [[429]]
     (row,) = workload.throughput(engine, *[_today(engine)] * 2)
-    assert (row.skips, row.undos, row.share_picked) == (MOST, MOST, 1.0)
+    assert (row.skips, row.undos, row.escalations) == (1, MOST - 1, 0)
+    assert row.share_picked == 1.0
+
+
+def test_someone_in_danger_is_never_over_the_limit(browse: Any) -> None:
+    assert [browse(f"k{n}") for n in range(MOST)] == [[201]] * MOST
+    assert browse("severe", action="escalate", reason="severe")[0] == 201
 
 
 def test_a_request_that_is_sent_again_is_answered_at_the_limit(browse: Any) -> None:
@@ -219,3 +232,52 @@ def test_no_one_holds_an_item_for_ever_by_undoing(
     _pass(engine, minutes=55)
     with pytest.raises(LeaseConflictError, match="more than an hour ago"):
         undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="v")
+
+
+def test_no_one_holds_an_item_for_ever_by_giving_it_back(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    first = lease.claimed_at
+    for minutes in (9, 50):
+        _pass(engine, minutes=minutes)
+        queue.release(engine, ann.id, lease.item.id, lease.token)
+        lease, first = held(engine, ann), first - timedelta(minutes=minutes)
+        assert lease.claimed_at == first
+        assert lease.expires_at <= first + timedelta(hours=1)
+    _pass(engine, minutes=1)
+    assert queue.lease(engine, ann.id) is None
+    assert queue.claim(engine, ann.id, lease.item.id) is None
+    theirs = held(engine, ben)
+    queue.release(engine, ben.id, theirs.item.id, theirs.token)
+    assert held(engine, ann).claimed_at >= theirs.claimed_at
+
+
+def test_who_works_alone_is_served_again_what_they_left(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    first = held(engine, ann)
+    _pass(engine, hours=2)
+    assert held(engine, ann).claimed_at >= first.claimed_at
+
+
+def test_what_is_given_back_does_not_tell_a_reserved_item(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    """Others take an ordinary item that ann gives back; nobody else may take a reserved one."""
+    queue.enqueue(engine, [new_item(f"c{n}", n) for n in (1, 2, 3)], day)
+    queue.enqueue(engine, [new_item("gold", kind="gold")], day, kinds=["gold"])
+    with engine.begin() as connection:
+        reserve = text("UPDATE review_item SET reserved_for = :id WHERE kind = 'gold'")
+        connection.execute(reserve, {"id": ann.id})
+    lease = held(engine, ann)
+    assert lease.item.comment_id == "gold"
+    queue.release(engine, ann.id, lease.item.id, lease.token)
+    again = queue.renew(engine, ann.id, lease.item.id, lease.token)  # the page was loaded again
+    assert again is not None
+    queue.release(engine, ann.id, lease.item.id, again.token)
+    label(engine, ben, held(engine, ben))
+    assert queue.renew(engine, ann.id, lease.item.id, again.token) is None
+    assert {held(engine, ann).item.comment_id for _ in range(2)} == {"c2", "c3"}

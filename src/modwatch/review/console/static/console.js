@@ -89,9 +89,10 @@ function decide(verdict, how = "key") {
   const decision = { item: card.dataset.item, key: card.dataset.key, body, what: named(verdict) };
   unsent.push(decision);
   decision.sent = send(decision);
-  made.push(decision);
+  const undo = word !== "skip";
+  if (undo) made.push(decision);
   if (made.length > 20) made.shift();
-  say(messages.done.replace("{what}", decision.what), { undo: true });
+  say(messages.done.replace("{what}", decision.what), { undo });
   remember();
   fill();
   care(label === 1 && !card.dataset.seen);
@@ -108,7 +109,7 @@ function named(verdict) {
 const ended = (answer) => [401, 403].includes(answer?.status);
 
 // Whether the server has accepted or rejected for good.
-// The limit on skips, which has a Retry-After, lasts too long to retry.
+// The limits of an hour, which have a Retry-After, last too long to retry.
 const final = (answer) => answer && !ended(answer) && answer.status < 500
   && (answer.status !== 429 || answer.headers.has("Retry-After"));
 
