@@ -29,7 +29,6 @@ from sqlalchemy import (
     case,
     cast,
     exists,
-    false,
     func,
     literal,
     not_,
@@ -293,16 +292,13 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
 
 def _plain(viewer: Viewer) -> ColumnElement[bool]:
     """Return the condition that an item is shown without what would reveal its kind."""
-    if not viewer.reviews:
-        return false()
-    return or_(is_open, _acted_on(viewer))
+    return and_(literal(viewer.reviews), or_(is_open, _acted_on(viewer)))
 
 
 def _acted_on(viewer: Viewer) -> ColumnElement[bool]:
     """Return the condition that a person who may be served items made a decision on the item."""
-    if not viewer.reviews:
-        return false()
-    return review_item.c.id.in_(select(decision.c.item_id).where(_mine(viewer)))
+    theirs = review_item.c.id.in_(select(decision.c.item_id).where(_mine(viewer)))
+    return and_(literal(viewer.reviews), theirs)
 
 
 def _state_shown(viewer: Viewer) -> ColumnElement[bool]:

@@ -47,9 +47,7 @@ class DayDecisionSchema(RecordSchema):
     reason: str | None
     seconds: float | None
     decided_at: datetime
-    item_version: int | None = Field(
-        description="Current version of the item, for a correction; null for a skip."
-    )
+    item_version: int | None = Field(description="Current, for a correction; null for a skip.")
     undone: bool
     undoable: bool = Field(description="Within the time limit, and the item has not changed since.")
 

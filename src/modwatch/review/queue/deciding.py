@@ -26,12 +26,7 @@ from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import Lease, storable
-from modwatch.review.queue.leases import (
-    LEASE_LENGTH,
-    UNDO_WITHIN,
-    conflict,
-    lease_of,
-)
+from modwatch.review.queue.leases import LEASE_LENGTH, UNDO_WITHIN, conflict, lease_of
 from modwatch.review.queue.statements import DECIDE, LONGEST_HOLD, settle
 from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 

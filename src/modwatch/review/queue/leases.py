@@ -336,10 +336,7 @@ class HourlyLimit:
 
     def __init__(self, engine: Engine, rules: Limits) -> None:
         self._engine = engine
-        self._most = {
-            ("skip", "escalate"): rules.skips_per_hour,
-            ("undo",): rules.undos_per_hour,
-        }
+        self._most = {("skip", "escalate"): rules.skips_per_hour, ("undo",): rules.undos_per_hour}
         self._lock = threading.Lock()
         self._people: dict[int, threading.Lock] = {}
 
