@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,7 +66,7 @@ def registered(resources: Resources, rows: list[dict[str, Any]], champion: str |
         strategy="uncertainty", review_fraction=0.1, rows=rows,
     )  # fmt: skip
     log_evaluation(
-        "toxicity", str(made.version), evaluation.to_json(), passed=evaluation.passed,
+        "toxicity", str(made.version), asdict(evaluation), passed=evaluation.passed,
         tracking_uri=resources.settings.mlflow_url,
     )  # fmt: skip
     return str(made.version)
@@ -90,9 +91,8 @@ def test_a_run_makes_one_version_and_says_what_it_does(
                    for line in logged)  # fmt: skip
     assert models.evaluate.function(version) in ("passed", "failed")
     with open_resources(home.settings) as resources:
-        made = Evaluation.from_json(
-            read_evaluation("toxicity", version, resources.settings.mlflow_url)
-        )
+        found = read_evaluation("toxicity", version, resources.settings.mlflow_url)
+        made = Evaluation(**found)
         names = {item["metric"] for item in made.rows}
     assert made.champion == "1"
     assert made.comments == 1_500
