@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
 from databases import as_owner
 from small_audits import begin, label_everything, seal
@@ -26,12 +27,16 @@ from modwatch.common.text import ERASED
 from modwatch.data.lake import erasure
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import Subject
+from modwatch.data.lake.schemas import LANDED
 from modwatch.installation.resources import Resources, open_resources
+from modwatch.pipeline import personal_data
 from modwatch.pipeline.personal_data import Certificate, erase, export, find, problems
 from modwatch.review.log.verification import verify_log
 from modwatch.review.people import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.queue import decide, lease
+from modwatch.review.queue import decide, enqueue, lease
+from modwatch.review.queue.deciding import undo
+from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -122,7 +127,7 @@ def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) ->
     seal(small)
     sampled = open_audit(small, "small").folder.sample(1)[0]
     erasure.record(small.lake, {(sampled.day, sampled.comment_id): "comment"})
-    erasure.apply(small.lake)
+    erasure.apply(small.lake, {})
     levels = open_audit(small, "small").levels()
     assert any(
         "no erasure of the log names" in problem for level in levels for problem in level.problems
@@ -282,8 +287,11 @@ def test_people_get_what_is_kept_about_them_and_nothing_of_others(
     assert kept["routed"]
     for rows in kept.values():
         assert not {"parent_text", "moderator", "salt", "moderator_id"} & rows[0].keys()
-    with open_resources(queued.settings) as resources:
-        assert export(resources, Subject(author="nobody")) == {}
+    with (
+        open_resources(queued.settings) as resources,
+        pytest.raises(QueueError, match="no such comment"),
+    ):
+        export(resources, Subject(author="nobody"))
 
 
 @pytest.mark.services
@@ -298,3 +306,98 @@ def test_an_embedded_database_keeps_no_text_in_its_files(
         erase(resources, Subject(author=author))
         for words in texts:
             assert files_with(words, [home.home]) == []
+
+
+def land(lake: Lake, *rows: dict[str, object]) -> None:
+    full = [dict.fromkeys(LANDED.names) | {"dt": MONDAY, "row": n} | r for n, r in enumerate(rows)]
+    lake.replace("landed", MONDAY, [pa.RecordBatch.from_pylist(full, schema=LANDED)])
+
+
+def test_texts_that_postgresql_cannot_have_are_erased(small: Resources) -> None:
+    land(
+        small.lake,
+        {"comment_id": "n\x001", "text": "zan\x00zibar", "author_id": "A"},
+        {"comment_id": "n2", "text": None, "author_id": "A"},
+        {"comment_id": None, "text": "so", "parent_text": "zan\x00zibar", "author_id": "B"},
+    )
+    assert problems(small, erase(small, Subject(author="A"))) == []
+    assert "zibar" not in str(small.lake.table("landed", MONDAY).to_pylist())
+
+
+@pytest.mark.parametrize("given", ["", "a\0", "\ud800"])
+def test_ids_that_name_nothing_are_refused(small: Resources, given: str) -> None:
+    for subject in (Subject(author=given or "\0"), Subject(comment_ids=frozenset({given}))):
+        with pytest.raises(QueueError, match="no valid text"):
+            find(small, subject)
+
+
+def test_the_next_erasure_completes_a_killed_one(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(small)
+    first, other = (frozenset({one}) for one in queued_ids(small)[:2])
+    monkeypatch.setattr(personal_data, "erase_reviews", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        erase(small, Subject(comment_ids=first))
+    monkeypatch.undo()
+    erase(small, Subject(comment_ids=other))
+    assert not {*first, *other} & {*queued_ids(small)}
+
+
+def queued_ids(resources: Resources) -> list[str]:
+    with resources.database.connect() as connection:
+        left = text(f"SELECT comment_id FROM review_item WHERE text <> '{ERASED}' ORDER BY id")
+        return list(connection.scalars(left))
+
+
+def test_an_author_is_found_until_everything_is_erased(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(small.lake, {"comment_id": "n1", "text": "zanzibar", "author_id": "A"})
+    monkeypatch.setattr(Resources, "compact_database", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        erase(small, Subject(author="A"))
+    monkeypatch.undo()
+    assert problems(small, erase(small, Subject(author="A"))) == []
+
+
+def test_a_certificate_says_what_the_log_says(small: Resources) -> None:
+    done = erase(small, Subject(comment_ids=frozenset({"c5"})), reference="request 12")
+    later = done.erased_at.replace(year=2020)
+    changes = ({"erased_at": later}, {"reference": "x"}, {"places": {}}, {"comments": []})
+    for change in changes:
+        assert len(problems(small, replace(done, **change))) == 1
+    with pytest.raises(QueueError, match="not the certificate"):
+        Certificate.from_json(replace(done, position=2**70).to_json())
+
+
+def test_answers_that_came_back_are_found(small: Resources) -> None:
+    answer = {"comment_id": "n2", "text": "so", "parent_text": "zanzibar", "author_id": "B"}
+    land(small.lake, {"comment_id": "n1", "text": "zanzibar", "author_id": "A"}, answer)
+    done = erase(small, Subject(author="A"))
+    land(small.lake, answer)
+    assert "restored backup" in problems(small, done)[0]
+
+
+def test_an_erased_label_cannot_be_undone(small: Resources) -> None:
+    begin(small)
+    ann = create_moderator(small.database, "ann", "moderator")
+    held = lease(small.database, ann.id)
+    assert held is not None
+    made = decide(
+        small.database, label=1, moderator_id=ann.id, item_id=held.item.id,
+        lease_token=held.token, idempotency_key="1",
+    )  # fmt: skip
+    erase(small, Subject(comment_ids=frozenset({held.item.comment_id})))
+    with pytest.raises(QueueError, match="nothing to undo"):
+        undo(small.database, moderator_id=ann.id, decision_id=made.id, idempotency_key="2")
+
+
+def test_an_erased_comment_is_not_queued_again(small: Resources) -> None:
+    item = NewItem(
+        comment_id="c5", text="zanzibar", reason="uncertainty", stratum=0, rank=1, prob=0.1,
+        inclusion_probability=1.0, review_score=0.1, uncertainty=0.1, model_version="1",
+    )  # fmt: skip
+    erase(small, Subject(comment_ids=frozenset({"c5"})))
+    literal = replace(item, comment_id="c6", text=ERASED)  # somebody wrote that
+    assert enqueue(small.database, [item, literal], MONDAY).routed == 1

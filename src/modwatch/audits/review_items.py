@@ -5,7 +5,7 @@ cannot distinguish them from the rest of the queue.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED
 from modwatch.review.log.labels import in_force
-from modwatch.review.queue.intake import withdraw
+from modwatch.review.queue.intake import recorded_erasures, withdraw
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.tables import decision, moderator, review_item
@@ -139,7 +139,7 @@ def enqueue_audit(
     """
     lanes = lanes or load_lanes()
     with engine.begin() as connection:
-        rows = _rows(audit, list(items), lanes)
+        rows = _rows(audit, list(items), lanes, recorded_erasures(engine))
         if rows:
             connection.execute(_INSERTION, rows)
         mine = select(review_item.c.queue, review_item.c.reason).where(review_item.c.audit == audit)
@@ -268,7 +268,12 @@ def moderated_before(engine: Engine, audit: str) -> dict[tuple[date, str], set[s
     return dict(people)
 
 
-def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> list[dict[str, Any]]:
+def _rows(
+    audit: str,
+    items: Sequence[tuple[date, NewItem]],
+    lanes: Lanes,
+    erased: Mapping[tuple[date, str], str],
+) -> list[dict[str, Any]]:
     """Return the items as rows: the first of the sample is served first."""
     rows = []
     for number, (day, item) in enumerate(items):
@@ -279,7 +284,7 @@ def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> li
         there = place(item, lanes)
         pull = lanes.rank_pull * (1 - number / len(items))
         ahead = there.promised * (1 - pull)
-        status = "withdrawn" if item.text == ERASED else "waiting"
+        status = "withdrawn" if erased.get((day, item.comment_id)) == "comment" else "waiting"
         more = {"dt": day, "audit": audit, "ahead": ahead, "status": status}
         rows.append(asdict(item) | asdict(there) | more)
     return rows

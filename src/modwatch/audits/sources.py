@@ -22,7 +22,7 @@ from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
-from modwatch.review.erasure import recorded_erasures
+from modwatch.review.queue.intake import recorded_erasures
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import event
 from modwatch.statistics.audit.draw import (

@@ -22,8 +22,8 @@ from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import erased_comments
-from modwatch.review.erasure import recorded_erasures
 from modwatch.review.log.witnesses import Newest
+from modwatch.review.queue.intake import recorded_erasures
 from modwatch.statistics.audit.draw import Drawn, draw
 
 

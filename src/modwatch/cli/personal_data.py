@@ -10,7 +10,7 @@ import click
 
 from modwatch.cli.arguments import FILE, PATH, options, with_resources
 from modwatch.common.errors import QueueError
-from modwatch.common.files import write_new
+from modwatch.common.files import replace, write_new
 
 if TYPE_CHECKING:
     from modwatch.data.lake.erasure import Subject
@@ -46,16 +46,22 @@ def erase(
     if again is not None:
         comment += tuple(personal_data.Certificate.from_json(again.read()).comment_ids)
     subject = _subject(author, comment)
-    done = personal_data.erase(resources, subject, reference=reference or "", dry_run=dry_run)
-    _print_places(done.places)
     if dry_run:
+        _print_places(personal_data.erase(resources, subject, dry_run=True).places)
         return
     now = datetime.datetime.now(datetime.UTC)
     path = certificate or Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
     try:
-        write_new(path, done.to_json())
+        write_new(path, b"")  # before anything is erased
     except OSError as exc:
         raise QueueError(f"{path} cannot be written ({type(exc).__name__})") from None
+    try:
+        done = personal_data.erase(resources, subject, reference=reference or "")
+    except BaseException:
+        path.unlink()
+        raise
+    replace(path, done.to_json())
+    _print_places(done.places)
     print(f"{path} certifies it; the event is {done.position} in the log")
     if not done.database_files:
         print(

@@ -9,14 +9,14 @@ row stays without its text, so that figures, chains, witnesses and sealed audits
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from typing import Any
+from datetime import date, datetime
+from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from modwatch.common.errors import QueueError
-from modwatch.common.text import ERASED
+from modwatch.common.text import ERASED, id_problem
 from modwatch.data.lake import erasure
 from modwatch.data.lake.erasure import Key, Part, Subject
 from modwatch.installation.resources import Resources
@@ -24,8 +24,9 @@ from modwatch.review.erasure import (
     decisions_about,
     erase_reviews,
     queued_texts,
-    recorded_erasures,
+    recorded_erasure,
 )
+from modwatch.review.queue.intake import recorded_erasures
 
 #: The tables of the lake with rows about a comment, besides those with its texts.
 _ABOUT = ("scores", "routed", "labels")
@@ -54,18 +55,22 @@ class Certificate:
     """
 
     __pydantic_config__ = ConfigDict(
-        ser_json_bytes="hex", val_json_bytes="hex", extra="forbid", hide_input_in_errors=True
+        ser_json_bytes="hex",
+        val_json_bytes="hex",
+        extra="forbid",
+        hide_input_in_errors=True,
+        strict=True,
     )
 
     erased_at: datetime
     #: As given, such as the number of the request.
     reference: str
     #: The erased comments, and the answers to them.
-    comments: list[tuple[date, str, Part]]
+    comments: list[tuple[date, Annotated[str, Field(pattern=r"^[^\x00]+$")], Part]]
     #: Rows and items that were erased, by place.
     places: dict[str, int]
     #: Position and hash of the event.
-    position: int
+    position: Annotated[int, Field(ge=1, lt=2**63)]
     hash: bytes
     #: Whether the files of the database were written anew; those of another server were not.
     database_files: bool
@@ -95,21 +100,23 @@ def find(resources: Resources, subject: Subject) -> Found:
     """Return what there is to erase; nothing is changed.
 
     Raises:
-        QueueError: there is no comment of the subject.
+        QueueError: there is no comment of the subject, or it names nothing.
     """
+    for given in (*filter(None, [subject.author]), *subject.comment_ids):
+        if id_problem(given):
+            raise QueueError("an author or a comment id is empty, too long, or no valid text")
     places, own, texts = Counter[str](), set[Key](), set[str]()
     for table, rows in erasure.rows_of(resources.lake, subject):
         places[table] += rows.num_rows
-        own |= {(row["dt"], row["comment_id"]) for row in rows.to_pylist() if row["comment_id"]}
+        own |= erasure.keys(rows)
         texts |= set(rows.column("text").to_pylist())
-    ids = subject.comment_ids | {comment_id for _, comment_id in own}
-    for day, comment_id, content in queued_texts(resources.database, ids):
+    texts -= {ERASED, "", None}
+    for row in queued_texts(resources.database, own, texts, subject.comment_ids):
         places["queue"] += 1
-        own.add((day, comment_id))
-        texts.add(content)
+        own.add((row["dt"], row["comment_id"]))
+        texts |= {row["text"]} - {ERASED}
     if not +places:
         raise QueueError("there is no such comment, in the lake or in the queue")
-    texts -= {ERASED, "", None}
     answers = erasure.quoting(resources.lake, texts) - own
     places["answers"] = len(answers)
     parts: dict[Key, Part] = {key: "comment" if key in own else "parent" for key in own | answers}
@@ -128,38 +135,64 @@ def erase(
     """
     found = find(resources, subject)
     if not dry_run:
+        _complete(resources)
         erasure.record(resources.lake, found.parts)
-    done = erase_reviews(resources.database, found.parts, found.texts, dry_run=dry_run)
+    done = erase_reviews(
+        resources.database, found.parts, found.texts, reference=reference, places=found.places,
+        dry_run=dry_run,
+    )  # fmt: skip
     compacted = False
     if not dry_run:
-        erasure.apply(resources.lake, subject.author)
         compacted = resources.compact_database()
+        erasure.apply(resources.lake, found.parts, found.texts, subject.author)
     return Certificate(
-        erased_at=datetime.now(UTC),
         reference=reference,
         comments=[(*key, part) for key, part in sorted(found.parts.items())],
-        places={**found.places, "queue": done.items, "gold": done.gold, "notes": done.notes},
-        position=done.position,
-        hash=done.hash,
         database_files=compacted,
+        **vars(done),
     )
+
+
+def _complete(resources: Resources) -> None:
+    """Erase from the queue what a killed erasure recorded, and did not come to."""
+    logged = recorded_erasures(resources.database).items()
+    left = dict(erasure.recorded(resources.lake).items() - logged)
+    own = {key for key, part in left.items() if part == "comment"}
+    if not left:
+        return
+    ids = Subject(comment_ids=frozenset(comment_id for _, comment_id in own))
+    texts = {
+        row["text"]
+        for _, rows in erasure.rows_of(resources.lake, ids)
+        for row in rows.to_pylist()
+        if (row["dt"], row["comment_id"]) in own
+    }
+    texts |= {row["text"] for row in queued_texts(resources.database, own)}
+    erase_reviews(resources.database, left, texts - {ERASED, "", None})
 
 
 def problems(resources: Resources, certificate: Certificate) -> list[str]:
     """Return how log, queue and lake differ from a certificate; empty: they are as it says."""
-    found, ids = [], certificate.comment_ids
-    recorded = recorded_erasures(resources.database, certificate.position, certificate.hash)
-    if recorded != {(day, comment_id): part for day, comment_id, part in certificate.comments}:
+    found = []
+    logged = recorded_erasure(resources.database, certificate.position)
+    said = _CERTIFICATE.dump_python(certificate, mode="json") | {
+        "hash": certificate.hash, "erased_at": certificate.erased_at
+    }  # fmt: skip
+    if any(logged.get(name) != said[name] for name in said.keys() - {"position", "database_files"}):
         found.append(
             f"the log has no erasure of these comments at position {certificate.position}: it was "
             "restored from a backup, or the certificate is of another installation"
         )
-    rows = erasure.rows_of(resources.lake, Subject(comment_ids=ids))
-    kept = sum(row["text"] != ERASED for _, batch in rows for row in batch.to_pylist())
-    kept += sum(text != ERASED for *_, text in queued_texts(resources.database, ids))
-    if kept:
+    parts = {(day, comment_id): part for day, comment_id, part in certificate.comments}
+    queued = queued_texts(resources.database, parts.keys())
+    kept = any(
+        row["parent_text"] not in (None, ERASED)
+        or (row["text"] != ERASED and parts[row["dt"], row["comment_id"]] == "comment")
+        for row in queued
+    )
+    if kept or not erasure.is_erased(resources.lake, parts):
         found.append(
-            f"{kept} rows and items have a text of these comments, as after a restored backup: run "
+            "lake or queue have texts of these comments, as after a restored backup: run "
             "`modwatch erase --again` with this certificate"
         )
     return found
@@ -168,16 +201,19 @@ def problems(resources: Resources, certificate: Certificate) -> list[str]:
 def export(resources: Resources, subject: Subject) -> dict[str, list[dict[str, Any]]]:
     """Return what is kept about a subject, as rows by place, without what is about others."""
     kept: dict[str, list[dict[str, Any]]] = {}
-    days, ids = set[date](), set(subject.comment_ids)
+    own = {key for key, part in find(resources, subject).parts.items() if part == "comment"}
     for table, batch in erasure.rows_of(resources.lake, subject):
         kept.setdefault(table, []).extend(_exported(batch))
-        days |= set(batch.column("dt").to_pylist())
-        ids |= set(batch.column("comment_id").to_pylist()) - {None}
-    wanted = Subject(comment_ids=frozenset(ids))
     for table in _ABOUT:
-        for batch in resources.lake.read(table, sorted(days)):
-            kept.setdefault(table, []).extend(_exported(batch.filter(wanted.of(batch))))
-    kept["decisions"] = decisions_about(resources.database, ids)
+        for batch in resources.lake.read(table, sorted({day for day, _ in own})):
+            rows = _exported(batch)
+            about = (row for row in rows if (row["dt"], row["comment_id"]) in own)
+            kept.setdefault(table, []).extend(about)
+    kept["queue"] = [
+        {name: value for name, value in row.items() if name not in _NOT_EXPORTED}
+        for row in queued_texts(resources.database, own)
+    ]
+    kept["decisions"] = decisions_about(resources.database, own)
     return {place: rows for place, rows in kept.items() if rows}
 
 

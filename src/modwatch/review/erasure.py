@@ -7,23 +7,24 @@ and commits to what is left, so `log.verification` accepts exactly that.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Text, TextClause, cast, func, select, text
+from sqlalchemy import Connection, Engine, Text, TextClause, cast, select, text
 
 from modwatch.common.text import ERASED
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
-from modwatch.review.log.recorded_state import day_of, parsed
+from modwatch.review.log.recorded_state import parsed
 from modwatch.review.quality_control.gold import record_gold
+from modwatch.review.queue.intake import withdraw
 from modwatch.review.tables import (
     NO_LEASE,
     OPEN_STATUSES,
     decision,
     event,
-    event_chain,
     gold_comment,
     review_item,
 )
@@ -52,9 +53,12 @@ def _erasing(changes: str, which: str) -> TextClause:
 
 
 _WHOLE = f", text = :erased, status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END"
-_LEFT = "(text <> :erased OR parent_text <> :erased)"
+_LEFT = f"(text <> :erased OR parent_text <> :erased OR {_OPEN})"
 
-_ITEMS = _erasing(_WHOLE, f"comment_id = ANY (:ids) AND {_LEFT}")
+#: Days and ids; another day may have the id of another comment.
+_KEYED = "(dt, comment_id) IN (SELECT * FROM unnest(CAST(:days AS date[]), CAST(:ids AS text[])))"
+
+_ITEMS = _erasing(_WHOLE, f"{_KEYED} AND {_LEFT}")
 
 _PARENTS = _erasing("", "parent_text = ANY (:texts)")
 
@@ -66,19 +70,21 @@ _OLD = _erasing(
 )
 
 _NOTES = text(
-    """
+    f"""
     SELECT erase_notes(array(
-        SELECT id FROM review_item WHERE comment_id = ANY (:ids) OR dt < :before AND text = :erased
+        SELECT id FROM review_item WHERE {_KEYED} OR dt < :before AND text = :erased
     ))
-    """
+    """  # noqa: S608 - our own text
 )
+
+_OWN_GOLD = "(comment_id = ANY (:ids) AND text = ANY (:texts))"
 
 _GOLD = text(
     f"""
     UPDATE gold_comment SET salt = DEFAULT, retired_at = coalesce(retired_at, now()),
-        text = CASE WHEN comment_id = ANY (:ids) THEN :erased ELSE text END,
+        text = CASE WHEN {_OWN_GOLD} THEN :erased ELSE text END,
         parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END
-    WHERE comment_id = ANY (:ids) AND {_LEFT} OR parent_text = ANY (:texts)
+    WHERE {_OWN_GOLD} OR parent_text = ANY (:texts)
     RETURNING comment_id
     """  # noqa: S608 - our own text
 )
@@ -88,24 +94,48 @@ _GOLD = text(
 class ErasedReviews:
     """What was erased, and the event that records it."""
 
-    #: Items and gold comments of erased comments, or of answers to them; notes of moderators.
-    items: int
-    gold: int
-    notes: int
+    #: `places`, with items and gold comments (of answers, too) and notes of moderators.
+    places: dict[str, int]
+    erased_at: datetime
     #: The entry of the chain of events.
     position: int
     hash: bytes
 
 
-def queued_texts(engine: Engine, comment_ids: Collection[str]) -> list[tuple[date, str, str]]:
-    """Return day, id and text of each item and gold comment of these comments."""
-    ids = list(comment_ids)
-    item, gold = review_item.c, gold_comment.c
-    added = func.date(gold.added_at)
-    queued = select(item.dt, item.comment_id, item.text).where(item.comment_id.in_(ids))
-    known = select(added, gold.comment_id, gold.text).where(gold.comment_id.in_(ids))
-    rows = at_once(engine, queued.union(known))
-    return [(row["dt"], row["comment_id"], row["text"]) for row in rows]
+_KEPT = text(
+    f"""
+    SELECT dt, comment_id, text, parent_text FROM (
+        SELECT dt, comment_id, text, parent_text, kind IN ('gold', 'retest') AS copied
+        FROM review_item UNION ALL
+        SELECT date(added_at), comment_id, text, parent_text, true FROM gold_comment
+    ) AS kept
+    WHERE {_KEYED} OR comment_id = ANY (:named) OR copied AND {_OWN_GOLD}
+    """  # noqa: S608 - our own text
+)
+
+
+def queued_texts(
+    engine: Engine,
+    keys: Collection[tuple[date, str]],
+    texts: Collection[str] = (),
+    named: Collection[str] = (),
+) -> list[Mapping[Any, Any]]:
+    """Return items and gold of comments; copies of any day if their text is one of `texts`.
+
+    With all of the ids `named`. Their columns: `dt`, `comment_id`, `text`, `parent_text`.
+    """
+    days, ids = _columns(keys)
+    values = {"days": days, "ids": ids, "texts": _held(texts), "named": list(named)}
+    return list(at_once(engine, _KEPT, values))
+
+
+def _columns(keys: Collection[tuple[date, str]]) -> tuple[list[date], list[str]]:
+    return [day for day, _ in keys], [comment_id for _, comment_id in keys]
+
+
+def _held(texts: Collection[str]) -> list[str]:
+    """Return the texts that PostgreSQL can have."""
+    return [one for one in texts if "\0" not in one]
 
 
 def erase_reviews(
@@ -113,6 +143,8 @@ def erase_reviews(
     parts: Mapping[tuple[date, str], str],
     texts: Collection[str],
     *,
+    reference: str = "",
+    places: Mapping[str, int] = MappingProxyType({}),
     dry_run: bool = False,
 ) -> ErasedReviews:
     """Erase the texts of comments, the notes on them, and `texts` where others answer them.
@@ -121,28 +153,33 @@ def erase_reviews(
     Open items are withdrawn, also leased ones; gold comments are retired. One transaction; the same
     call again erases nothing more, and is recorded again. With `dry_run` nothing is changed.
     """
-    ids = list({comment_id for (_, comment_id), part in parts.items() if part == "comment"})
-    values = {"ids": ids, "texts": list(texts), "erased": ERASED, "before": date.min}
+    days, ids = _columns([key for key, part in parts.items() if part == "comment"])
+    values = {"days": days, "ids": ids, "texts": _held(texts), "erased": ERASED, "before": date.min}
     with engine.connect() as connection:
         notes = connection.scalars(_NOTES, values).all()
         items: dict[str, Any] = {}
         for statement in (_ITEMS, _PARENTS):
             items |= {str(row.id): row.committed for row in connection.execute(statement, values)}
         gold = connection.scalars(_GOLD, values).all()
+        withdraw(connection, review_item.c.kind == "gold", review_item.c.comment_id.in_(gold))
         record_gold(connection, "retire_gold", gold)
+        counted = {**places, "queue": len(items), "gold": len(gold), "notes": len(notes)}
         record_event(
             connection,
             "erase",
             actor_id=None,
-            comments=[[str(day), comment_id, part] for (day, comment_id), part in parts.items()],
+            reference=reference,
+            places=counted,
+            comments=[[str(day), id_, part] for (day, id_), part in sorted(parts.items())],
             items=items,
             notes=list(notes),
         )
-        chain = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one()
+        last = select(event.c.position, event.c.hash, event.c.happened_at)
+        at = connection.execute(last.order_by(event.c.position.desc()).limit(1)).one()
         if not dry_run:
             connection.commit()
     return ErasedReviews(
-        items=len(items), gold=len(gold), notes=len(notes), position=chain[0], hash=chain[1]
+        places=counted, position=at.position, hash=at.hash, erased_at=at.happened_at
     )
 
 
@@ -152,44 +189,36 @@ def erase_old(connection: Connection, before: date, held: Collection[date]) -> i
     Items that are leased now, or of days that open audits hold, are kept; other open ones are
     withdrawn. The event also says that comments of the other days are removed from the lake.
     """
-    values = {"ids": [], "before": before, "held": list(held), "erased": ERASED}
+    values = {"days": [], "ids": [], "before": before, "held": list(held), "erased": ERASED}
     items = connection.scalars(_OLD, values).all()
     connection.execute(_NOTES, values)
     record_event(connection, "erase", actor_id=None, before=str(before), held=list(map(str, held)))
     return len(items)
 
 
-def recorded_erasures(
-    engine: Engine, position: int | None = None, digest: bytes | None = None
-) -> dict[tuple[date, str], str]:
-    """Return the comments that the log says were erased, with the part as in `erase_reviews`.
-
-    With `position` and `digest`, by the event with this hash at this position, if there is one.
-    """
-    query = select(cast(event.c.details, Text).label("details")).where(event.c.action == "erase")
-    if position is not None:
-        query = query.where(event.c.position == position, event.c.hash == digest)
-    found: dict[tuple[date, str], str] = {}
-    for row in at_once(engine, query):
-        match parsed(row["details"]):  # `log.verification` names what is malformed
-            case {"comments": [*rows]}:
-                found |= dict(filter(None, map(_comment, rows)))
-    return found
+def recorded_erasure(engine: Engine, position: int) -> dict[str, Any]:
+    """Return details, `hash` and `erased_at` of the event at a position of the log."""
+    details = cast(event.c.details, Text).label("details")
+    query = select(details, event.c.hash, event.c.happened_at)
+    for row in at_once(engine, query.where(event.c.position == position)):
+        found = parsed(row["details"])
+        if isinstance(found, dict):
+            return found | {"hash": row["hash"], "erased_at": row["happened_at"]}
+    return {}
 
 
-def _comment(row: object) -> tuple[tuple[date, str], str] | None:
-    match row:
-        case [str(written), str(comment_id), str(part)] if (day := day_of(written)) > date.min:
-            return (day, comment_id), part
-    return None
+_DECISIONS = text(
+    f"""
+    SELECT dt, comment_id, action, label, policy_code, reason, note, decided_at
+    FROM decision WHERE {_KEYED} ORDER BY id
+    """  # noqa: S608 - our own text
+)
 
 
-def decisions_about(engine: Engine, comment_ids: Collection[str]) -> list[dict[str, Any]]:
+def decisions_about(engine: Engine, keys: Collection[tuple[date, str]]) -> list[dict[str, Any]]:
     """Return the decisions on comments, without who made them and why they were asked."""
-    names = ("dt", "comment_id", "action", "label", "policy_code", "reason", "note", "decided_at")
-    columns = (decision.c[name] for name in names)
-    query = select(*columns).where(decision.c.comment_id.in_(list(comment_ids)))
-    return [dict(row) for row in at_once(engine, query.order_by(decision.c.id))]
+    days, ids = _columns(keys)
+    return [dict(row) for row in at_once(engine, _DECISIONS, {"days": days, "ids": ids})]
 
 
 def compact(owner: Engine) -> None:

@@ -10,8 +10,10 @@ the rows of others by its text.
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -19,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from modwatch.common.ledger.chain import commitment, new_salt
-from modwatch.common.text import ERASED
+from modwatch.common.text import ERASED, id_problem
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import ERASURES
+from modwatch.data.lake.schemas import ERASURES, TABLES
 
 #: A comment of a day.
 Key = tuple[datetime.date, str]
@@ -32,8 +34,9 @@ Part = Literal["comment", "parent"]
 #: The tables with rows of the source.
 _TABLES = ("landed", "comments", "quarantine")
 
-#: Columns with something to erase.
-_ERASED = {"text", "parent_text", "author_id", "salt"}
+#: Columns with something to erase, in this order: texts are found by their authors, and answers by
+#: the texts, until nothing is left to do, so a process that is killed can be run again.
+_PASSES = (("parent_text", "salt"), ("text",), ("author_id",))
 
 _READ = ["comment_id", "text", "parent_text", "salt"]
 
@@ -67,9 +70,14 @@ def quoting(lake: Lake, texts: Collection[str]) -> set[Key]:
         columns = ["dt", "comment_id", "parent_text"]
         for batch in lake.read(table, lake.days(table), columns=columns):
             rows = batch.filter(pc.is_in(batch.column("parent_text"), wanted))
-            rows = rows.filter(rows.column("comment_id").is_valid())
-            found |= {(row["dt"], row["comment_id"]) for row in rows.to_pylist()}
+            found |= keys(rows)
     return found
+
+
+def keys(batch: pa.RecordBatch) -> set[Key]:
+    """Return the comments of a batch; rows without a valid id are none that can be named."""
+    pairs = zip(batch.column("dt").to_pylist(), batch.column("comment_id").to_pylist(), strict=True)
+    return {(day, comment_id) for day, comment_id in pairs if id_problem(comment_id) is None}
 
 
 def text_commitments(lake: Lake, day: datetime.date) -> Iterator[tuple[str, bytes]]:
@@ -125,23 +133,48 @@ def record(lake: Lake, parts: Mapping[Key, Part]) -> None:
         )
 
 
-def apply(lake: Lake, author: str | None = None) -> None:
-    """Erase everything that is recorded, and remove the files that have it.
+def recorded(lake: Lake) -> dict[Key, Part]:
+    """Return everything that is to be erased, or was."""
+    rows = _erasures(lake, lake.days("erasures"))
+    return {(row["dt"], row["comment_id"]): row["part"] for row in rows}
 
-    With `author`, also their rows without a comment id, which cannot be recorded. The same call
-    again changes nothing. A day that is being scored is scored from the start.
+
+def apply(
+    lake: Lake, parts: Mapping[Key, Part], texts: Collection[str] = (), author: str | None = None
+) -> None:
+    """Erase all texts that are recorded, and remove the files that have them.
+
+    Also the authors of `parts`, and what cannot be recorded: in rows without an id, `texts` that
+    they answer, and the comments of `author`. The same call again changes nothing. A day that is
+    being scored is scored from the start.
     """
-    recorded = set(lake.days("erasures"))
-    for table in _TABLES:
-        for day in lake.days(table):
-            if author is None and day not in recorded:
-                continue
-            erasing = Erasing.of(lake, day, author)
-            if any(map(erasing.changes, lake.read(table, day))):
-                lake.replace(table, day, map(erasing.without, lake.read(table, day)))
+    texts_of, authors_of = erasing(recorded(lake), texts, author), erasing(parts, (), author)
+    for names in _PASSES:
+        of = authors_of if names == ("author_id",) else texts_of
+        for table in _TABLES:
+            for day in _days_with(lake, table, names, of):
+                without = (of(day).without(batch, names) for batch in lake.read(table, day))
+                lake.replace(table, day, without)
                 lake.replace("staged_scores", day, [])  # with hashes of texts
-        lake.vacuum(table, hours=0)
-    lake.vacuum("staged_scores", hours=0)
+        for table in (*_TABLES, "staged_scores"):
+            lake.vacuum(table, hours=0)
+
+
+def is_erased(lake: Lake, parts: Mapping[Key, Part]) -> bool:
+    """Return whether nothing is left of `parts`."""
+    return not any(
+        _days_with(lake, table, names, erasing(parts)) for table in _TABLES for names in _PASSES
+    )
+
+
+def _days_with(
+    lake: Lake, table: str, names: Collection[str], of: "Callable[[datetime.date], Erasing]"
+) -> list[datetime.date]:
+    """Return the days of a table of which something is to be erased from columns `names`."""
+    read = {"dt", "comment_id", "author_id", "parent_text", *names} & {*TABLES[table].names}
+    batches = lake.read(table, lake.days(table), columns=sorted(read))
+    days = ((batch.column("dt")[0].as_py(), batch) for batch in batches if batch.num_rows)
+    return sorted({day for day, batch in days if of(day).without(batch, names) != batch})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,50 +182,55 @@ class Erasing:
     """What to erase of the rows of a day."""
 
     subject: Subject
-    #: Comments of which the text that they answer is erased.
+    #: Comments, and words, of which the text that they answer is erased.
     parents: pa.StringArray
+    texts: pa.StringArray
 
-    @classmethod
-    def of(cls, lake: Lake, day: datetime.date, author: str | None = None) -> "Erasing":
-        """Return what is recorded to be erased of a day, and all of `author`."""
-        by_part: dict[str, list[str]] = {"comment": [], "parent": []}
-        for row in _erasures(lake, day):
-            by_part[row["part"]].append(row["comment_id"])
-        subject = Subject(author=author, comment_ids=frozenset(by_part["comment"]))
-        return cls(subject=subject, parents=pa.array(by_part["parent"], pa.string()))
-
-    def changes(self, batch: pa.RecordBatch) -> bool:
-        """Return whether a batch of the day has something that is to be erased."""
-        new = self.without(batch)
-        return any(new.column(name) != batch.column(name) for name in _ERASED & {*new.schema.names})
-
-    def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the day without what is to be erased."""
+    def without(self, batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+        """Return a batch of the day without what is to be erased from the columns `names`."""
         for name, rows, new in self._columns(batch):
-            kind, column = batch.schema.field(name), batch.column(name)
-            there = pc.and_(rows, column.is_valid())
             place = batch.schema.get_field_index(name)
-            batch = batch.set_column(
-                place, kind, pc.if_else(there, pa.scalar(new, kind.type), column)
-            )
+            if name in names and place >= 0:
+                kind, column = batch.schema.field(name), batch.column(name)
+                there = pc.and_(rows, column.is_valid())
+                erased = pc.if_else(there, pa.scalar(new, kind.type), column)
+                batch = batch.set_column(place, kind, erased)
         return batch
 
     def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.BooleanArray, str | None]]:
         """Yield each column with something to erase, in which rows (k,), and its new value."""
         whole = self.subject.of(batch)
         either = pc.or_(whole, pc.is_in(batch.column("comment_id"), self.parents))
+        answers = pc.or_(either, pc.is_in(batch.column("parent_text"), self.texts))
         yield "text", whole, ERASED
-        yield "parent_text", either, ERASED
+        yield "parent_text", answers, ERASED
         yield "author_id", whole, None
-        if "salt" in batch.schema.names:
-            yield "salt", either, None
+        yield "salt", either, None
+
+
+def erasing(
+    parts: Mapping[Key, Part], texts: Collection[str] = (), author: str | None = None
+) -> Callable[[datetime.date], Erasing]:
+    """Return what to erase of each day: `parts`, answers to `texts`, and all of `author`."""
+    words, ids = pa.array([*texts], pa.string()), defaultdict[tuple[Any, str], list[str]](list)
+    for (day, comment_id), part in parts.items():
+        ids[day, part].append(comment_id)
+
+    @cache
+    def of(day: datetime.date) -> Erasing:
+        subject = Subject(author=author, comment_ids=frozenset(ids[day, "comment"]))
+        parents = pa.array(ids[day, "parent"], pa.string())
+        return Erasing(subject=subject, parents=parents, texts=words)
+
+    return of
 
 
 def erased_again(
     lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Return batches of a day that is read again, without what was erased of it."""
-    return map(Erasing.of(lake, day).without, batches)
+    without, names = _of_day(lake, day).without, sum(_PASSES, ())
+    return (without(batch, names) for batch in batches)
 
 
 def kept_scores(
@@ -204,7 +242,7 @@ def kept_scores(
     batches of other comments round it otherwise. Of erased comments also any other probability of a
     model, which cannot read them any more. So a day that is run again is the one of its audits.
     """
-    old, erased = lake.table("scores", day, role=role), Erasing.of(lake, day).subject
+    old, erased = lake.table("scores", day, role=role), _of_day(lake, day).subject
 
     def keep(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         new = pa.Table.from_batches([batch]).cast(old.schema)
@@ -222,8 +260,12 @@ def kept_scores(
     return chain.from_iterable(map(keep, batches)) if old.num_rows else batches
 
 
-def _erasures(lake: Lake, day: datetime.date) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = lake.table("erasures", day).to_pylist()
+def _of_day(lake: Lake, day: datetime.date) -> Erasing:
+    return erasing({(day, row["comment_id"]): row["part"] for row in _erasures(lake, day)})(day)
+
+
+def _erasures(lake: Lake, days: datetime.date | Collection[datetime.date]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = lake.table("erasures", days).to_pylist()
     return rows
 
 

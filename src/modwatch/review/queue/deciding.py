@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.common.text import ERASED
 from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision
@@ -257,7 +258,7 @@ def _check_undoable(before: RowMapping, item: RowMapping, within: dt.timedelta) 
     leased = item["leased_until"] is not None and item["leased_until"] > item["now"]
     if leased or item["version"] != before["item_version"] + 1:
         raise _changed(item["id"])
-    if item["status"] not in ("waiting", "escalated", "decided"):
+    if item["status"] not in ("waiting", "escalated", "decided") or item["text"] == ERASED:
         raise LeaseConflictError(
             f"item {item['id']} was withdrawn or dismissed; there is nothing to undo"
         )

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.common.text import LONGEST_ID
+from modwatch.common.text import ERASED, LONGEST_ID
 from modwatch.review.database import at_once
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
@@ -279,7 +279,8 @@ def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
             items = _lock_items(connection, to_close, last, batch, skip_locked=True)
             _close(connection, row, items)
         else:
-            mine = and_(review_item.c.bulk_close_id == id, review_item.c.status == "closed")
+            closed, left = review_item.c.status == "closed", review_item.c.text != ERASED
+            mine = and_(review_item.c.bulk_close_id == id, closed, left)
             items = _lock_items(connection, mine, 0, batch, skip_locked=False)
             _reopen(connection, row, items)
         if len(items) < batch:

@@ -3,8 +3,8 @@
 import datetime as dt
 import logging
 import zlib
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import psycopg
@@ -32,7 +32,8 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, LONGEST_ID
-from modwatch.review.database import take_turn
+from modwatch.review.database import at_once, take_turn
+from modwatch.review.log.recorded_state import day_of
 from modwatch.review.queue.items import NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.queue.statements import settle
@@ -97,7 +98,8 @@ def enqueue(
         # Another run may queue the same day: a retry of a task that is still running.
         take_turn(connection, zlib.crc32(str(day).encode()))
         lanes = lanes or load_lanes()
-        routed = _copy(connection, items, kinds, lanes)
+        erased = recorded_erasures(engine, day)
+        routed = _copy(connection, items, kinds, lanes, day, erased)
         _check_duplicates(connection)
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
@@ -109,6 +111,29 @@ def enqueue(
         extra={"event": "items_queued", "day": str(day), "kinds": sorted(kinds), **asdict(done)},
     )
     return done
+
+
+_ERASURES = text(
+    """
+    SELECT one->>0 AS day, one->>1 AS comment_id, min(one->>2) AS part
+    FROM event, jsonb_path_query(details, '$.comments[*]') AS one
+    WHERE action = 'erase' AND (CAST(:day AS text) IS NULL OR one->>0 = :day) GROUP BY 1, 2
+    """
+)
+
+
+def recorded_erasures(engine: Engine, day: dt.date | None = None) -> dict[tuple[dt.date, str], str]:
+    """Return the comments (of a day) that the log says were erased, and what of them.
+
+    `comment` is all of it, `parent` the text that it answers; `log.verification` names what is
+    malformed.
+    """
+    rows = at_once(engine, _ERASURES, {"day": day and str(day)})
+    return {
+        (past, row["comment_id"]): row["part"]
+        for row in rows
+        if (past := day_of(row["day"] or "")) > dt.date.min and row["comment_id"] and row["part"]
+    }
 
 
 def withdraw(connection: Connection, *conditions: Any) -> int:
@@ -151,7 +176,12 @@ def serve_first(engine: Engine, day: dt.date, comment_ids: Collection[str]) -> i
 
 
 def _copy(
-    connection: Connection, items: Iterable[NewItem], kinds: Collection[str], lanes: Lanes
+    connection: Connection,
+    items: Iterable[NewItem],
+    kinds: Collection[str],
+    lanes: Lanes,
+    day: dt.date,
+    erased: Mapping[tuple[dt.date, str], str],
 ) -> int:
     connection.execute(
         text(
@@ -166,8 +196,11 @@ def _copy(
     routed = 0
     with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({names}) FROM STDIN") as copy:
         for item in items:
-            if item.text == ERASED:
+            part = erased.get((day, item.comment_id))  # the caller read it before, or the source
+            if part == "comment":
                 continue
+            if part and item.parent_text:
+                item = replace(item, parent_text=ERASED)
             row, there = _checked_row(item, kinds), place(item, lanes)
             copy.write_row((*row, *(getattr(there, name) for name in _PLACED)))
             routed += 1
