@@ -22,6 +22,7 @@ from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import erased_comments
+from modwatch.review.log.verification import MALFORMED
 from modwatch.review.log.witnesses import Newest
 from modwatch.review.queue.intake import recorded_erasures
 from modwatch.statistics.audit.draw import Drawn, draw
@@ -105,6 +106,8 @@ def _found(problems: Callable[[], Iterator[str]]) -> list[str]:
     except ModwatchError as exc:
         if not found:  # a difference from the plan explains the failed draw
             found.append(str(exc))
+    except MALFORMED as exc:
+        found.append(f"a row cannot be read ({type(exc).__name__})")
     return found
 
 

@@ -24,6 +24,14 @@ FORGED = (
     "UPDATE decision_chain SET (length, hash) = (SELECT position, hash FROM decision WHERE id = 3)"
 )
 
+ODD = [
+    b'{"heads": [], "at": "9999-12-31T23:59:59-23:00"}',
+    b'{"heads": [], "at": "9999-12-31T23:59:59.999999+00:00"}',
+    b'{"heads": [], "at": "0001-01-01T00:00:00+23:00"}',
+    b'{"heads": [], "at": "2026-01-01T00:00:00"}',
+    b'{"heads": [[0, -5, "00"]], "at": "2026-01-01T00:00:00+00:00"}',
+]
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Folder:
@@ -163,7 +171,7 @@ def test_an_authority_that_is_away_delays_the_witness(
     assert (done.report.intact, done.last, place.names()) == (True, None, [])
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b'{"heads": []}', b'{"at": "', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"x", b'{"heads": []}', b'{"at": "', b"\xff", *ODD])
 def test_a_file_that_is_no_witness_is_a_problem(
     engine: Engine, shift: None, place: Folder, content: bytes
 ) -> None:
@@ -180,9 +188,10 @@ def test_other_files_of_the_place_are_left_alone(
     assert len(place.names()) == 2
 
 
+@pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("cut", ['"heads": []', '"heads": [[0, 1, "00"]]'])
 def test_a_newest_witness_that_was_cut_is_a_problem(
-    engine: Engine, shift: None, place: Folder, cut: str
+    engine: Engine, shift: None, place: Folder, cut: str, twice: bool
 ) -> None:
     """A witness of nothing would agree with any log."""
     first = verify_and_witness(engine, place)
@@ -190,8 +199,12 @@ def test_a_newest_witness_that_was_cut_is_a_problem(
     at = first.last + timedelta(seconds=1)
     content = f'{{{cut}, "at": "{at.isoformat()}"}}'
     place.write(f"{at:%Y%m%dT%H%M%S.%fZ}.witness.json", content.encode())
+    if twice:
+        at += timedelta(seconds=1)
+        content = f'{{{cut}, "at": "{at.isoformat()}"}}'
+        place.write(f"{at:%Y%m%dT%H%M%S.%fZ}.witness.json", content.encode())
     forge(engine)
     found = newest(place, None)
     assert (found.text, found.unused) == (None, "")
-    assert "covers less than the one before it" in found.invalid
+    assert "covers less than one before it" in found.invalid
     assert found.report(engine).problems[0] == found.sentence == found.invalid

@@ -269,13 +269,16 @@ def witness_in(line: str | None) -> Witness:
         document = json.loads(line)
         at, heads = document["at"], {}
         for chain, length, last in document["heads"]:
-            heads[whole(chain)] = Head(whole(length), bytes.fromhex(last))
-        time = None if at is None else datetime.fromisoformat(at).astimezone(UTC).timestamp()
-        return Witness(heads, time)
+            heads[whole(chain)] = Head(abs(whole(length)), bytes.fromhex(last))
+        time = None if at is None else datetime.fromisoformat(at).timestamp()
+        written = witness_of(heads, time)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        written = ""
+    if not written or written != line.strip():  # a time without its zone, a negative length
         raise LedgerError(
             "the witness is not valid; pass the complete line of JSON from `LogReport.witness`"
-        ) from None
+        )
+    return Witness(heads, time)
 
 
 def whole(value: object) -> int:

@@ -54,7 +54,7 @@ EVENTS = 0
 _ERASED = text("SELECT count(*) FROM review_item WHERE :erased IN (text, parent_text)")
 
 #: What a row that breaks the rules of its table can raise.
-_MALFORMED = (DBAPIError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+MALFORMED = (DBAPIError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 
 #: The columns of an entry, also of a row that the owner stored without them.
 _ENTRY = """id, coalesce(position, 0) AS position, coalesce(previous_hash, '') AS previous_hash,
@@ -185,7 +185,7 @@ def _going_on(connection: Connection, chains: Verification, section: str) -> Ite
     try:
         with connection.begin_nested():
             yield
-    except _MALFORMED as exc:
+    except MALFORMED as exc:
         chains.report(f"a row of the {section} cannot be read ({type(exc).__name__})", section)
 
 

@@ -9,6 +9,7 @@ write a witness of an earlier day. The result of each day is recorded for the al
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +21,7 @@ from sqlalchemy import Engine
 
 from modwatch.common.errors import LakeError, LedgerError, TimestampError
 from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.chain import EMPTY, Head, witness_in
+from modwatch.common.ledger.chain import EMPTY, Head, Witness, witness_in
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
@@ -138,7 +139,7 @@ def _newest(place: Folder, authority: Authority | None) -> Newest:
         TimestampError: the timestamp of the newest witness is missing, or is not valid, or is of
             another time than its name.
         LedgerError: the newest witness is none, or is of another time than its name, or covers
-            less than the one before it.
+            less than one before it.
     """
     names = sorted(name for name in place.names() if name.endswith(_WITNESS))
     if not names:
@@ -160,12 +161,18 @@ def _newest(place: Folder, authority: Authority | None) -> Newest:
                 f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
                 "time in its name"
             )
-    before: Mapping[int, Head] = {}
-    with suppress(LedgerError, IndexError):  # one that is not valid was reported in its time
-        before = witness_in((place.read(names[-2]) or b"").decode(errors="replace")).heads
-    if any(known.heads.get(chain, EMPTY).length < head.length for chain, head in before.items()):
-        raise LedgerError(f"{name} covers less than the one before it: it was cut or exchanged")
+    with ThreadPoolExecutor(16) as pool:
+        for earlier in pool.map(place.read, names[:-1]):
+            if not _covers(known, (earlier or b"").decode(errors="replace")):
+                raise LedgerError(f"{name} covers less than one before it: it was cut or exchanged")
     return Newest(text=witness, moment=moment)
+
+
+def _covers(known: Witness, earlier: str) -> bool:
+    before: Mapping[int, Head] = {}
+    with suppress(LedgerError):  # one that is not valid was reported in its time
+        before = witness_in(earlier).heads
+    return all(known.heads.get(one, EMPTY).length >= head.length for one, head in before.items())
 
 
 def _moment(at: float | None) -> datetime:

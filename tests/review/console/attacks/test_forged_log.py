@@ -532,6 +532,14 @@ def test_a_time_that_no_page_can_show_is_refused(engine: Engine, witness: str) -
         owner.execute(text(forged))
 
 
+@pytest.mark.parametrize("junk", ["repeat('[', 99) || repeat(']', 99)", "repeat('9', 5000)", "'1'"])
+def test_details_that_no_page_can_show_are_refused(engine: Engine, junk: str) -> None:
+    document = junk if junk == "'1'" else f"'{{\"a\": ' || {junk} || '}}'"
+    forged = f"INSERT INTO event (action, position, previous_hash, hash, details) VALUES ('log_in', 1000, '', '', CAST({document} AS jsonb))"  # noqa: E501
+    with pytest.raises(DatabaseError, match="event_details_check"), engine.begin() as own:
+        own.execute(text(forged.replace(":", r"\:")))
+
+
 def test_another_forger_adds_a_decision(engine: Engine, witness: str) -> None:
     with unguarded(engine) as connection:
         row = dict(connection.execute(select(decision).where(decision.c.id == 3)).mappings().one())

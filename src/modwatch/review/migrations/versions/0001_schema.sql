@@ -82,7 +82,11 @@ CREATE TABLE event (
     previous_hash bytea NOT NULL,
     hash bytea NOT NULL,
     -- Python has no other times, so a page with one would fail.
-    CONSTRAINT event_happened_at_check CHECK (happened_at BETWEEN '0001-01-02Z' AND '9999-12-30Z')
+    CONSTRAINT event_happened_at_check CHECK (happened_at BETWEEN '0001-01-02Z' AND '9999-12-30Z'),
+    -- Nor does Python hold deeper documents, or numbers of thousands of digits.
+    CONSTRAINT event_details_check CHECK (jsonb_typeof(details) = 'object'
+        AND NOT details @? '$.**{20}'
+        AND NOT details @? '$.** ? (@.type() == "number" && (@ > 1e300 || @ < -1e300))')
 );
 CREATE INDEX event_subject_id_idx ON event (subject_id);
 
