@@ -85,8 +85,8 @@ def test_details_of_any_shape_are_read_without_an_error(engine: Engine, shape: s
     state = RecordedState()
     for action in ACTIONS[:-2]:
         for details in (document, f'{{"comment_id": {document}, "queues": {document}}}'):
-            state.add(action, 1, details)
-            assert not state.add(action, None, details) or action == "log_in"
+            state.add(action, 1, details, date.max)
+            assert not state.add(action, None, details, date.max) or action == "log_in"
     assert state.gold == {}
 
 

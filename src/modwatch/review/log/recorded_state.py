@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Text, cast, func, literal_column, select, text
@@ -116,10 +116,10 @@ class RecordedState:
     erased_notes: set[int] = field(default_factory=set)
     missing_notes: dict[int, date] = field(default_factory=dict)
 
-    def add(self, action: str, subject_id: int | None, details: str | None) -> bool:
+    def add(self, action: str, subject_id: int | None, details: str | None, day: date) -> bool:
         """Add the next event; return False if its details, in JSON, lack what it records.
 
-        They are None for an event that leaves nothing.
+        They are None for an event that leaves nothing. `day` is that of the event.
         """
         if details is None:
             return True
@@ -142,8 +142,8 @@ class RecordedState:
             ):
                 self.erased_items |= items
                 self.erased_notes.update(notes)
-            case "erase", _, {"before": str(day), "held": [*held]} if (
-                date.min < (before := day_of(day)) <= datetime.now(UTC).date()
+            case "erase", _, {"before": str(written), "held": [*held]} if (
+                date.min < (before := day_of(written)) <= day
             ):
                 self.erased_before = max(self.erased_before, before)
                 self.held = {past for past in self.held if past >= before} | set(map(day_of, held))

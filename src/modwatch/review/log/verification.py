@@ -86,6 +86,7 @@ _EVENTS = text(
     SELECT {EVENTS} AS chain, {_ENTRY}, action, subject_id,
         CASE WHEN action IN ({RecordedState.ACTIONS}) THEN details::text END AS details,
         date_part('epoch', happened_at) AS at,
+        CASE WHEN happened_at {_DATED} THEN CAST(happened_at AS date) END AS day,
         CASE WHEN happened_at {_DATED} THEN {EVENT_CONTENT.format("")} END AS content
     FROM event ORDER BY id
     """.replace("::", r"\:\:")  # noqa: S608 - our own column names
@@ -159,7 +160,8 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         with going_on("events"):
             for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
                 _follow(chains, row)
-                if not state.add(row["action"], row["subject_id"], row["details"]):
+                about = (row["action"], row["subject_id"], row["details"])
+                if not state.add(*about, row["day"] or date.min):
                     chains.report(f"{_place(row)} is malformed", "malformed event")
         chains.finish()
         with going_on("recorded ends"):
