@@ -133,7 +133,7 @@ def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(
     assert shared == 0
     ratings = data.ratings()
     assert ratings is not None
-    assert all(row["comment_id"] in ratings for day in days for row in day)
+    assert all(row["comment_id"] in ratings.by_comment for day in days for row in day)
 
 
 def test_a_rating_that_is_unsure_does_not_call_a_comment_toxic() -> None:
