@@ -42,10 +42,10 @@ _SALT = bytes(16)
 _BEGIN = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
 
 _ITEMS = """
-INSERT INTO review_item (dt, comment_id, kind, text, text_salt, reason, stratum,
+INSERT INTO review_item (id, dt, comment_id, kind, text, text_salt, reason, stratum,
     inclusion_probability, rank, review_score, prob, uncertainty, model_version, status, version)
-SELECT date '2026-01-01', 'c' || n, 'review', repeat('word ', 60), decode(repeat('00', 16), 'hex'),
-    'uncertainty', 0, 1, n, 0.2, 0.3, 0.21, '1', 'decided', 2
+SELECT n, date '2026-01-01', 'c' || n, 'review', repeat('word ', 60),
+    decode(repeat('00', 16), 'hex'), 'uncertainty', 0, 1, n, 0.2, 0.3, 0.21, '1', 'decided', 2
 FROM generate_series(1, :n) AS n
 """
 
