@@ -77,7 +77,7 @@ def removed_days(database: Engine, lake: Lake, plan: AuditPlan) -> list[datetime
 
 
 def _removed(database: Engine) -> Callable[[datetime.date], bool]:
-    """Return what says of a day whether retention removed it, as its last event says."""
+    """Return whether retention removed a day, as its last event says."""
     row = event.c
     query = select(row.details).where(row.action == "erase", row.details.has_key("before"))
     with database.connect() as connection:

@@ -21,7 +21,7 @@ from modwatch.audits.verify import planned_sizes
 from modwatch.audits.witnesses import Witnesses
 from modwatch.common.errors import AuditError, ModwatchError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.erasure import erased_comments
+from modwatch.data.lake.erasure import recorded
 from modwatch.review.log.verification import MALFORMED
 from modwatch.review.log.witnesses import Newest
 from modwatch.review.queue.intake import recorded_erasures
@@ -120,7 +120,7 @@ def _no_longer_kept(gone: list[datetime.date]) -> Iterator[str]:
 
 
 def _erased(lake: Lake, folder: AuditFolder) -> Iterator[str]:
-    if number := len(erased_comments(lake, [day.day for day in folder.plan.population])):
+    if number := len(recorded(lake, [day.day for day in folder.plan.population])):
         yield (
             f"{number:,} texts of the period were erased: the plan binds them as before, and "
             "nobody can read them"
@@ -131,8 +131,8 @@ def _with_lake(
     lake: Lake, database: Engine, folder: AuditFolder, gone: list[datetime.date]
 ) -> Iterator[str]:
     plan = folder.plan
-    erased = erased_comments(lake, [day.day for day in plan.population])
-    if erased and (number := len(erased - recorded_erasures(database).keys())):
+    erased = recorded(lake, [day.day for day in plan.population])
+    if erased and (number := len(erased.keys() - recorded_erasures(database).keys())):
         yield (
             f"{number:,} texts of the period are marked as erased, and no erasure of the log names "
             "them: their words may have been others"

@@ -47,9 +47,10 @@ def remove_rows(resources: "Resources", day: datetime.date, *, dry_run: bool = F
     from modwatch.review.erasure import erase_old
 
     lake, found = resources.lake, list[str]()
-    audits = _open_audits(resources)
     audited = {
-        past: f"audit {name!r} is open" for name, period in audits.items() for past in period
+        past: f"audit {name!r} is open"
+        for name, period in _open_audits(resources).items()
+        for past in period
     }
     for name, tables in TABLES.items():
         first = _first_kept(resources, day, name)

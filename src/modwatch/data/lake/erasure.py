@@ -107,12 +107,6 @@ def salted(
     return map(with_salts, batches)
 
 
-def erased_comments(lake: Lake, days: Collection[datetime.date]) -> set[Key]:
-    """Return the comments of `days` of which something is erased."""
-    table = lake.table("erasures", days, columns=["dt", "comment_id"])
-    return {(row["dt"], row["comment_id"]) for row in table.to_pylist()}
-
-
 def record(lake: Lake, parts: Mapping[Key, Part]) -> None:
     """Record that these comments are to be erased; what was recorded before stays.
 
@@ -133,9 +127,9 @@ def record(lake: Lake, parts: Mapping[Key, Part]) -> None:
         )
 
 
-def recorded(lake: Lake) -> dict[Key, Part]:
-    """Return everything that is to be erased, or was."""
-    rows = _erasures(lake, lake.days("erasures"))
+def recorded(lake: Lake, days: Collection[datetime.date] | None = None) -> dict[Key, Part]:
+    """Return everything that is to be erased, or was; of `days`, or None: of all."""
+    rows = _erasures(lake, lake.days("erasures") if days is None else days)
     return {(row["dt"], row["comment_id"]): row["part"] for row in rows}
 
 
@@ -162,9 +156,8 @@ def apply(
 
 def is_erased(lake: Lake, parts: Mapping[Key, Part]) -> bool:
     """Return whether nothing is left of `parts`."""
-    return not any(
-        _days_with(lake, table, names, erasing(parts)) for table in _TABLES for names in _PASSES
-    )
+    of = erasing(parts)
+    return not any(_days_with(lake, table, names, of) for table in _TABLES for names in _PASSES)
 
 
 def _days_with(
@@ -261,7 +254,7 @@ def kept_scores(
 
 
 def _of_day(lake: Lake, day: datetime.date) -> Erasing:
-    return erasing({(day, row["comment_id"]): row["part"] for row in _erasures(lake, day)})(day)
+    return erasing(recorded(lake, [day]))(day)
 
 
 def _erasures(lake: Lake, days: datetime.date | Collection[datetime.date]) -> list[dict[str, Any]]:
