@@ -107,6 +107,7 @@ def pgbench(url: str, seconds: float) -> float:
         "order": f"'{order}'",
         "opt_outs": "'{}'",
         "confirm_after": "0",
+        "among": "16",
     }
     decision = {
         "digest": "'\\x00'",

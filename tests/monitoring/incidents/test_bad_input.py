@@ -13,7 +13,7 @@ from sqlalchemy import Table, insert, select, update
 
 from conftest import Registry
 from installation import Installation
-from modwatch.common.errors import AlertError
+from modwatch.common.errors import AlertError, DatabaseError
 from modwatch.data.lake.schemas import DRIFT
 from modwatch.installation.mounted import ops_data
 from modwatch.installation.resources import Resources, open_resources
@@ -187,6 +187,39 @@ def test_a_clock_that_jumps_back_loses_and_repeats_nothing(
     assert [entry.what for entry in history(resources.database).entries] == [
         *("opened", "recovered", "opened"),
     ]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [],
+        {"shifted": None},
+        {"shifted": []},
+        {"shifted": {}},
+        {"shifted": {"since": "2026-03-23"}},
+        {"shifted": {"since": "2026-03-23", "opened": None}},
+        {"shifted": {"since": "2026-02-30", "opened": "2026-03-23"}},
+        {"shifted": {"since": "2026-3-23", "opened": "2026-03-23"}},
+        {"shifted": {"since": "2026-03-23", "opened": ["2026-03-23"]}},
+        {"shifted": {"since": "0000-03-23", "opened": "2026-03-23"}},
+    ],
+)
+def test_no_one_can_write_members_that_alerts_could_not_read(
+    resources: Resources, members: object
+) -> None:
+    deliver_day(resources, 0, BAD)
+    change = update(incident_table).values(members=members)
+    refused = pytest.raises(DatabaseError, match="incident_members_check")
+    with refused, resources.database.begin() as connection:
+        connection.execute(change)
+
+
+def test_no_one_can_write_a_severity_that_alerts_do_not_know(resources: Resources) -> None:
+    deliver_day(resources, 0, BAD)
+    change = update(incident_table).values(severity="fatal")
+    refused = pytest.raises(DatabaseError, match="incident_severity_check")
+    with refused, resources.database.begin() as connection:
+        connection.execute(change)
 
 
 def acknowledge(resources: Resources, person: str) -> None:

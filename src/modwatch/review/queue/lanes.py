@@ -70,10 +70,12 @@ class Limits(_Rules):
 
 
 class Confirmations(_Rules):
-    """When confirmations are served."""
+    """When confirmations are served, and how their place tells nothing."""
 
     #: From queued to first served, for each round: among the items of the next day.
     after_hours: Annotated[float, Field(ge=0, le=24 * 7)] = 24.0
+    #: One of the next so many items of a lane is served, at random; 1: the first.
+    among: Annotated[int, Field(ge=1, le=1_000)] = 16
 
 
 class Lanes(_Rules):

@@ -26,7 +26,7 @@ from modwatch.common.errors import (
 from modwatch.review.database import DriverSql, at_once, digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
-from modwatch.review.queue.lanes import Lanes, Limits, load_lanes
+from modwatch.review.queue.lanes import Confirmations, Lanes, Limits, load_lanes
 from modwatch.review.queue.statements import (
     CLAIM,
     HELD,
@@ -81,18 +81,20 @@ def lease(
     """Return a lease of the next item for this moderator, or None if there is none.
 
     Reasons take turns, weighted by `lanes`; within a reason the order is by deadline, moved forward
-    for a high rank. Only items of `queues` are served, or of all queues if None, and none whose
-    reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
-    another item of the same comment; a confirmation waits for the labels before it, and for as long
-    as `lanes` say; without `lanes` no longer. Concurrent calls never return the same item and never
-    wait for each other. An expired lease ends by itself. Who takes an item again has it for an hour
-    since they first had it, and is not served it in the hour after that.
+    for a high rank, but for chance among the next few, as `lanes` say. Only items of `queues` are
+    served, or of all queues if None, and none whose reason is in `opt_outs`. Nobody is served an
+    item that they skipped or labelled before, nor another item of the same comment; a confirmation
+    waits for the labels before it, and for as long as `lanes` say. Without `lanes` nothing waits
+    longer, and the order is exact. Concurrent calls never return the same item and never wait for
+    each other. An expired lease ends by itself. Who takes an item again has it for an hour since
+    they first had it, and is not served it in the hour after that.
     """
-    later = lanes.confirmations.after_hours * 3600 if lanes else 0.0
+    rules = lanes.confirmations if lanes else Confirmations(after_hours=0, among=1)
     turn = {
         "order": (lanes or load_lanes()).order(_TURNS),
         "opt_outs": list(opt_outs),
-        "confirm_after": later,
+        "confirm_after": rules.after_hours * 3600,
+        "among": rules.among,
     }
     return _take(engine, _LEASE, moderator_id, length, queues=queues, **turn)
 

@@ -72,23 +72,46 @@ _FOR_ME = f"""{_NEW_TO_ME} AND {_FREE}
 #: In one of `:queues`, in any if null.
 MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
-#: The first item of the first lane that has one: one index probe per lane.
-_FIRST_IN_TURN = f"""(
+_IN_MY_LANE = f"""status = 'waiting' AND reserved_for IS NULL
+                AND queue = mine.queue AND reason = mine.reason AND {_FOR_ME}
+                AND (round = 1 OR queued_at <= now()
+                    - (round - 1) * make_interval(secs => CAST(:confirm_after AS double precision)))
+            ORDER BY serve_by, id"""
+
+#: One index probe.
+_FIRST = f"""
+            SELECT id FROM review_item WHERE {_IN_MY_LANE} LIMIT 1 FOR UPDATE SKIP LOCKED
+        """  # noqa: S608 - our own text
+
+#: Any of the next `:among`, but first what a lead put first. Another lease may have changed it.
+_ANY_OF_THE_NEXT = f"""
+            SELECT review_item.id FROM (
+                SELECT id AS near FROM review_item WHERE {_IN_MY_LANE}
+                LIMIT CAST(:among AS integer)
+            ) AS next JOIN review_item ON review_item.id = near
+            WHERE status = 'waiting' AND {_FOR_ME}
+            ORDER BY serve_by >= queued_at, random() LIMIT 1 FOR UPDATE OF review_item SKIP LOCKED
+        """  # noqa: S608 - our own text
+
+
+def _in_turn(pick: str) -> str:
+    """Return the item that `pick` finds in the first lane where it finds one."""
+    return f"""(
         SELECT pick.id FROM (
             SELECT queue, reason FROM lane
             LEFT JOIN unnest(CAST(:order AS text[])) WITH ORDINALITY AS turn (reason, place)
                 USING (reason)
             WHERE {MY_QUEUE} AND reason <> ALL (CAST(:opt_outs AS text[]))
             ORDER BY place NULLS LAST, random()
-        ) AS mine CROSS JOIN LATERAL (
-            SELECT id FROM review_item
-            WHERE status = 'waiting' AND reserved_for IS NULL
-                AND queue = mine.queue AND reason = mine.reason AND {_FOR_ME}
-                AND (round = 1 OR queued_at <= now()
-                    - (round - 1) * make_interval(secs => CAST(:confirm_after AS double precision)))
-            ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
-        ) AS pick LIMIT 1
+        ) AS mine CROSS JOIN LATERAL ({pick}) AS pick LIMIT 1
     )"""  # noqa: S608 - our own text
+
+
+#: The next item. All that are near may be locked by other leases: then the first that is not.
+_NEXT_IN_TURN = f"""COALESCE(
+        CASE WHEN CAST(:among AS integer) > 1 THEN {_in_turn(_ANY_OF_THE_NEXT)} END,
+        {_in_turn(_FIRST)}
+    )"""
 
 #: The first escalated item, severe ones first, then by deadline, over all queues of the person.
 _FIRST_ESCALATED = f"""(
@@ -138,10 +161,10 @@ RETURNING {LEASE_COLUMNS}
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
 #: (the reasons in order of turn), opt_outs (reasons never served), confirm_after (seconds, from
-#: queued to served, of each round of confirmations). An item that is reserved for this person is
-#: served in the place of another one only: neither an empty queue nor the order, the time or what
-#: is seen of the item tells it from the rest.
-LEASE = _lease(_FIRST_IN_TURN, f"COALESCE({_IN_ITS_PLACE}, next.id)")
+#: queued to served, of each round of confirmations), among (the next items of which any is served).
+#: An item that is reserved for this person is served in the place of another one only: neither an
+#: empty queue nor the order, the time or what is seen of the item tells it from the rest.
+LEASE = _lease(_NEXT_IN_TURN, f"COALESCE({_IN_ITS_PLACE}, next.id)")
 
 #: Leases the next escalated item. Parameters: moderator_id, digest, seconds, queues.
 LEASE_ESCALATED = _lease(_FIRST_ESCALATED)

@@ -318,7 +318,14 @@ CREATE TABLE incident (
     ended date,
     outcome text,
     created_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT incident_members_check CHECK (jsonb_typeof(members) = 'object'),
+    CONSTRAINT incident_severity_check CHECK (severity IN ('info', 'warning', 'critical')),
+    -- Each has two days, written as ISO 8601.
+    CONSTRAINT incident_members_check CHECK (jsonb_typeof(members) = 'object'
+        AND NOT jsonb_path_exists(members, 'strict $.* ? (
+            !(@.since.datetime("YYYY-MM-DD") >= "0001-01-02".datetime("YYYY-MM-DD")
+                && @.opened.datetime("YYYY-MM-DD") >= "0001-01-02".datetime("YYYY-MM-DD")
+                && @.since like_regex "^.{10}$" && @.opened like_regex "^.{10}$")
+            || (@.since.datetime("YYYY-MM-DD") >= @.opened.datetime("YYYY-MM-DD")) is unknown)')),
     CONSTRAINT incident_links_check CHECK (jsonb_typeof(links) = 'object'),
     CONSTRAINT incident_days_check CHECK (isfinite(since) AND isfinite(opened)
         AND isfinite(notified_on)),
