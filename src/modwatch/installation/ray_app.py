@@ -79,13 +79,6 @@ class RayTelemetry(Telemetry):
     def page(self) -> None:
         """There is none: the proxy would show the metrics of any one replica."""
 
-    def _observe(self, name: str, value: float) -> None:
-        self._histograms[name].observe(value)
-
-    def _count(self, name: str, value: float) -> None:
-        if value > 0:  # Ray accepts no other
-            self._counters[name].inc(value)
-
 
 class Admission:
     """An ASGI application that hands requests to another until it drains.

@@ -1,8 +1,8 @@
 """Metrics of a model server; no texts and no ids."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -30,6 +30,9 @@ class Telemetry(ABC):
 
     #: Batches that were scored.
     batches = 0
+    #: By name; of prometheus_client, or of Ray.
+    _histograms: Mapping[str, Any]
+    _counters: Mapping[str, Any]
 
     def answered(self, seconds: float) -> None:
         """Count a request that was answered, `seconds` after it came."""
@@ -59,11 +62,12 @@ class Telemetry(ABC):
     def page(self) -> bytes | None:
         """Return all metrics in Prometheus' format; None: they are read elsewhere."""
 
-    @abstractmethod
-    def _observe(self, name: str, value: float) -> None: ...
+    def _observe(self, name: str, value: float) -> None:
+        self._histograms[name].observe(value)
 
-    @abstractmethod
-    def _count(self, name: str, value: float) -> None: ...
+    def _count(self, name: str, value: float) -> None:
+        if value > 0:  # Ray accepts no other
+            self._counters[name].inc(value)
 
 
 class ProcessTelemetry(Telemetry):
@@ -87,9 +91,3 @@ class ProcessTelemetry(Telemetry):
     def page(self) -> bytes:
         """Return all metrics in Prometheus' format."""
         return generate_latest(self._registry)
-
-    def _observe(self, name: str, value: float) -> None:
-        self._histograms[name].observe(value)
-
-    def _count(self, name: str, value: float) -> None:
-        self._counters[name].inc(value)
