@@ -103,16 +103,14 @@ def record_days(
     for span, window in zip(spans, windows(lake, spans), strict=True):
         content = read_content(lake, checks, span, window)
         known = stored.get(content.day)
-        if content.is_measured and content.digest != known:
-            save_day(lake, measured_day(lake, content))
-        elif not content.is_measured and content.day >= begun:
+        found = None
+        if content.is_measured:
+            found = measured_day(lake, content) if content.digest != known else None
+        elif content.day >= begun:
             found = unmeasured_day(lake, content)
-            if found is None or found.digest == known:
-                continue
+        if found is not None and found.digest != known:
             save_day(lake, found)
-        else:
-            continue
-        changed.append(content.day)
+            changed.append(content.day)
     return changed
 
 
