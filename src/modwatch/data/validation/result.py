@@ -43,8 +43,8 @@ class Measure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleResult:
-    """The outcome of one expectation on one day."""
+class RuleResult(Measure):
+    """The outcome of one expectation on one day, and what was measured."""
 
     #: Named after the fault that the rule detects; also the reason in the quarantine.
     name: str
@@ -64,9 +64,6 @@ class RuleResult:
     remedy: str
     #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
     own: bool = False
-    #: Of a row-level rule, the failing rows. None without enough data; then the rule passes.
-    value: float | None
-    observed: str
     passed: bool
 
 

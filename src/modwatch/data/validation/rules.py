@@ -139,9 +139,8 @@ class Rule:
             expectation=self.expectation,
             remedy=self.remedy,
             own=self.own,
-            value=measure.value,
-            observed=measure.observed,
             passed=passed,
+            **vars(measure),
         )
 
 
