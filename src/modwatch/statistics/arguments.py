@@ -69,11 +69,8 @@ def labels(values: ArrayLike, threshold: float | None = None, *, name: str = "y_
         return array
     if not 0 <= threshold < 1:  # NaN fails too
         raise MetricInputError(f"label_threshold must be in [0, 1), got {threshold}")
-    if array.size and (array.min() < 0 or array.max() > 1):
-        raise MetricInputError(
-            f"{name} contains values outside [0, 1]; pass shares of votes, or 0 and 1"
-        )
-    return (array > threshold).astype(np.float64)
+    votes = shares(name, array, "contains values outside [0, 1]; pass shares of votes, or 0 and 1")
+    return (votes > threshold).astype(np.float64)
 
 
 def names(name: str, values: Iterable[object]) -> NDArray[np.object_]:
@@ -93,12 +90,7 @@ def names(name: str, values: Iterable[object]) -> NDArray[np.object_]:
 
 def probabilities(values: ArrayLike, *, name: str = "y_prob") -> Floats:
     """Return probabilities (n,) in [0, 1]."""
-    array = column(name, values)
-    if array.size and (array.min() < 0 or array.max() > 1):
-        raise MetricInputError(
-            f"{name} contains values outside [0, 1]; pass probabilities, not logits"
-        )
-    return array
+    return shares(name, values, "contains values outside [0, 1]; pass probabilities, not logits")
 
 
 def weights(values: ArrayLike | None, size: int, *, name: str = "sample_weight") -> Floats:
@@ -163,11 +155,13 @@ def whole_numbers(name: str, values: ArrayLike) -> Ints:
     return flat.astype(np.int64).reshape(array.shape)
 
 
-def shares(name: str, values: ArrayLike) -> Floats:
-    """Return numbers (n,) in [0, 1]; MetricInputError names the argument otherwise."""
+def shares(
+    name: str, values: ArrayLike, problem: str = "must contain values in [0, 1]; pass shares"
+) -> Floats:
+    """Return numbers (n,) in [0, 1]; MetricInputError names the argument and the problem."""
     array = column(name, values)
     if array.size and (array.min() < 0 or array.max() > 1):
-        raise MetricInputError(f"{name} must contain values in [0, 1]; pass shares")
+        raise MetricInputError(f"{name} {problem}")
     return array
 
 

@@ -41,7 +41,7 @@ def equal(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints
     [10, 10]
     """
     sizes = strata_sizes(population)
-    return _allocated(np.ones(sizes.size), sizes, labels, minimum)
+    return beyond(np.ones(sizes.size), sizes, _least(sizes, labels, minimum), labels)
 
 
 def proportional(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
@@ -51,7 +51,7 @@ def proportional(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) 
     [2, 18]
     """
     sizes = strata_sizes(population)
-    return _allocated(sizes.astype(np.float64), sizes, labels, minimum)
+    return beyond(sizes.astype(np.float64), sizes, _least(sizes, labels, minimum), labels)
 
 
 def neyman(
@@ -133,11 +133,6 @@ def beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
         free &= ~within
     mass = np.where(free, np.maximum(share - first, 0.0), 0.0)
     return first + allocate(mass, sizes - first, labels - int(first.sum()), minimum=0)
-
-
-def _allocated(mass: Floats, sizes: Ints, labels: int, minimum: int) -> Ints:
-    """Return the allocation; DesignError when the budget is below the minima."""
-    return beyond(mass, sizes, _least(sizes, labels, minimum), labels)
 
 
 def _least(sizes: Ints, labels: int, minimum: int) -> Ints:
