@@ -6,6 +6,7 @@ They are deterministic: the model variance is 0, and p(1−p) is the whole uncer
 import json
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,7 @@ from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
 from modwatch.models.encoder import encode_passages, longest_input, pretrained_tokenizer, reading
-from modwatch.models.scoring.scorer import (
-    DEFAULT_THRESHOLD,
-    Ids,
-    Passages,
-    Predictions,
-    score_in_windows,
-)
+from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Ids, Predictions, score_in_windows
 
 #: Parts of the names that classifiers give to the class of toxic texts.
 _TOXIC = ("toxic", "hate", "offens", "abus", "harm", "insult", "label_1")
@@ -87,10 +82,8 @@ class HuggingFaceScorer:
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order."""
-        return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
-
-    def _tokenize(self, texts: Sequence[str]) -> Passages:
-        return encode_passages(self._tokenizer, texts, max_length=self._max_length)
+        tokenize = partial(encode_passages, self._tokenizer, max_length=self._max_length)
+        return score_in_windows(texts, tokenize=tokenize, predict=self._predict)
 
     @torch.inference_mode()
     def _predict(self, ids: Ids) -> Predictions:

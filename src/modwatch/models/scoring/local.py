@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +15,7 @@ from modwatch.models.artifact import load
 from modwatch.models.devices import BatchLimits, LastingLimits, device_of, has_bf16
 from modwatch.models.encoder import encode_passages
 from modwatch.models.posterior import LogitPosterior
-from modwatch.models.scoring.scorer import Ids, Passages, Predictions, score_in_windows
+from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -96,10 +97,8 @@ class LocalScorer:
 
         Where memory runs out, batches are halved. Raises ModelError when one comment does not fit.
         """
-        return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
-
-    def _tokenize(self, texts: Sequence[str]) -> Passages:
-        return encode_passages(self.tokenizer, texts, max_length=self.max_length)
+        tokenize = partial(encode_passages, self.tokenizer, max_length=self.max_length)
+        return score_in_windows(texts, tokenize=tokenize, predict=self._predict)
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
