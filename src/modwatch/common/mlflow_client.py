@@ -53,7 +53,7 @@ _TRAINING = "workflowType=machine_learning"
 
 def load_mlflow() -> None:
     """Import what `connect` needs of MLflow, without its telemetry: it takes a second or two."""
-    with _defaults(_ENVIRONMENT):
+    with _defaults():
         import mlflow
         import mlflow.artifacts  # noqa: F401
 
@@ -65,7 +65,7 @@ def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
     Raises:
         TrackingError: MLflow cannot be reached or rejects a call made inside the block.
     """
-    with _defaults(_ENVIRONMENT):
+    with _defaults():
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
         from requests.exceptions import RequestException
@@ -254,12 +254,7 @@ def public_url(url: str) -> str:
 
 
 def alert_links(
-    mlflow_url: str,
-    console_url: str,
-    airflow_url: str,
-    *,
-    experiment: str = "modwatch",
-    dag: str = "monitor_collaboration",
+    site: addresses.Site, *, experiment: str = "modwatch", dag: str = "monitor_collaboration"
 ) -> Callable[[date], Mapping[str, str]]:
     """Return a function from a day to the pages to link from its alerts, by name.
 
@@ -268,21 +263,21 @@ def alert_links(
 
     @cache
     def experiment_in_mlflow() -> str:
-        with suppress(TrackingError), connect(mlflow_url) as client:
+        with suppress(TrackingError), connect(site.mlflow_url) as client:
             return experiment_id(client, experiment)
         return ""
 
     def links(day: date) -> Mapping[str, str]:
-        number = experiment_in_mlflow()
-        validated = dag == "monitor_collaboration"
-        validation = addresses.day_url(airflow_url, day, "validation")
-        return {
-            "Modwatch": addresses.overview_url(airflow_url),
-            "MLflow": day_url(mlflow_url, number, day) if number else public_url(mlflow_url),
-            "review queue": console_url,
-            "Airflow": f"{airflow_url}/dags/{dag}/runs",
-            **({"validation": validation} if validated else {}),
+        number, mlflow = experiment_in_mlflow(), site.mlflow_url
+        pages = {
+            "Modwatch": addresses.overview_url(site.airflow_url),
+            "MLflow": day_url(mlflow, number, day) if number else public_url(mlflow),
+            "review queue": site.console_url,
+            "Airflow": f"{site.airflow_url}/dags/{dag}/runs",
         }
+        if dag == "monitor_collaboration":
+            pages["validation"] = addresses.day_url(site.airflow_url, day, "validation")
+        return pages
 
     return links
 
@@ -342,9 +337,9 @@ def _failure(tracking_uri: str, cause: str) -> str:
 
 
 @contextmanager
-def _defaults(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables that are not set, and unset them at the end."""
-    added = {name: value for name, value in values.items() if name not in os.environ}
+def _defaults() -> Iterator[None]:
+    """Set the variables of `_ENVIRONMENT` that are not set, and unset them at the end."""
+    added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
     os.environ.update(added)
     try:
         yield

@@ -428,7 +428,6 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.incidents.evaluation import evaluate
     from modwatch.monitoring.measurements.comment_groups import group_behind_fall
 
-    settings = resources.settings
     terms = resources.identity_terms
     return evaluate(
         resources.lake,
@@ -437,8 +436,8 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
         day,
         rules=resources.alert_rules,
         channels=resources.alert_channels,
-        window_days=settings.window_days,
-        links=alert_links(settings.mlflow_url, settings.console_url, settings.airflow_url),
+        window_days=resources.settings.window_days,
+        links=alert_links(resources.site),
         fallen_in=partial(group_behind_fall, resources.lake, policy=resources.policy, terms=terms),
     )
 

@@ -126,20 +126,13 @@ def raise_alerts(resources: "Resources", last: datetime.date) -> int:
     from modwatch.monitoring.incidents.evaluation import evaluate_annotators
     from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 
-    settings = resources.settings
     return evaluate_annotators(
         resources.lake,
         resources.database,
         last,
         rules=resources.alert_rules,
         channels=resources.alert_channels,
-        links=alert_links(
-            settings.mlflow_url,
-            settings.console_url,
-            settings.airflow_url,
-            experiment=GROUP_EXPERIMENT,
-            dag="monitor_disagreement",
-        ),
+        links=alert_links(resources.site, experiment=GROUP_EXPERIMENT, dag="monitor_disagreement"),
     )
 
 
