@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -213,17 +213,9 @@ class Resources:
 
     @property
     def policy(self) -> RoutingPolicy:
-        """How many comments people see, and which."""
-        return RoutingPolicy(
-            review_fraction=self.settings.review_fraction,
-            slice_share=self.settings.slice_share,
-            strategy=self.settings.strategy,
-            toxic_share=self.settings.toxic_share,
-            confirmation_share=self.settings.confirmation_share,
-            follow_up_share=self.settings.follow_up_share,
-            shared_false_positive=self.settings.shared_false_positive,
-            shared_false_negative=self.settings.shared_false_negative,
-        )
+        """How many comments people see, and which: the settings that are named as its fields."""
+        names = {field.name for field in fields(RoutingPolicy)}
+        return RoutingPolicy(**self.settings.model_dump(include=names))
 
     @property
     def lanes(self) -> "Lanes":
