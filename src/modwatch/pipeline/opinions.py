@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modwatch.common.days import trailing
+
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
 
@@ -29,7 +31,6 @@ MINIMUM_MEMBERS = 10
 
 def collect_annotations(resources: "Resources", last: datetime.date) -> int:
     """Copy the labels given in the twelve weeks to the day `last`; return how many there are."""
-    from modwatch.common.days import trailing
     from modwatch.review.log.labels import annotation_days, given_labels
 
     lake, database, period = resources.lake, resources.database, trailing(last, DAYS)
@@ -48,7 +49,6 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
     Groups are compared in a run of their own if `last` ends four weeks of groups, once: with the
     same labels compared again, who joined or left a group would show in the difference.
     """
-    from modwatch.common.days import trailing
     from modwatch.monitoring.measurements.opinions import labels_between, opinion_report, publish
 
     lake, url = resources.lake, resources.settings.mlflow_url
@@ -64,7 +64,6 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
 
 def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     """Publish the comparison of groups over the four weeks to `last`, unless it is published."""
-    from modwatch.common.days import trailing
     from modwatch.monitoring.measurements.opinions import (
         labels_between,
         opinion_report,
@@ -94,7 +93,6 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
     Returns the number of kinds that are recognised, which leads see on their page of the team.
     """
     from modwatch.monitoring.publishing.runs import publish_report
-    from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
     from modwatch.review.quality_control.blindness import measure_blindness, recognised
 
     found = measure_blindness(resources.database, last)
@@ -115,7 +113,6 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
         tables={},
         figures={},
         tracking_uri=resources.settings.mlflow_url,
-        experiment=GROUP_EXPERIMENT,
     )
     return len(kinds)
 

@@ -22,7 +22,6 @@ from modwatch.monitoring.annotation_report import (
 )
 from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.publishing.runs import publish_report
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.people.groups import KEPT
 from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.statistics.disagreement import Annotations
@@ -183,7 +182,6 @@ def publish(
         tables=tables,
         figures={_file(key): figure for key, figure in report_figures(report).items()},
         tracking_uri=tracking_uri,
-        experiment=GROUP_EXPERIMENT,
     )
 
 

@@ -31,6 +31,7 @@ from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.description import day_tags, describe_day
 from modwatch.monitoring.publishing.keys import check_key_count, checked_tables
+from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,7 +178,6 @@ def publish_report(
     tables: Mapping[str, pd.DataFrame],
     figures: "Mapping[str, Figure]",
     tracking_uri: str,
-    experiment: str,
 ) -> str:
     """Publish the run of a report about annotations in place of an earlier one; return its id.
 
@@ -191,7 +191,7 @@ def publish_report(
     check_key_count(metrics)
     named = {"kind": "report", "report": name}
     with connect(tracking_uri) as client:
-        in_experiment = experiment_id(client, experiment)
+        in_experiment = experiment_id(client, GROUP_EXPERIMENT)
         with replacing_run(client, in_experiment, named, name=name, day=day) as run_id:
             more = {"day": day.isoformat(), DESCRIPTION_TAG: description}
             log_texts(client, run_id, params={}, tags={**tags, **more})
