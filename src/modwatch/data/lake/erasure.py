@@ -95,9 +95,8 @@ def salted(
 
     So a day that is published again is still the one that an audit was planned with.
     """
-    stored = lake.table("comments", day, columns=["comment_id", "salt"])
-    pairs = zip(*(stored.column(name).to_pylist() for name in stored.column_names), strict=True)
-    known = dict(pairs)
+    stored = lake.table("comments", day, columns=["comment_id", "salt"]).to_pylist()
+    known = {row["comment_id"]: row["salt"] for row in stored}
 
     def with_salts(batch: pa.RecordBatch) -> pa.RecordBatch:
         salts = [known.get(one) or new_salt() for one in batch.column("comment_id").to_pylist()]

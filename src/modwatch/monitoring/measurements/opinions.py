@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.common.days import between
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import ANNOTATOR_GROUPS, CONFIRMATION_PROBABILITIES
@@ -64,10 +65,10 @@ def labels_between(
     A comment without a score, such as a gold comment of elsewhere, is left out, and so is one with
     a single label: it tells neither of slips nor of disagreement.
     """
-    batches = [batch.to_pandas() for batch in lake.read_between("annotations", first, last)]
-    if not batches:
+    labels = lake.table("annotations", between(first, last)).to_pandas()
+    if labels.empty:
         return None
-    labels = pd.concat(batches, ignore_index=True).sort_values("decided_at", kind="stable")
+    labels = labels.sort_values("decided_at", kind="stable")
     columns = ["comment_id", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
     parts = []
     thresholds: list[float | None] = [0.5]

@@ -318,13 +318,8 @@ class _History:
         return {past: profile for past, profile in found if profile}
 
     def _scored_versions(self, known: Sequence[datetime.date]) -> Mapping[datetime.date, str]:
-        if not known:
-            return {}
         columns = ["dt", "model_version"]
-        batches = self.lake.read_between(
-            "profiles", known[0], known[-1], columns=columns, feature="flagged"
-        )
-        rows = (row for batch in batches for row in batch.to_pylist())
+        rows = self.lake.table("profiles", known, columns=columns, feature="flagged").to_pylist()
         return {row["dt"]: row["model_version"] for row in rows if row["model_version"]}
 
 

@@ -251,14 +251,9 @@ def _only(mentioned: str, kept: frozenset[str]) -> str:
 
 def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: str) -> pd.DataFrame:
     """Return the cells of the chosen days that this model version scored, together."""
-    columns = [*_CELL, *_SUMMED]
-    if not chosen:
-        return pd.DataFrame(columns=columns)
-    batches = lake.read_between("segment_counts", chosen[0], chosen[-1])
-    rows = pa.Table.from_batches((b.cast(SEGMENT_COUNTS) for b in batches), SEGMENT_COUNTS)
-    table = rows.to_pandas()
-    wanted = table["dt"].isin([*chosen]) & (table["model_version"] == model_version)
-    found: pd.DataFrame = table.loc[wanted, columns].fillna({THREAD: OTHERS})
+    table = lake.table("segment_counts", chosen).to_pandas()
+    wanted = table["model_version"] == model_version
+    found: pd.DataFrame = table.loc[wanted, [*_CELL, *_SUMMED]].fillna({THREAD: OTHERS})
     return found
 
 

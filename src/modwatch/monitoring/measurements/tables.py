@@ -39,13 +39,10 @@ def served_days(
 ) -> dict[str, list[datetime.date]]:
     """Return the days that each model version scored and that were routed, in order."""
     days = [day for day in lake.days("routing_design") if day >= since]
-    if not days:
-        return {}
-    rows = lake.rows_between("routing_design", days[0], days[-1], ["dt", "model_version"])
-    version_of = {row["dt"]: row["model_version"] for row in rows}
+    rows = lake.table("routing_design", days, columns=["dt", "model_version"]).to_pylist()
     served: dict[str, list[datetime.date]] = {}
-    for day in sorted(version_of):
-        served.setdefault(version_of[day], []).append(day)
+    for day, version in {row["dt"]: row["model_version"] for row in rows}.items():
+        served.setdefault(version, []).append(day)
     return served
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import ALERTS, DAYS
+from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 
@@ -156,15 +156,10 @@ _STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures"}
 def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
     """Return the days of the table `days` in order; with `last`, at most so many, the newest."""
     stored = lake.days("days")[-last:]
-    if not stored:
-        return []
-    ends = stored[0], stored[-1]
-    alerts = pa.Table.from_batches(
-        (batch.cast(ALERTS) for batch in lake.read_between("alerts", *ends)), ALERTS
-    )
+    alerts = lake.table("alerts", stored)
     return [
         _from_row(row, active_alerts(alerts.filter(pc.field("dt") == row["dt"])))
-        for row in sorted(lake.rows_between("days", *ends), key=lambda row: row["dt"])
+        for row in lake.table("days", stored).to_pylist()
     ]
 
 

@@ -91,11 +91,7 @@ def publish_days(
 
 def publish_groups(lake: Lake, *, tracking_uri: str) -> None:
     """Bring the charts of groups of comments up to date; nothing when there are none."""
-    days = lake.days("comment_groups")
-    if not days:
-        return
-    batches = lake.read_between("comment_groups", days[0], days[-1])
-    table = pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
+    table = lake.table("comment_groups", lake.days("comment_groups")).to_pandas()
     if rows := group_points(table):
         publish_timeline(rows, tracking_uri=tracking_uri, experiment=GROUP_EXPERIMENT)
 
