@@ -55,7 +55,7 @@ class Coin:
 class BenchmarkResources(Resources):
     """The resources with a model in a folder, or the coin, in place of the registry."""
 
-    def champion_version(self) -> str:
+    def planned_version(self) -> str:
         return "1"
 
     def scorer(self, version: str) -> Scorer:

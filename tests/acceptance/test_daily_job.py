@@ -23,7 +23,6 @@ from modwatch.common.addresses import day_url
 from modwatch.common.errors import StackError
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.installation.resources import open_resources
-from modwatch.models.registry import version_tags
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.database import connect
@@ -92,7 +91,7 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
 
         staged = row("staged_scores")
         assert {name: staged[name] for name in score} == score
-        assert score["model_version"] == resources.champion_version()
+        assert score["model_version"] == resources.registry.champion_version()
         assert routed["inclusion_probability"] == 1
         assert routed["review_score"] == pytest.approx(score["uncertainty"], abs=1e-6)
 
@@ -346,8 +345,9 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     client.answer(dag, run, "approve", option, "two weeks of it", timeout=_TRAINED)
     assert client.task_states(dag, run)["approve[-1]"] == "success"
     with open_resources() as resources:
-        assert (resources.champion_version(), resources.challenger_version()) == ("1", "2")
-        tags = version_tags("toxicity", "2", resources.settings.mlflow_url)
+        registry = resources.registry
+        assert (registry.champion_version(), registry.challenger_version()) == ("1", "2")
+        tags = registry.version_tags("2")
     assert tags["modwatch.evaluation"] == "passed"
     assert tags["modwatch.decision"] == "challenger"
     assert tags["modwatch.decided_by"] == "admin"
@@ -359,10 +359,9 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     )  # of MODWATCH_TRAINING_DATA
     assert client.wait_for_task(dag, run, "check", DONE, timeout=_TRAINED) == "failed"
     with open_resources() as resources:
-        assert (resources.champion_version(), resources.challenger_version()) == ("1", "2")
-        assert version_tags("toxicity", "3", resources.settings.mlflow_url)[
-            "modwatch.evaluation"
-        ] == ("failed")
+        registry = resources.registry
+        assert (registry.champion_version(), registry.challenger_version()) == ("1", "2")
+        assert registry.version_tags("3")["modwatch.evaluation"] == "failed"
     deadline = time.monotonic() + _TRAINED
     while client.get(f"/dags/{dag}/dagRuns/{run}")["state"] == "running":
         assert time.monotonic() < deadline

@@ -68,7 +68,10 @@ def test_the_summary_says_which_model_scored(install: Callable[..., Installation
     with open_resources(settings) as resources:
         assert summary._model_name(resources) == "offline model"
         MlflowClient(settings.mlflow_url).set_model_version_tag(
-            "toxicity", resources.champion_version(), "encoder", "../shared/models/minilm-l6"
+            "toxicity",
+            resources.registry.champion_version(),
+            "encoder",
+            "../shared/models/minilm-l6",
         )
         assert summary._model_name(resources) == "minilm-l6, fine-tuned"
 

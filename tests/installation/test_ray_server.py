@@ -27,7 +27,7 @@ from ray_nodes import QUIET, Group, cluster, free_port, until
 from installation import Installation
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
-from modwatch.models.registry import set_alias
+from modwatch.models.registry import Registry
 from modwatch.models.scoring.remote import RemoteScorer
 
 RUN = "from modwatch.cli.main import program; program()"
@@ -211,7 +211,7 @@ def follow_the_alias(home: Installation, url: str) -> None:
         asking = [pool.submit(ask) for _ in range(2)]
         until(lambda: len(answers) > 10)
         settings = home.settings
-        set_alias("2", tracking_uri=settings.mlflow_url)
+        Registry(name="toxicity", tracking_uri=settings.mlflow_url).set_alias("2")
         until(lambda: {version for _, version in answers[-30:]} == {"2"})
         stop.set()
         for thread in asking:

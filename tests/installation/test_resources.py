@@ -185,7 +185,7 @@ def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
 def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
     home = install()
     with open_resources(home.settings) as resources:
-        version = resources.champion_version()
+        version = resources.registry.champion_version()
         first, again = resources.scorer(version), resources.scorer(version)
         assert first.model_version == again.model_version == version
         assert len(list(resources.settings.models_folder.iterdir())) == 1

@@ -14,15 +14,7 @@ import pytest
 from modwatch.common.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
 from modwatch.models.manifest import read_manifest, write_manifest
-from modwatch.models.registry import (
-    champion_version,
-    fetch,
-    record_service,
-    register,
-    roll_back,
-    set_alias,
-    stored_reference,
-)
+from modwatch.models.registry import Registry
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training_run import TrainingRun
 
@@ -38,20 +30,18 @@ def sqlite(new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFa
 
 
 def registered(folder: Path, uri: str, name: str) -> str:
-    return register(
+    return Registry(name=name, tracking_uri=uri).register(
         folder,
-        name=name,
         run_id=TrainingRun(uri, name=name).run_id,
         metrics={"auroc": 0.9},
         tags={"corpus": "tiny"},
         digest=load(folder).digest,
-        tracking_uri=uri,
     )
 
 
 def test_no_champion_says_what_to_do(sqlite: str) -> None:
     with pytest.raises(NoChampionError, match=r"nobody@champion.*modwatch train"):
-        champion_version("nobody", sqlite)
+        Registry(name="nobody", tracking_uri=sqlite).champion_version()
 
 
 def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(
@@ -61,7 +51,7 @@ def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(
     days = [datetime.date(2026, 1, day) for day in (5, 6, 7)]
     for served in (days[:1], days, days):
         others = {"of-the-source": days, "99": days}
-        record_service("with-page", {version: served, **others}, tracking_uri=sqlite)
+        Registry(name="with-page", tracking_uri=sqlite).record_service({version: served, **others})
     client = mlflow.MlflowClient(sqlite)
     page = client.get_model_version("with-page", version)
     assert page.description.startswith("# Toxicity model")
@@ -75,12 +65,12 @@ def test_the_reference_is_read_without_the_weights(
     tiny_artifact: Path, sqlite: str, tmp_path: Path
 ) -> None:
     version = registered(tiny_artifact, sqlite, "with-reference")
-    where = {"tracking_uri": sqlite, "cache_dir": tmp_path}
-    stored = stored_reference("with-reference", version, **where)  # type: ignore[arg-type]
+    registry = Registry(name="with-reference", tracking_uri=sqlite)
+    stored = registry.stored_reference(version, tmp_path)
     assert stored == read_manifest(tiny_artifact)["training"]["reference"]
     assert not list(tmp_path.iterdir())
-    fetch("with-reference", version, **where)  # type: ignore[arg-type]
-    assert stored_reference("with-reference", version, **where) == stored  # type: ignore[arg-type]
+    registry.fetch(version, tmp_path)
+    assert registry.stored_reference(version, tmp_path) == stored
 
 
 def test_a_model_of_others_and_a_missing_version_have_no_reference(
@@ -89,27 +79,27 @@ def test_a_model_of_others_and_a_missing_version_have_no_reference(
     client = mlflow.MlflowClient(sqlite)
     client.create_registered_model("of-others")
     version = client.create_model_version("of-others", source=tmp_path.as_uri()).version
-    where = {"tracking_uri": sqlite, "cache_dir": tmp_path}
-    assert stored_reference("of-others", str(version), **where) == {}  # type: ignore[arg-type]
+    registry = Registry(name="of-others", tracking_uri=sqlite)
+    assert registry.stored_reference(str(version), tmp_path) == {}
     with pytest.raises(NoChampionError):
-        stored_reference("of-others", "99", **where)  # type: ignore[arg-type]
+        registry.stored_reference("99", tmp_path)
 
 
 def test_version_without_alias_is_no_champion(tiny_artifact: Path, sqlite: str) -> None:
     registered(tiny_artifact, sqlite, "unnamed")
     with pytest.raises(NoChampionError):
-        champion_version("unnamed", sqlite)
+        Registry(name="unnamed", tracking_uri=sqlite).champion_version()
 
 
 def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) -> None:
     assert registered(tiny_artifact, sqlite, "toxicity") == "1"
     version = registered(tiny_artifact, sqlite, "toxicity")
-    set_alias(version, tracking_uri=sqlite)
-    assert champion_version("toxicity", sqlite) == version == "2"
-    folder = fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    Registry(name="toxicity", tracking_uri=sqlite).set_alias(version)
+    assert Registry(name="toxicity", tracking_uri=sqlite).champion_version() == version == "2"
+    folder = Registry(name="toxicity", tracking_uri=sqlite).fetch(version, tmp_path).folder
     assert load(folder).digest == load(tiny_artifact).digest
     before = (folder / "model.safetensors").stat().st_mtime_ns
-    assert fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path).folder == folder
+    assert Registry(name="toxicity", tracking_uri=sqlite).fetch(version, tmp_path).folder == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
@@ -120,7 +110,7 @@ def test_cache_of_another_database_is_not_mistaken(
     """Version 1 of a model made anew is another model than the cached version 1."""
     version = registered(tiny_artifact, sqlite, "renewed")
     (tmp_path / f"renewed-{version}-{'0' * 12}").mkdir()
-    folder = fetch("renewed", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    folder = Registry(name="renewed", tracking_uri=sqlite).fetch(version, tmp_path).folder
     assert (folder / "modwatch.json").exists()
 
 
@@ -129,7 +119,7 @@ def test_a_manifest_edited_with_its_digest_is_refused(
 ) -> None:
     """Whoever edits the manifest can compute its digest, too, but not that of the registry."""
     version = registered(tiny_artifact, sqlite, "edited")
-    folder = fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    folder = Registry(name="edited", tracking_uri=sqlite).fetch(version, tmp_path).folder
     manifest = read_manifest(folder) | {"threshold": 0.999}
     (folder / "modwatch.json").unlink()
     (folder / "README.md").unlink()  # written after the manifest
@@ -138,36 +128,37 @@ def test_a_manifest_edited_with_its_digest_is_refused(
     with pytest.raises(
         ModelError, match=rf"{folder}/modwatch\.json was changed.*remove the folder"
     ):
-        fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path)
+        Registry(name="edited", tracking_uri=sqlite).fetch(version, tmp_path)
     shutil.rmtree(folder)
-    folder = fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    folder = Registry(name="edited", tracking_uri=sqlite).fetch(version, tmp_path).folder
     assert load(folder).digest == load(tiny_artifact).digest
 
 
 def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:
     with pytest.raises(NoChampionError, match="no version 99 of model toxicity"):
-        fetch("toxicity", "99", tracking_uri=sqlite, cache_dir=tmp_path)
+        Registry(name="toxicity", tracking_uri=sqlite).fetch("99", tmp_path)
 
 
 def test_a_rollback_exchanges_champion_and_previous(tiny_artifact: Path, sqlite: str) -> None:
     one, other = (registered(tiny_artifact, sqlite, "rolled") for _ in range(2))
-    set_alias(one, name="rolled", tracking_uri=sqlite)
+    registry = Registry(name="rolled", tracking_uri=sqlite)
+    registry.set_alias(one)
     with pytest.raises(NoChampionError, match="no previous champion"):
-        roll_back("rolled", sqlite)
-    set_alias(other, name="rolled", tracking_uri=sqlite)
-    set_alias(other, name="rolled", tracking_uri=sqlite)  # again: the previous one stays
-    set_alias(other, "challenger", name="rolled", tracking_uri=sqlite)
+        registry.roll_back()
+    registry.set_alias(other)
+    registry.set_alias(other)  # again: the previous one stays
+    registry.set_alias(other, "challenger")
     for expected in (one, other, one):
-        assert roll_back("rolled", sqlite) == expected == champion_version("rolled", sqlite)
+        assert registry.roll_back() == expected == registry.champion_version()
     with pytest.raises(ModelError, match="champion or challenger, got 'best'"):
-        set_alias(one, "best", name="rolled", tracking_uri=sqlite)
+        registry.set_alias(one, "best")
     with pytest.raises(NoChampionError):
-        roll_back("nobody", sqlite)
+        Registry(name="nobody", tracking_uri=sqlite).roll_back()
 
 
 def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:
     version = foreign(sqlite, tmp_path / "source")
-    found = fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+    found = Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
     assert (found.folder / "weights.bin").read_bytes() == b"?"
     assert found.threshold is None
 
@@ -177,11 +168,11 @@ def test_a_foreign_threshold_is_a_probability(sqlite: str, tmp_path: Path, value
     version = foreign(sqlite, tmp_path / "source")
     client = mlflow.MlflowClient(sqlite)
     client.set_model_version_tag("foreign", version, "modwatch.threshold", "0.25")
-    found = fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+    found = Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
     assert found.threshold == 0.25
     client.set_model_version_tag("foreign", version, "modwatch.threshold", value)
     with pytest.raises(ModelError, match=r"modwatch\.threshold of version .* between 0 and 1"):
-        fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+        Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
 
 
 def foreign(uri: str, source: Path) -> str:
@@ -197,20 +188,16 @@ def foreign(uri: str, source: Path) -> str:
 def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(TrackingError, match=r"127\.0\.0\.1:9 .*MODWATCH_MLFLOW_URL"):
-        champion_version("toxicity", "http://127.0.0.1:9")
+        Registry(name="toxicity", tracking_uri="http://127.0.0.1:9").champion_version()
 
 
 def test_through_a_server_mlflow_itself_loads_the_champion(
     tiny_artifact: Path, mlflow_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = registered(tiny_artifact, mlflow_url, "toxicity")
-    set_alias(version, tracking_uri=mlflow_url)
-    folder = fetch(
-        "toxicity",
-        champion_version("toxicity", mlflow_url),
-        tracking_uri=mlflow_url,
-        cache_dir=tmp_path,
-    ).folder
+    registry = Registry(name="toxicity", tracking_uri=mlflow_url)
+    registry.set_alias(version)
+    folder = registry.fetch(registry.champion_version(), tmp_path).folder
     ours = LocalScorer(folder, model_version=version).score(TEXTS)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_url)
     loaded = mlflow.pyfunc.load_model("models:/toxicity@champion")

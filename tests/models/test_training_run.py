@@ -16,6 +16,7 @@ from modwatch.common.errors import ModelError, TrackingError
 from modwatch.models import training_run
 from modwatch.models.recipe import Recipe
 from modwatch.models.registration import train_and_register
+from modwatch.models.registry import Registry
 from modwatch.models.training_run import TrainingRun
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -52,7 +53,9 @@ def test_curves_are_in_mlflow_while_the_model_is_fitted(
             assert run.info.status == "RUNNING"
             seen.append(len(history(uri, run.info.run_id, "loss")))
 
-    train_and_register(*corpus, name="live", tracking_uri=uri, recipe=tiny_recipe, progress=look)
+    train_and_register(
+        *corpus, registry=Registry(name="live", tracking_uri=uri), recipe=tiny_recipe, progress=look
+    )
     assert 0 < seen[0] < seen[4] < seen[-1]
     (run,) = runs(uri)
     assert run.info.status == "FINISHED"
@@ -79,14 +82,13 @@ def test_a_killed_training_goes_on_in_its_run_without_a_point_twice(
     assert before
     train_and_register(
         *corpus,
-        name="killed",
-        tracking_uri=uri,
+        registry=Registry(name="killed", tracking_uri=uri),
         recipe=tiny_recipe,
         seed=1,
         checkpoints=tmp_path / "checkpoints",
     )
     undisturbed = train_and_register(
-        *corpus, name="undisturbed", tracking_uri=uri, recipe=tiny_recipe, seed=1
+        *corpus, registry=Registry(name="undisturbed", tracking_uri=uri), recipe=tiny_recipe, seed=1
     )
     other = mlflow.MlflowClient(uri).get_model_version("undisturbed", undisturbed).run_id
     assert {run.info.run_id for run in runs(uri)} == {left.info.run_id, other}
@@ -111,7 +113,8 @@ def dying(*args, progress, **given):
     return train(*args, progress=count, **given)
 registration.train = dying
 registration.train_and_register(
-    *tiny_corpus(), name="killed", tracking_uri=sys.argv[1], recipe=TINY, seed=1,
+    *tiny_corpus(), recipe=TINY, seed=1,
+    registry=registration.Registry(name="killed", tracking_uri=sys.argv[1]),
     checkpoints=Path(sys.argv[2]),
 )
 """
@@ -140,7 +143,9 @@ def test_a_training_that_fails_says_so_in_its_run(
 ) -> None:
     recipe = replace(tiny_recipe, encoder="./no/such/folder")
     with pytest.raises(ModelError, match="could not be loaded"):
-        train_and_register(*corpus, name="failed", tracking_uri=uri, recipe=recipe)
+        train_and_register(
+            *corpus, registry=Registry(name="failed", tracking_uri=uri), recipe=recipe
+        )
     (run,) = runs(uri)
     assert run.info.status == "FAILED"
     assert "could not be loaded" in run.data.tags["modwatch.error"]
@@ -152,7 +157,10 @@ def test_a_corpus_that_cannot_be_used_leaves_no_run(
 ) -> None:
     with pytest.raises(ModelError, match="at least ten of each"):
         train_and_register(
-            texts, [0] * len(texts), name="refused", tracking_uri=uri, recipe=tiny_recipe
+            texts,
+            [0] * len(texts),
+            registry=Registry(name="refused", tracking_uri=uri),
+            recipe=tiny_recipe,
         )
     assert runs(uri) == []
 

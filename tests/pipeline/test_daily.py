@@ -288,7 +288,7 @@ def test_a_model_is_fetched_once_for_all_tasks_and_opened_once_for_all_shards(
     home = scored()
     for _ in range(2):
         with open_resources(home.settings) as resources:
-            version = resources.champion_version()
+            version = resources.registry.champion_version()
             first, again = resources.scorer(version), resources.scorer(version)
             assert first is again
             assert first.model_version == version

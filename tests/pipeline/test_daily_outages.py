@@ -26,7 +26,7 @@ from installation import (
 )
 from modwatch.common.errors import DatabaseError, LakeError, NoChampionError, TrackingError
 from modwatch.installation.resources import open_resources
-from modwatch.models.registry import set_alias
+from modwatch.models.registry import Registry
 from modwatch.pipeline import daily
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -84,7 +84,7 @@ def test_a_version_without_the_alias_is_no_champion(files: Installation) -> None
     MlflowClient(url).delete_registered_model_alias("toxicity", "champion")
     files.run("ingest", "check_comments")
     refused(lambda: files.run("score"), NoChampionError, "modwatch train")
-    set_alias("1", tracking_uri=url)
+    Registry(name="toxicity", tracking_uri=url).set_alias("1")
     assert files.run("score") == [40]
 
 

@@ -233,7 +233,7 @@ def _serve_replicas(resources: "Resources", host: str, port: int, options: dict[
     except ValidationError as exc:
         faults = [f"{'.'.join(map(str, fault['loc']))} {fault['msg']}" for fault in exc.errors()]
         raise SettingsError(f"impossible replicas: {'; '.join(faults).strip()}") from exc
-    resources.champion_version()  # raises before Ray starts if there is none
+    resources.registry.champion_version()  # raises before Ray starts if there is none
     serve_replicas(replicas, host=host, port=port, metrics_port=metrics_port, address=address)
 
 

@@ -113,12 +113,12 @@ def _run(path: Path, chosen: datetime.date) -> None:
 
 
 def _needs_model(settings: Settings) -> bool:
-    from modwatch.models.registry import champion_version
+    from modwatch.models.registry import Registry
 
     if settings.own_scores or settings.scorer != "local":
         return False
     try:
-        champion_version(settings.model_name, settings.mlflow_url)
+        Registry(name=settings.model_name, tracking_uri=settings.mlflow_url).champion_version()
     except NoChampionError:
         return True
     return False

@@ -18,7 +18,7 @@ from modwatch.common.text import markdown_table
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.demo.datasets import AUDIT, DemoData
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.models.registry import SCRATCH, version_tags
+from modwatch.models.registry import SCRATCH
 from modwatch.monitoring.incidents.actions import open_incidents
 from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.queue import verify_log
@@ -279,8 +279,7 @@ def _models(resources: Resources, data: DemoData) -> str:
 
 
 def _model_name(resources: Resources) -> str:
-    name, url = resources.settings.model_name, resources.settings.mlflow_url
-    tags = version_tags(name, resources.champion_version(), url)
+    tags = resources.registry.version_tags(resources.registry.champion_version())
     encoder = tags.get("encoder", SCRATCH)
     return "offline model" if encoder == SCRATCH else f"{Path(encoder).name}, fine-tuned"
 

@@ -33,7 +33,7 @@ def open_server(resources: Resources, telemetry: Telemetry) -> ModelServer:
     """Return the server of the model that `resources` name; nothing is loaded yet."""
     model = ServedModel(
         resources.settings.model_name,
-        current=resources.champion_version,
+        current=resources.registry.champion_version,
         open_version=resources.local_scorer,
         report=telemetry.batch_scored,
     )

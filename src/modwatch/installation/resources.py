@@ -25,7 +25,7 @@ from modwatch.data.sources.landing import OwnScores, Source
 from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rules import Rule, Thresholds
-from modwatch.models.registry import challenger_version, champion_version, fetch, stored_reference
+from modwatch.models.registry import Registry
 from modwatch.monitoring.incidents.channels import (
     Channel,
     MailChannel,
@@ -237,13 +237,10 @@ class Resources:
                 f"no secret can be kept in {path}; set MODWATCH_SAMPLING_SALT or MODWATCH_HOME"
             ) from exc
 
-    def champion_version(self) -> str:
-        """Return the version that carries the champion alias; raises NoChampionError."""
-        return champion_version(self.settings.model_name, self.settings.mlflow_url)
-
-    def challenger_version(self) -> str | None:
-        """Return the version with the alias challenger, which is scored in shadow; None: none."""
-        return challenger_version(self.settings.model_name, self.settings.mlflow_url)
+    @property
+    def registry(self) -> Registry:
+        """The versions of the model that scores."""
+        return Registry(name=self.settings.model_name, tracking_uri=self.settings.mlflow_url)
 
     def planned_version(self) -> str:
         """Return the version that scores a day: the champion, or that of the model server.
@@ -251,7 +248,7 @@ class Resources:
         Raises NoChampionError when there is no champion, ModelError when the server has no model.
         """
         if self.settings.scorer == _LOCAL:
-            return self.champion_version()
+            return self.registry.champion_version()
         return self._remote_scorer(self.settings.scorer_version).model_version
 
     def scorer(self, version: str) -> "Scorer":
@@ -273,12 +270,7 @@ class Resources:
         settings = self.settings
         if version not in self._local_scorers:
             self._local_scorers.clear()
-            fetched = fetch(
-                settings.model_name,
-                version,
-                tracking_uri=settings.mlflow_url,
-                cache_dir=settings.models_folder,
-            )
+            fetched = self.registry.fetch(version, settings.models_folder)
             self._local_scorers[version] = open_scorer(
                 fetched.folder,
                 model_version=version,
@@ -301,16 +293,10 @@ class Resources:
         """
         from modwatch.models.reference import from_json
 
-        settings = self.settings
-        if settings.scorer != _LOCAL:
+        if self.settings.scorer != _LOCAL:
             return None
         try:
-            stored = stored_reference(
-                settings.model_name,
-                version,
-                tracking_uri=settings.mlflow_url,
-                cache_dir=settings.models_folder,
-            )
+            stored = self.registry.stored_reference(version, self.settings.models_folder)
         except NoChampionError:  # deleted since it scored the day
             return None
         return from_json(stored, model_version=version)

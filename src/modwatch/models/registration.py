@@ -15,7 +15,7 @@ from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.registry import SCRATCH, register
+from modwatch.models.registry import SCRATCH, Registry
 from modwatch.models.training import checked, train
 from modwatch.models.training_run import TrainingRun
 
@@ -30,8 +30,7 @@ def train_and_register(
     texts: Sequence[str],
     labels: Sequence[float],
     *,
-    name: str,
-    tracking_uri: str,
+    registry: Registry,
     recipe: Recipe,
     devices: Sequence[torch.device] = (torch.device("cpu"),),
     checkpoints: Path | None = None,
@@ -40,14 +39,13 @@ def train_and_register(
     request: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Train a model and register it as a new version of `name`; return the version.
+    """Train a model and register it as a new version; return the version.
 
     Args:
         texts, labels, recipe, devices, checkpoints, seed: as in `training.train`.
-        name: of the model in the registry.
-        tracking_uri: of MLflow.
+        registry: of the model.
         report: on the data, stored with the run.
-        request: kept with the version, for `registry.version_of_request`.
+        request: kept with the version, for `Registry.version_of_request`.
         progress: called with a line now and then, if standard error is no terminal: a terminal
             has a progress bar.
 
@@ -56,7 +54,7 @@ def train_and_register(
         TrackingError: MLflow cannot be reached.
     """
     checked(texts, labels)  # before there is a run, which would only say that it failed
-    run = TrainingRun(tracking_uri, name=name, checkpoints=checkpoints)
+    run = TrainingRun(registry.tracking_uri, name=registry.name, checkpoints=checkpoints)
     progress(f"training on {len(texts):,} comments; its curves: {run.url}")
     try:
         with TrainingProgress(progress) as show:
@@ -79,9 +77,8 @@ def train_and_register(
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "artifact"
         digest = save(model, folder)
-        return register(
+        return registry.register(
             folder,
-            name=name,
             metrics=facts.validation,
             run_id=run.run_id,
             tags={
@@ -96,7 +93,6 @@ def train_and_register(
             digest=digest,
             report=None if report is None else report.to_json(),
             request=request,
-            tracking_uri=tracking_uri,
         )
 
 

@@ -61,234 +61,6 @@ its data, metrics and limits; its tag `{_SERVED_TAG}` has the days that it score
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
 
 
-def register(
-    folder: Path,
-    *,
-    name: str = "toxicity",
-    run_id: str,
-    metrics: Mapping[str, float],
-    tags: Mapping[str, str],
-    digest: str,
-    tracking_uri: str,
-    report: Mapping[str, Any] | None = None,
-    request: str = "",
-) -> str:
-    """Register the artifact in `folder` as a new version of the model `name`; return the version.
-
-    The run `run_id` of the training gets the metrics, the tags and the data report, and ends. The
-    version is an MLflow model from code, so that
-    `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is that
-    of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
-    """
-    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
-        packed = Path(scratch) / "model"
-        _pack(folder, packed)
-        log_texts(client, run_id, params={}, tags=tags)
-        for key, value in metrics.items():
-            client.log_metric(run_id, key, value)
-        if report is not None:
-            client.log_dict(run_id, dict(report), "data_report.json")
-        experiment = client.get_run(run_id).info.experiment_id
-        logged = client.create_logged_model(experiment, name=name, source_run_id=run_id)
-        client.log_model_artifacts(logged.model_id, str(packed))
-        client.finalize_logged_model(logged.model_id, "READY")
-        client.set_terminated(run_id)
-        _ensure_model(client, name)
-        card = folder / "README.md"
-        text = card.read_text("utf-8") if card.exists() else ""
-        about = text.rpartition("\n---\n")[2].strip()  # without the metadata
-        created = client.create_model_version(
-            name,
-            source=logged.artifact_location,
-            run_id=run_id,
-            model_id=logged.model_id,
-            tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
-            description=about,
-        )
-    logger.info(
-        "Model registered.",
-        extra={"event": "model_registered", "model": name, "version": created.version},
-    )
-    return str(created.version)
-
-
-def version_of_request(name: str, request: str, tracking_uri: str) -> str | None:
-    """Return the version that was registered for this request; None if none was.
-
-    TrackingError when MLflow cannot be reached.
-    """
-    quoted = request.replace("'", "")
-    with connect(tracking_uri) as client:
-        found = client.search_model_versions(f"name='{name}' and tag.`{_REQUEST_TAG}`='{quoted}'")
-    return str(found[0].version) if found else None
-
-
-def log_evaluation(
-    name: str, version: str, evaluation: Mapping[str, Any], *, passed: bool, tracking_uri: str
-) -> None:
-    """Keep the evaluation of a version with its run, and tag the version with the outcome.
-
-    Raises:
-        NoChampionError: the version is missing.
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        run_id = _run_of(client, name, version)
-        client.log_dict(run_id, dict(evaluation), _EVALUATION.format(version))
-        outcome = "passed" if passed else "failed"
-        client.set_model_version_tag(name, version, "modwatch.evaluation", outcome)
-
-
-def read_evaluation(name: str, version: str, tracking_uri: str) -> dict[str, Any]:
-    """Return the evaluation that `log_evaluation` kept.
-
-    Raises:
-        NoChampionError: the version is missing.
-        ModelError: it was not evaluated.
-        TrackingError: MLflow cannot be reached.
-    """
-    from mlflow.artifacts import download_artifacts
-
-    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
-        run_id = _run_of(client, name, version)
-        file = _EVALUATION.format(version)
-        if not any(artifact.path == file for artifact in client.list_artifacts(run_id)):
-            raise ModelError(f"version {version} of model {name} was not evaluated; evaluate it")
-        path = download_artifacts(
-            run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=tracking_uri
-        )
-        return dict(json.loads(Path(path).read_text("utf-8")))
-
-
-def record_service(
-    name: str, served: Mapping[str, Sequence[datetime.date]], *, tracking_uri: str
-) -> None:
-    """Tag each version with the days that it scored as champion; others than MLflow's are skipped.
-
-    Args:
-        name: of the model.
-        served: the days of each version, in order.
-        tracking_uri: of MLflow.
-
-    Raises:
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        versions = client.search_model_versions(f"name='{name}'")
-        known = {str(found.version): found for found in versions}
-        for version, days in served.items():
-            text = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else str(days[0])
-            if version in known and known[version].tags.get(_SERVED_TAG) != text:
-                client.set_model_version_tag(name, version, _SERVED_TAG, text)
-
-
-def record_decision(
-    name: str, version: str, decision: Mapping[str, str], *, tracking_uri: str
-) -> None:
-    """Tag a version with what was decided about it: decision, actor, note, time.
-
-    TrackingError when MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        for key, value in decision.items():
-            client.set_model_version_tag(name, version, f"modwatch.{key}", value)
-
-
-def _run_of(client: "MlflowClient", name: str, version: str) -> str:
-    """Return the run of a version, made now for one that was registered without."""
-    found = _version(client, name, version)
-    tag = found.tags.get(_RUN_TAG) or found.run_id
-    if tag:
-        return str(tag)
-    run = client.create_run(experiment_id(client, EXPERIMENT), run_name=f"{name} {version}")
-    client.set_terminated(run.info.run_id)
-    client.set_model_version_tag(name, version, _RUN_TAG, run.info.run_id)
-    return str(run.info.run_id)
-
-
-def set_alias(
-    version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
-) -> None:
-    """Give `version` of the model `name` one of ALIASES; the champion before becomes `previous`.
-
-    Raises:
-        ModelError: there is no such alias.
-        TrackingError: the version is missing, or MLflow cannot be reached.
-    """
-    if alias not in ALIASES:
-        raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
-    with connect(tracking_uri) as client:
-        before = _aliases(client, name).get(CHAMPION)
-        if alias == CHAMPION and before not in (None, version):
-            client.set_registered_model_alias(name, _PREVIOUS, before)
-        client.set_registered_model_alias(name, alias, version)
-
-
-def roll_back(name: str, tracking_uri: str) -> str:
-    """Make the previous champion the champion again, and the other way round; return its version.
-
-    Raises:
-        NoChampionError: there is no previous champion.
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        previous = _aliases(client, name).get(_PREVIOUS)
-    if previous is None:
-        raise NoChampionError(
-            f"model {name} has no previous champion; set the alias on a version in MLflow"
-        )
-    set_alias(previous, name=name, tracking_uri=tracking_uri)
-    return previous
-
-
-def _aliases(client: "MlflowClient", name: str) -> dict[str, str]:
-    """Return the version of each alias of a model; none if there is no such model."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return {alias: str(n) for alias, n in client.get_registered_model(name).aliases.items()}
-    except MlflowException as exc:
-        if exc.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
-        return {}
-
-
-def champion_version(name: str, tracking_uri: str) -> str:
-    """Return the version with the alias `champion`.
-
-    NoChampionError when there is none; TrackingError when MLflow cannot be reached or rejects the
-    call.
-    """
-    with connect(tracking_uri) as client:
-        champion = _aliases(client, name).get(CHAMPION)
-    if champion is None:
-        raise NoChampionError(
-            f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or set the alias on a "
-            "registered version in MLflow"
-        )
-    return champion
-
-
-def challenger_version(name: str, tracking_uri: str) -> str | None:
-    """Return the version with the alias `challenger`; None if there is none.
-
-    TrackingError when MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        return _aliases(client, name).get(CHALLENGER)
-
-
-def version_tags(name: str, version: str, tracking_uri: str) -> dict[str, str]:
-    """Return the tags of a version, such as `encoder` and `method`.
-
-    Raises:
-        NoChampionError: the version is missing.
-        TrackingError: MLflow cannot be reached.
-    """
-    with connect(tracking_uri) as client:
-        return dict(_version(client, name, version).tags)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FetchedModel:
     """A registered version on this machine."""
@@ -299,54 +71,246 @@ class FetchedModel:
     threshold: float | None
 
 
-def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> FetchedModel:
-    """Return a version, downloaded at most once into `cache_dir`.
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """The versions of one model.
 
-    Folders of the cache are named by version and content digest (of a model of others: by its
-    creation), which MLflow is asked for each time: a new database starts again at version 1.
-
-    Raises:
-        NoChampionError: the version is missing.
-        ModelError: its threshold is no number between 0 and 1, or it is not the model that was
-            registered.
-        TrackingError: MLflow cannot be reached or rejects the call.
+    Methods raise TrackingError when MLflow cannot be reached or rejects the call.
     """
-    with connect(tracking_uri) as client:
-        registered = _version(client, name, version)
-        own = registered.tags.get(_DIGEST_TAG)
-        threshold = _threshold(registered.tags.get(THRESHOLD_TAG), name, version)
-        folder = cache_dir / _folder_name(registered)
-        if not folder.exists():
-            source = client.get_model_version_download_uri(name, version)
-            _download(source, folder, tracking_uri)
-    if own:
-        _check(folder, own, f"version {version} of model {name}")
-    return FetchedModel(folder=folder, threshold=threshold)
 
+    #: Of the model.
+    name: str
+    tracking_uri: str
 
-def stored_reference(
-    name: str, version: str, *, tracking_uri: str, cache_dir: Path
-) -> Mapping[str, Any]:
-    """Return the `TrainingFacts.reference` of a version, from its manifest alone.
+    def register(
+        self,
+        folder: Path,
+        *,
+        run_id: str,
+        metrics: Mapping[str, float],
+        tags: Mapping[str, str],
+        digest: str,
+        report: Mapping[str, Any] | None = None,
+        request: str = "",
+    ) -> str:
+        """Register the artifact in `folder` as a new version; return the version.
 
-    Empty for a model of others. Raises as `fetch`.
-    """
-    from mlflow.artifacts import download_artifacts
+        The run `run_id` of the training gets the metrics, the tags and the data report, and ends.
+        The version is an MLflow model from code, so that
+        `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
+        that of `artifact.save`.
+        """
+        with connect(self.tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+            packed = Path(scratch) / "model"
+            _pack(folder, packed)
+            log_texts(client, run_id, params={}, tags=tags)
+            for key, value in metrics.items():
+                client.log_metric(run_id, key, value)
+            if report is not None:
+                client.log_dict(run_id, dict(report), "data_report.json")
+            experiment = client.get_run(run_id).info.experiment_id
+            logged = client.create_logged_model(experiment, name=self.name, source_run_id=run_id)
+            client.log_model_artifacts(logged.model_id, str(packed))
+            client.finalize_logged_model(logged.model_id, "READY")
+            client.set_terminated(run_id)
+            _ensure_model(client, self.name)
+            card = folder / "README.md"
+            text = card.read_text("utf-8") if card.exists() else ""
+            about = text.rpartition("\n---\n")[2].strip()  # without the metadata
+            created = client.create_model_version(
+                self.name,
+                source=logged.artifact_location,
+                run_id=run_id,
+                model_id=logged.model_id,
+                tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
+                description=about,
+            )
+        logger.info(
+            "Model registered.",
+            extra={"event": "model_registered", "model": self.name, "version": created.version},
+        )
+        return str(created.version)
 
-    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
-        registered = _version(client, name, version)
-        own = registered.tags.get(_DIGEST_TAG)
-        if own is None:
+    def version_of_request(self, request: str) -> str | None:
+        """Return the version that was registered for this request; None if none was."""
+        quoted = request.replace("'", "")
+        wanted = f"name='{self.name}' and tag.`{_REQUEST_TAG}`='{quoted}'"
+        with connect(self.tracking_uri) as client:
+            found = client.search_model_versions(wanted)
+        return str(found[0].version) if found else None
+
+    def log_evaluation(self, version: str, evaluation: Mapping[str, Any], *, passed: bool) -> None:
+        """Keep the evaluation of a version with its run, and tag the version with the outcome.
+
+        NoChampionError when the version is missing.
+        """
+        with connect(self.tracking_uri) as client:
+            run_id = self._run_of(client, version)
+            client.log_dict(run_id, dict(evaluation), _EVALUATION.format(version))
+            outcome = "passed" if passed else "failed"
+            client.set_model_version_tag(self.name, version, "modwatch.evaluation", outcome)
+
+    def read_evaluation(self, version: str) -> dict[str, Any]:
+        """Return the evaluation that `log_evaluation` kept.
+
+        Raises:
+            NoChampionError: the version is missing.
+            ModelError: it was not evaluated.
+        """
+        from mlflow.artifacts import download_artifacts
+
+        with connect(self.tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+            run_id = self._run_of(client, version)
+            file = _EVALUATION.format(version)
+            if not any(artifact.path == file for artifact in client.list_artifacts(run_id)):
+                raise ModelError(
+                    f"version {version} of model {self.name} was not evaluated; evaluate it"
+                )
+            path = download_artifacts(
+                run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=self.tracking_uri
+            )
+            return dict(json.loads(Path(path).read_text("utf-8")))
+
+    def record_service(self, served: Mapping[str, Sequence[datetime.date]]) -> None:
+        """Tag each version with the days that it scored as champion, in order.
+
+        Versions that MLflow does not have are skipped.
+        """
+        with connect(self.tracking_uri) as client:
+            versions = client.search_model_versions(f"name='{self.name}'")
+            known = {str(found.version): found for found in versions}
+            for version, days in served.items():
+                text = (
+                    f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else str(days[0])
+                )
+                if version in known and known[version].tags.get(_SERVED_TAG) != text:
+                    client.set_model_version_tag(self.name, version, _SERVED_TAG, text)
+
+    def record_decision(self, version: str, decision: Mapping[str, str]) -> None:
+        """Tag a version with what was decided about it: decision, actor, note, time."""
+        with connect(self.tracking_uri) as client:
+            for key, value in decision.items():
+                client.set_model_version_tag(self.name, version, f"modwatch.{key}", value)
+
+    def _run_of(self, client: "MlflowClient", version: str) -> str:
+        """Return the run of a version, made now for one that was registered without."""
+        found = _version(client, self.name, version)
+        tag = found.tags.get(_RUN_TAG) or found.run_id
+        if tag:
+            return str(tag)
+        run = client.create_run(
+            experiment_id(client, EXPERIMENT), run_name=f"{self.name} {version}"
+        )
+        client.set_terminated(run.info.run_id)
+        client.set_model_version_tag(self.name, version, _RUN_TAG, run.info.run_id)
+        return str(run.info.run_id)
+
+    def set_alias(self, version: str, alias: str = CHAMPION) -> None:
+        """Give `version` one of ALIASES; the champion before becomes `previous`.
+
+        Raises:
+            ModelError: there is no such alias.
+            TrackingError: the version is missing, or MLflow cannot be reached.
+        """
+        if alias not in ALIASES:
+            raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
+        with connect(self.tracking_uri) as client:
+            before = self._aliases(client).get(CHAMPION)
+            if alias == CHAMPION and before not in (None, version):
+                client.set_registered_model_alias(self.name, _PREVIOUS, before)
+            client.set_registered_model_alias(self.name, alias, version)
+
+    def roll_back(self) -> str:
+        """Make the previous champion the champion, and the other way round; return its version.
+
+        NoChampionError when there is no previous champion.
+        """
+        with connect(self.tracking_uri) as client:
+            previous = self._aliases(client).get(_PREVIOUS)
+        if previous is None:
+            raise NoChampionError(
+                f"model {self.name} has no previous champion; set the alias on a version in MLflow"
+            )
+        self.set_alias(previous)
+        return previous
+
+    def _aliases(self, client: "MlflowClient") -> dict[str, str]:
+        """Return the version of each alias; none if there is no such model."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            aliases = client.get_registered_model(self.name).aliases
+            return {alias: str(version) for alias, version in aliases.items()}
+        except MlflowException as exc:
+            if exc.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
             return {}
-        folder = cache_dir / _folder_name(registered)
-        if not folder.exists():
-            source = client.get_model_version_download_uri(name, version)
-            manifest = f"{source}/artifacts/{_ARTIFACT}/{MANIFEST}"
-            download_artifacts(artifact_uri=manifest, dst_path=scratch, tracking_uri=tracking_uri)
-            folder = Path(scratch)
-        _check(folder, own, f"version {version} of model {name}")
-        reference: Mapping[str, Any] = read_manifest(folder)["training"].get("reference", {})
-    return reference
+
+    def champion_version(self) -> str:
+        """Return the version with the alias `champion`; NoChampionError when there is none."""
+        with connect(self.tracking_uri) as client:
+            champion = self._aliases(client).get(CHAMPION)
+        if champion is None:
+            raise NoChampionError(
+                f"MLflow has no model {self.name}@{CHAMPION}; run `modwatch train`, or set the "
+                "alias on a registered version in MLflow"
+            )
+        return champion
+
+    def challenger_version(self) -> str | None:
+        """Return the version with the alias `challenger`; None if there is none."""
+        with connect(self.tracking_uri) as client:
+            return self._aliases(client).get(CHALLENGER)
+
+    def version_tags(self, version: str) -> dict[str, str]:
+        """Return the tags of a version, such as `encoder`; NoChampionError when it is missing."""
+        with connect(self.tracking_uri) as client:
+            return dict(_version(client, self.name, version).tags)
+
+    def fetch(self, version: str, cache_dir: Path) -> FetchedModel:
+        """Return a version, downloaded at most once into `cache_dir`.
+
+        Folders of the cache are named by version and content digest (of a model of others: by its
+        creation), which MLflow is asked for each time: a new database starts again at version 1.
+
+        Raises:
+            NoChampionError: the version is missing.
+            ModelError: its threshold is no number between 0 and 1, or it is not the model that was
+                registered.
+        """
+        with connect(self.tracking_uri) as client:
+            registered = _version(client, self.name, version)
+            threshold = _threshold(registered)
+            folder = cache_dir / _folder_name(registered)
+            if not folder.exists():
+                source = client.get_model_version_download_uri(self.name, version)
+                _download(source, folder, self.tracking_uri)
+        if _DIGEST_TAG in registered.tags:
+            _check(folder, registered)
+        return FetchedModel(folder=folder, threshold=threshold)
+
+    def stored_reference(self, version: str, cache_dir: Path) -> Mapping[str, Any]:
+        """Return the `TrainingFacts.reference` of a version, from its manifest alone.
+
+        Empty for a model of others. Raises as `fetch`.
+        """
+        from mlflow.artifacts import download_artifacts
+
+        with connect(self.tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+            registered = _version(client, self.name, version)
+            if _DIGEST_TAG not in registered.tags:
+                return {}
+            folder = cache_dir / _folder_name(registered)
+            if not folder.exists():
+                source = client.get_model_version_download_uri(self.name, version)
+                manifest = f"{source}/artifacts/{_ARTIFACT}/{MANIFEST}"
+                download_artifacts(
+                    artifact_uri=manifest, dst_path=scratch, tracking_uri=self.tracking_uri
+                )
+                folder = Path(scratch)
+            _check(folder, registered)
+            reference: Mapping[str, Any] = read_manifest(folder)["training"].get("reference", {})
+        return reference
 
 
 def _folder_name(registered: "ModelVersion") -> str:
@@ -356,18 +320,19 @@ def _folder_name(registered: "ModelVersion") -> str:
     return f"{registered.name}-{registered.version}-{digest[:12]}"
 
 
-def _check(folder: Path, digest: str, version: str) -> None:
-    """Raise ModelError if the manifest in `folder` is not that of the model with this digest."""
-    if model_digest(read_manifest(folder)) != digest:
+def _check(folder: Path, registered: "ModelVersion") -> None:
+    """Raise ModelError if the manifest in `folder` is not that of the model of this version."""
+    if model_digest(read_manifest(folder)) != registered.tags[_DIGEST_TAG]:
         raise ModelError(
-            f"{folder / MANIFEST} was changed after {version} was registered: it differs from the "
-            f"tag {_DIGEST_TAG}; remove the folder, and it is downloaded again; if the message "
-            "remains, set the alias on another version or train the model again"
+            f"{folder / MANIFEST} was changed after version {registered.version} of model "
+            f"{registered.name} was registered: it differs from the tag {_DIGEST_TAG}; remove the "
+            "folder, and it is downloaded again; if the message remains, set the alias on another "
+            "version or train the model again"
         )
 
 
-def _threshold(given: str | None, name: str, version: str) -> float | None:
-    if given is None:
+def _threshold(registered: "ModelVersion") -> float | None:
+    if (given := registered.tags.get(THRESHOLD_TAG)) is None:
         return None
     try:
         value = float(given)
@@ -375,8 +340,8 @@ def _threshold(given: str | None, name: str, version: str) -> float | None:
         value = -1.0
     if not 0 <= value <= 1:
         raise ModelError(
-            f"the tag {THRESHOLD_TAG} of version {version} of model {name} must be a number "
-            f"between 0 and 1, got {given[:20]!r}"
+            f"the tag {THRESHOLD_TAG} of version {registered.version} of model {registered.name} "
+            f"must be a number between 0 and 1, got {given[:20]!r}"
         )
     return value
 

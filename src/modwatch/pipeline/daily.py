@@ -274,7 +274,7 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
     from modwatch.data.lake.erasure import kept_scores
     from modwatch.models.scoring.shards import probabilities_only, score_rows
 
-    lake, version = resources.lake, resources.challenger_version()
+    lake, version = resources.lake, resources.registry.challenger_version()
     champion = day_scores(lake, day)
     if version is None or (version == champion.model_version and champion.threshold is not None):
         return lake.replace("scores", day, [], role="challenger")
@@ -447,7 +447,6 @@ def publish(resources: "Resources", day: datetime.date) -> int:
 
     Days that were rejected or failed are published as such.
     """
-    from modwatch.models.registry import record_service
     from modwatch.monitoring.measurements.tables import served_days
     from modwatch.monitoring.publishing.publication import publish_days
 
@@ -462,7 +461,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
         rules=resources.alert_rules,
         site=resources.site,
     )
-    record_service(settings.model_name, served_days(lake), tracking_uri=settings.mlflow_url)
+    resources.registry.record_service(served_days(lake))
     return published
 
 

@@ -110,15 +110,12 @@ def train(
         ModelError: the corpus cannot be used, or training failed.
         TrackingError: MLflow cannot be reached.
     """
-    from modwatch.models import registry
     from modwatch.models.devices import devices_of
     from modwatch.models.registration import train_and_register
 
     settings = resources.settings
-    if request:
-        made = registry.version_of_request(settings.model_name, request, settings.mlflow_url)
-        if made is not None:
-            return made
+    if request and (made := resources.registry.version_of_request(request)) is not None:
+        return made
     digest = hashlib.sha256(json.dumps([recipe.to_json(), seed]).encode())
     for text in corpus.texts:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
@@ -126,8 +123,7 @@ def train(
     version = train_and_register(
         corpus.texts,
         corpus.labels.tolist(),
-        name=settings.model_name,
-        tracking_uri=settings.mlflow_url,
+        registry=resources.registry,
         recipe=recipe,
         devices=devices_of(settings.device),
         checkpoints=folder,
@@ -152,11 +148,10 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
         ModelError: a model cannot be loaded, or fails.
         TrackingError: MLflow cannot be reached.
     """
-    from modwatch.models import registry
     from modwatch.models.evaluation import evaluation
     from modwatch.statistics.collaboration.model_comparison import ScoredByModel
 
-    settings, policy, frozen = resources.settings, resources.policy, _frozen(resources)
+    policy, frozen = resources.policy, _frozen(resources)
 
     def scored(number: str) -> ScoredByModel:
         scorer = resources.scorer(number)
@@ -172,13 +167,7 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
         review_fraction=policy.review_fraction,
         toxic_share=policy.toxic_share,
     )
-    registry.log_evaluation(
-        settings.model_name,
-        version,
-        asdict(made),
-        passed=made.passed,
-        tracking_uri=settings.mlflow_url,
-    )
+    resources.registry.log_evaluation(version, asdict(made), passed=made.passed)
     return made
 
 
@@ -220,10 +209,6 @@ def decide(
         ModelError: it was evaluated against another champion than there is now.
         TrackingError: MLflow cannot be reached.
     """
-    from modwatch.models import registry
-
-    settings = resources.settings
-    name, url = settings.model_name, settings.mlflow_url
     now, compared = _champion(resources), _evaluation(resources, version).champion
     if decision == "champion" and now not in (compared, version):
         raise ModelError(
@@ -231,10 +216,10 @@ def decide(
             f"is version {now} now; clear `evaluate` to compare it with that one"
         )
     if decision != "rejected":
-        registry.set_alias(version, decision, name=name, tracking_uri=url)
+        resources.registry.set_alias(version, decision)
     moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     record = {"decision": decision, "decided_by": actor, "decided_at": moment, "note": note}
-    registry.record_decision(name, version, record, tracking_uri=url)
+    resources.registry.record_decision(version, record)
 
 
 def set_alias(resources: "Resources", version: str, alias: str) -> None:
@@ -243,10 +228,7 @@ def set_alias(resources: "Resources", version: str, alias: str) -> None:
     Raises:
         TrackingError: MLflow cannot be reached, or the version does not exist.
     """
-    from modwatch.models import registry
-
-    settings = resources.settings
-    registry.set_alias(version, alias, name=settings.model_name, tracking_uri=settings.mlflow_url)
+    resources.registry.set_alias(version, alias)
 
 
 def roll_back(resources: "Resources") -> str:
@@ -256,26 +238,20 @@ def roll_back(resources: "Resources") -> str:
         NoChampionError: there is no previous champion.
         TrackingError: MLflow cannot be reached.
     """
-    from modwatch.models import registry
-
-    settings = resources.settings
-    return str(registry.roll_back(settings.model_name, settings.mlflow_url))
+    return resources.registry.roll_back()
 
 
 def _champion(resources: "Resources") -> str | None:
     try:
-        return resources.champion_version()
+        return resources.registry.champion_version()
     except NoChampionError:
         return None
 
 
 def _evaluation(resources: "Resources", version: str) -> "Evaluation":
-    from modwatch.models import registry
     from modwatch.models.evaluation import Evaluation
 
-    settings = resources.settings
-    found = registry.read_evaluation(settings.model_name, version, settings.mlflow_url)
-    return Evaluation(**found)
+    return Evaluation(**resources.registry.read_evaluation(version))
 
 
 def _frozen(resources: "Resources") -> "FrozenSet":

@@ -17,7 +17,6 @@ from modwatch.common.errors import ModelError, SettingsError
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.evaluation import Evaluation
-from modwatch.models.registry import log_evaluation, read_evaluation, version_tags
 from modwatch.pipeline import model
 from modwatch.pipeline.airflow import models
 from modwatch.pipeline.airflow.models import FORM, PROMOTE, REJECT, SHADOW, Promotion
@@ -65,10 +64,9 @@ def registered(resources: Resources, rows: list[dict[str, Any]], champion: str |
         version=str(made.version), champion=champion, comments=100, toxic=10, digest="d",
         strategy="uncertainty", review_fraction=0.1, rows=rows,
     )  # fmt: skip
-    log_evaluation(
-        "toxicity", str(made.version), asdict(evaluation), passed=evaluation.passed,
-        tracking_uri=resources.settings.mlflow_url,
-    )  # fmt: skip
+    resources.registry.log_evaluation(
+        str(made.version), asdict(evaluation), passed=evaluation.passed
+    )
     return str(made.version)
 
 
@@ -91,8 +89,7 @@ def test_a_run_makes_one_version_and_says_what_it_does(
                    for line in logged)  # fmt: skip
     assert models.evaluate.function(version) in ("passed", "failed")
     with open_resources(home.settings) as resources:
-        found = read_evaluation("toxicity", version, resources.settings.mlflow_url)
-        made = Evaluation(**found)
+        made = Evaluation(**resources.registry.read_evaluation(version))
         names = {item["metric"] for item in made.rows}
     assert made.champion == "1"
     assert made.comments == 1_500
@@ -161,10 +158,7 @@ def test_a_worse_version_stops_at_the_gate(home: Installation) -> None:
         new = MlflowClient(resources.settings.mlflow_url).create_model_version(
             "toxicity", source=source
         )
-        assert (
-            version_tags("toxicity", worse, resources.settings.mlflow_url)["modwatch.evaluation"]
-            == "failed"
-        )
+        assert resources.registry.version_tags(worse)["modwatch.evaluation"] == "failed"
     with pytest.raises(ModelError, match="is worse than champion 1 in average_precision"):
         models.check.function(worse)
     assert models.check.function(fine) == "passed"
@@ -196,14 +190,14 @@ def test_what_a_person_decides_happens_and_is_kept(
     decision = task.execute_complete(context(), answer(option))
     assert task.execute_complete(context(), answer(option)) == decision  # woken twice
     with open_resources(home.settings) as resources:
-        assert resources.champion_version() == now
-        assert resources.challenger_version() == shadow
-        tags = version_tags("toxicity", version, resources.settings.mlflow_url)
+        assert resources.registry.champion_version() == now
+        assert resources.registry.challenger_version() == shadow
+        tags = resources.registry.version_tags(version)
         assert tags["modwatch.decision"] == decision
         assert (tags["modwatch.decided_by"], tags["modwatch.note"]) == ("eve", "as agreed")
         if now == version:
             assert model.roll_back(resources) == "1"
-            assert resources.champion_version() == "1"
+            assert resources.registry.champion_version() == "1"
 
 
 def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Installation) -> None:
@@ -213,7 +207,7 @@ def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Install
         with pytest.raises(ModelError, match="the champion is version 3 now; clear `evaluate`"):
             model.decide(resources, stale, "champion", actor="eve")
         model.decide(resources, stale, "challenger", actor="eve")
-        assert resources.champion_version() == other
+        assert resources.registry.champion_version() == other
 
 
 def test_an_answer_that_the_question_does_not_have_is_refused(home: Installation) -> None:
