@@ -28,7 +28,6 @@ from small_audits import plan_audit
 from modwatch.audits import verification
 from modwatch.audits.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.schemas import COMMENTS, SCORES
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
@@ -117,12 +116,12 @@ def read_baseline(resources: Resources, number: int) -> int:
 def plan(resources: Resources, number: int) -> int:
     request = AuditRequest(audit="large", first=FIRST, last=days(number)[-1], labels=LABELS)
     frozen = plan_audit(resources, request, actor="eva")
-    open_audit(resources, "large").approve(actor="eve")
+    resources.audit("large").approve(actor="eve")
     return sum(stratum.population for stratum in frozen.strata)
 
 
 def draw(resources: Resources, _number: int) -> int:
-    return open_audit(resources, "large").draw()
+    return resources.audit("large").draw()
 
 
 def label(resources: Resources, _number: int) -> int:
@@ -150,7 +149,7 @@ def label(resources: Resources, _number: int) -> int:
 
 
 def estimate(resources: Resources, _number: int) -> int:
-    return len(open_audit(resources, "large").estimate()["figures"])
+    return len(resources.audit("large").estimate()["figures"])
 
 
 def redraw(resources: Resources, _number: int) -> int:

@@ -16,7 +16,6 @@ from installation import Installation
 from modwatch.audits import files
 from modwatch.audits.evidence import first_of
 from modwatch.audits.request import requested
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.database import create_database
 from modwatch.review.events import record_event
@@ -103,12 +102,12 @@ def undisturbed(
                 connection, "audit_approval", actor_id=None,
                 audit=audit, plan=plan.digest, witness="[]", **approved.facts,
             )  # fmt: skip
-        open_audit(resources, audit).approve(actor="eva")
-        for _ in range(open_audit(resources, audit).plan.stages):
-            open_audit(resources, audit).draw()
+        resources.audit(audit).approve(actor="eva")
+        for _ in range(resources.audit(audit).plan.stages):
+            resources.audit(audit).draw()
             labelling(audit, settings)
-            open_audit(resources, audit).seal(stop=stop, note=HALF if stop else "")
-        open_audit(resources, audit).estimate()
+            resources.audit(audit).seal(stop=stop, note=HALF if stop else "")
+        resources.audit(audit).estimate()
 
 
 def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:

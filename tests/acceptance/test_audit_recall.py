@@ -28,7 +28,6 @@ from installation import files_with, tables_with
 from modwatch.audits import files
 from modwatch.audits.evidence import stopping
 from modwatch.audits.review_items import audit_progress
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline.airflow.audits import CANCEL, STOP
 from modwatch.settings import Settings
@@ -166,7 +165,7 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
         ("published", "modwatch", ""),
     ]
     with open_resources() as resources:
-        assert open_audit(resources, "whole").verify() == []
+        assert resources.audit("whole").verify() == []
     run = _tracked(airflow, "whole")
     metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
     recall = _recall("whole")
@@ -208,7 +207,7 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     assert why.startswith(stopping(HALF))
     assert why.endswith(" of 120 items are not decided)")
     with open_resources() as resources:
-        assert open_audit(resources, "stopped").verify() == []
+        assert resources.audit("stopped").verify() == []
         progress = audit_progress(resources.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 61  # one by someone, and half of what then waits

@@ -23,7 +23,6 @@ from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_lock
 from modwatch.audits.sources import current_labels
 from modwatch.audits.verify import verify
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources, open_resources
@@ -62,22 +61,22 @@ def label_everything(opened: Resources) -> None:
 
 def to_the_labels(opened: Resources, request: AuditRequest = REQUEST) -> int:
     plan_audit(opened, request, actor="eva")
-    open_audit(opened, request.audit).approve(actor="eve")
-    return open_audit(opened, request.audit).draw()
+    opened.audit(request.audit).approve(actor="eve")
+    return opened.audit(request.audit).draw()
 
 
 def test_from_the_plan_to_a_signed_result(opened: Resources) -> None:
     assert to_the_labels(opened) == 120
     label_everything(opened)
-    assert open_audit(opened, "january").progress() == AuditProgress(decided=120)
-    assert open_audit(opened, "january").seal() == 120
-    result = open_audit(opened, "january").estimate()
+    assert opened.audit("january").progress() == AuditProgress(decided=120)
+    assert opened.audit("january").seal() == 120
+    result = opened.audit("january").estimate()
     with pytest.raises(AuditError, match="only signed off audits can be"):
-        open_audit(opened, "january").publish()
-    open_audit(opened, "january").sign_off(actor="fay")
+        opened.audit("january").publish()
+    opened.audit("january").sign_off(actor="fay")
     for _ in range(2):
-        assert open_audit(opened, "january").publish(service="Forum") == "report.html"
-    assert open_audit(opened, "january").verify() == []
+        assert opened.audit("january").publish(service="Forum") == "report.html"
+    assert opened.audit("january").verify() == []
     kept = opened.audit_store.read("january")
     assert json.loads(kept[files.RESULT]) == result
     assert verify(kept) == []
@@ -92,8 +91,8 @@ def test_from_the_plan_to_a_signed_result(opened: Resources) -> None:
 def test_its_interval_holds_the_planted_truth(opened: Resources) -> None:
     to_the_labels(opened)
     label_everything(opened)
-    open_audit(opened, "january").seal()
-    result = open_audit(opened, "january").estimate()
+    opened.audit("january").seal()
+    result = opened.audit("january").estimate()
     truth, missed, unflagged = dict(known_labels(opened.lake)), 0, 0
     for day in (MONDAY, TUESDAY):
         for row in opened.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
@@ -108,22 +107,22 @@ def test_an_adaptive_audit_draws_twice(opened: Resources) -> None:
     request = replace(REQUEST, labels=160, second_stage_share=0.4)
     assert to_the_labels(opened, request) == 96
     with pytest.raises(AuditError, match="96 items are not decided"):
-        open_audit(opened, "january").seal()
+        opened.audit("january").seal()
     label_everything(opened)
-    open_audit(opened, "january").seal()
+    opened.audit("january").seal()
     with pytest.raises(
         AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
     ):
-        open_audit(opened, "january").estimate()
-    assert open_audit(opened, "january").draw() == 160
+        opened.audit("january").estimate()
+    assert opened.audit("january").draw() == 160
     label_everything(opened)
-    assert open_audit(opened, "january").seal() == 160
+    assert opened.audit("january").seal() == 160
     with pytest.raises(AuditError, match="all stages"):
-        open_audit(opened, "january").draw()
-    result = open_audit(opened, "january").estimate()
+        opened.audit("january").draw()
+    result = opened.audit("january").estimate()
     assert (result["stages"], result["stages_planned"], result["short_of_labels"]) == (2, 2, 0)
-    open_audit(opened, "january").sign_off(actor="fay")
-    assert open_audit(opened, "january").verify() == []
+    opened.audit("january").sign_off(actor="fay")
+    assert opened.audit("january").verify() == []
 
 
 def test_a_labelling_is_not_stopped_silently(small: Resources) -> None:
@@ -132,21 +131,21 @@ def test_a_labelling_is_not_stopped_silently(small: Resources) -> None:
         with pytest.raises(
             AuditError, match="120 of 120 items are not decided; name the reason why"
         ):
-            open_audit(small, "small").seal(stop=True, actor="eve", note=reason)
-    assert open_audit(small, "small").chain[-1].action == "drawn"
+            small.audit("small").seal(stop=True, actor="eve", note=reason)
+    assert small.audit("small").chain[-1].action == "drawn"
 
 
 def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
     small_audits.begin(small, small_audits.ADAPTIVE)
     small_audits.label_everything(small)
-    assert open_audit(small, "small").seal(stop=True, actor="eve", note="no time") == 96
-    result = open_audit(small, "small").estimate()
+    assert small.audit("small").seal(stop=True, actor="eve", note="no time") == 96
+    result = small.audit("small").estimate()
     assert (result["stages"], result["stages_planned"], result["drawn"]) == (1, 2, 96)
     recall = next(figure for figure in result["figures"] if figure["metric"] == "recall")
     assert recall["status"] == "ok"
-    open_audit(small, "small").sign_off(actor="fay")
-    open_audit(small, "small").publish()
-    assert open_audit(small, "small").verify() == []
+    small.audit("small").sign_off(actor="fay")
+    small.audit("small").publish()
+    assert small.audit("small").verify() == []
 
 
 def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again(
@@ -155,52 +154,52 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again
     small_audits.begin(small)
     begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
     begun.write_bytes(b"half of it")
-    assert open_audit(small, "small").verify() == [
+    assert small.audit("small").verify() == [
         "labels-1.csv is not sealed: its step was started and not finished; run it again"
     ]
     small_audits.label_everything(small)
     begun.write_bytes(files.write_labels(current_labels(small.database, "small")))
     small_audits.correct_some(small)  # nothing is sealed yet
-    open_audit(small, "small").seal()
-    assert open_audit(small, "small").verify() == []
+    small.audit("small").seal()
+    assert small.audit("small").verify() == []
 
 
 def test_every_step_may_be_taken_twice(opened: Resources) -> None:
     for _ in range(2):
         plan_audit(opened, REQUEST, actor="eva")
     for _ in range(2):
-        open_audit(opened, "january").approve(actor="eve")
-    assert [open_audit(opened, "january").draw() for _ in range(2)] == [120, 120]
+        opened.audit("january").approve(actor="eve")
+    assert [opened.audit("january").draw() for _ in range(2)] == [120, 120]
     label_everything(opened)
-    assert [open_audit(opened, "january").seal() for _ in range(2)] == [120, 120]
-    first, again = (open_audit(opened, "january").estimate() for _ in range(2))
+    assert [opened.audit("january").seal() for _ in range(2)] == [120, 120]
+    first, again = (opened.audit("january").estimate() for _ in range(2))
     assert first == again
     for _ in range(2):
-        open_audit(opened, "january").sign_off(actor="fay")
+        opened.audit("january").sign_off(actor="fay")
     actions = [event.action for event in opened.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated", "signed_off"]
 
 
 def test_what_is_out_of_order_is_refused_by_name(opened: Resources) -> None:
     with pytest.raises(AuditError, match="no audit is called 'january'; existing audits: none"):
-        open_audit(opened, "january").draw()
+        opened.audit("january").draw()
     with pytest.raises(AuditError, match="no audit is called 'january'"):
-        open_audit(opened, "january").approve(actor="eve")
+        opened.audit("january").approve(actor="eve")
     plan_audit(opened, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
-        open_audit(opened, "january").draw()
-    assert open_audit(opened, "january").progress().items == 0
+        opened.audit("january").draw()
+    assert opened.audit("january").progress().items == 0
 
 
 def test_a_cancelled_audit_leaves_its_evidence(opened: Resources) -> None:
     to_the_labels(opened)
     label_next(opened.database, create_moderator(opened.database, "ann", "moderator"))
-    open_audit(opened, "january").cancel(actor="eva", note="the wrong period")
-    assert open_audit(opened, "january").verify() == []
-    assert open_audit(opened, "january").progress().left == 0
+    opened.audit("january").cancel(actor="eva", note="the wrong period")
+    assert opened.audit("january").verify() == []
+    assert opened.audit("january").progress().left == 0
     assert opened.audit_store.chain("january")[-1].note == "the wrong period"
     with pytest.raises(AuditError, match="was cancelled by 'eva'"):
-        open_audit(opened, "january").estimate()
+        opened.audit("january").estimate()
 
 
 def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(opened: Resources) -> None:
@@ -216,9 +215,9 @@ def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(opened: Resou
     with opened.database.connect() as connection:
         rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
         wanted = {(day, name): number for day, name, number in rows}
-    labelled = open_audit(opened, "january").seal(stop=True, note="no time")
+    labelled = opened.audit("january").seal(stop=True, note="no time")
     assert 40 <= labelled <= 60  # the others wait for a second person
-    result = open_audit(opened, "january").estimate()
+    result = opened.audit("january").estimate()
     assert result["labelled"] == labelled < result["drawn"] == 120
     several = [  # of those that one of two people labelled
         label
@@ -239,59 +238,59 @@ def test_two_audits_at_once_do_not_disturb_each_other(opened: Resources) -> None
             opened.database, create_moderator(opened.database, name, "moderator"), truth.__getitem__
         )
     for name, labels in (("january", 120), ("other", 90)):
-        assert open_audit(opened, name).seal() == labels
-        open_audit(opened, name).estimate()
-        assert open_audit(opened, name).verify() == []
+        assert opened.audit(name).seal() == labels
+        opened.audit(name).estimate()
+        assert opened.audit(name).verify() == []
 
 
 def test_a_label_that_changes_after_it_was_sealed_is_found(opened: Resources) -> None:
     to_the_labels(opened)
     label_everything(opened)
-    open_audit(opened, "january").seal()
+    opened.audit("january").seal()
     with unguarded(opened.database) as connection:
         connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
-    assert open_audit(opened, "january").verify() == [
+    assert opened.audit("january").verify() == [
         "the labels of 1 comment were changed in the decision log after they were sealed"
     ]
 
 
 def test_scores_that_change_after_the_plan_are_found(opened: Resources) -> None:
     plan_audit(opened, REQUEST, actor="eva")
-    open_audit(opened, "january").approve(actor="eve")
+    opened.audit("january").approve(actor="eve")
     rows = opened.lake.table("scores", MONDAY, role="champion")
     opened.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
     with pytest.raises(AuditError, match="scores changed since"):
-        open_audit(opened, "january").draw()
+        opened.audit("january").draw()
 
 
 def test_whoever_labelled_does_not_sign(opened: Resources) -> None:
     to_the_labels(opened)
     label_everything(opened)
-    open_audit(opened, "january").seal()
-    open_audit(opened, "january").estimate()
+    opened.audit("january").seal()
+    opened.audit("january").estimate()
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
-        open_audit(opened, "january").sign_off(actor="ann")
+        opened.audit("january").sign_off(actor="ann")
 
 
 def test_a_result_that_was_tampered_with_is_not_signed(opened: Resources) -> None:
     to_the_labels(opened)
     label_everything(opened)
-    open_audit(opened, "january").seal()
-    open_audit(opened, "january").estimate()
+    opened.audit("january").seal()
+    opened.audit("january").estimate()
     kept = opened.audit_store
     content = kept.read("january")[files.RESULT].replace(b"0", b"1", 1)
     (opened.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
     with pytest.raises(AuditError, match=r"result\.json was changed after it was sealed"):
-        open_audit(opened, "january").sign_off(actor="fay")
+        opened.audit("january").sign_off(actor="fay")
 
 
 def test_an_edited_plan_draws_nothing(opened: Resources) -> None:
     plan_audit(opened, REQUEST, actor="eva")
-    open_audit(opened, "january").approve(actor="eve")
+    opened.audit("january").approve(actor="eve")
     path = opened.settings.home / "lake" / "_audits" / "january" / files.PLAN
     path.write_text(path.read_text().replace('"level":0.95', '"level":0.96'))
     with pytest.raises(AuditError, match=r"plan\.json was changed after it was sealed"):
-        open_audit(opened, "january").draw()
+        opened.audit("january").draw()
 
 
 @pytest.mark.parametrize(
@@ -330,17 +329,17 @@ def test_a_day_that_was_never_scored_is_refused_or_named(opened: Resources) -> N
     assert opened.audit_store.names() == []
     allowed = replace(longer, allow_missing_days=True)
     to_the_labels(opened, allowed)
-    audit = open_audit(opened, "january")
+    audit = opened.audit("january")
     sentence = f"Not covered: 1 day ({wednesday}) between {MONDAY} and {wednesday} had no scores"
     assert sentence in describe_plan(audit.plan)
     assert plan_audit(opened, allowed, actor="eva") == audit.plan
     label_everything(opened)
-    open_audit(opened, "january").seal()
-    open_audit(opened, "january").estimate()
-    open_audit(opened, "january").sign_off(actor="fay")
+    opened.audit("january").seal()
+    opened.audit("january").estimate()
+    opened.audit("january").sign_off(actor="fay")
     report = opened.audit_store.read("january")
     assert verify(report) == []
-    open_audit(opened, "january").publish(service="Forum")
+    opened.audit("january").publish(service="Forum")
     page = opened.audit_store.read("january")["report.html"].decode()
     assert page.count(sentence) == 1
 
@@ -365,7 +364,7 @@ def test_planned_again_under_the_same_name_it_must_be_the_same(opened: Resources
 def test_no_two_processes_take_a_step_at_once(small: Resources) -> None:
     small_audits.begin(small)
     with audit_lock(small.database, "small"):
-        other = threading.Thread(target=open_audit(small, "small").cancel, kwargs={"actor": "eva"})
+        other = threading.Thread(target=small.audit("small").cancel, kwargs={"actor": "eva"})
         other.start()
         other.join(0.5)
         assert small.audit_store.chain("small")[-1].action == "drawn"
@@ -377,14 +376,14 @@ def test_what_is_drawn_and_not_queued_is_not_sealed(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan_audit(small, small_audits.REQUEST, actor="eva")
-    open_audit(small, "small").approve(actor="eve")
+    small.audit("small").approve(actor="eve")
     with monkeypatch.context() as broken:
         broken.setattr(audit_module, "enqueue_audit", lambda *_, **__: None)
-        open_audit(small, "small").draw()
+        small.audit("small").draw()
     with pytest.raises(AuditError, match="120 comments are drawn and 0 of them queued; draw"):
-        open_audit(small, "small").seal(stop=True, note="no time")
-    assert open_audit(small, "small").draw() == 120
-    assert open_audit(small, "small").progress().waiting == 120
+        small.audit("small").seal(stop=True, note="no time")
+    assert small.audit("small").draw() == 120
+    assert small.audit("small").progress().waiting == 120
 
 
 def test_a_stop_that_fails_gives_nothing_up(
@@ -393,21 +392,21 @@ def test_a_stop_that_fails_gives_nothing_up(
     small_audits.begin(small)
 
     def down(*_: object) -> None:
-        assert open_audit(small, "small").progress().waiting == 120  # for everybody else
+        assert small.audit("small").progress().waiting == 120  # for everybody else
         raise DatabaseError("PostgreSQL is down")
 
     with monkeypatch.context() as broken:
         broken.setattr(audit_module, "refuse_conflicts", down)
         with pytest.raises(DatabaseError):
-            open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
-    assert open_audit(small, "small").progress().waiting == 120
-    open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
+            small.audit("small").seal(stop=True, actor="eve", note="no time")
+    assert small.audit("small").progress().waiting == 120
+    small.audit("small").seal(stop=True, actor="eve", note="no time")
     sealed = small.audit_store.chain("small")[-1]
     assert (sealed.actor, sealed.note) == (
         "eve",
         "stopped before all were labelled: no time (120 of 120 items are not decided)",
     )
-    assert open_audit(small, "small").progress().withdrawn == 120
+    assert small.audit("small").progress().withdrawn == 120
 
 
 def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
@@ -416,10 +415,10 @@ def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
     small_audits.begin(small)
     with monkeypatch.context() as broken:  # killed before PostgreSQL had it
         broken.setattr(audit_module, "withdrawing", lambda *_: nullcontext())
-        open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
-    assert open_audit(small, "small").progress().waiting == 120
-    assert open_audit(small, "small").seal(1) == 0
-    assert open_audit(small, "small").progress().withdrawn == 120
+        small.audit("small").seal(stop=True, actor="eve", note="no time")
+    assert small.audit("small").progress().waiting == 120
+    assert small.audit("small").seal(1) == 0
+    assert small.audit("small").progress().withdrawn == 120
 
 
 def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
@@ -433,11 +432,11 @@ def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
     with monkeypatch.context() as broken:
         broken.setattr(audit_module.Audit, "stamp", die)
         with pytest.raises(KeyboardInterrupt):
-            open_audit(small, "small").cancel(actor="eve")
-    assert open_audit(small, "small").progress().waiting == 120
+            small.audit("small").cancel(actor="eve")
+    assert small.audit("small").progress().waiting == 120
     with pytest.raises(AuditCancelledError):
-        open_audit(small, "small").labelling(1)
-    assert open_audit(small, "small").progress().withdrawn == 120
+        small.audit("small").labelling(1)
+    assert small.audit("small").progress().withdrawn == 120
 
 
 def test_a_broken_audit_keeps_no_other_from_publication(
@@ -445,9 +444,9 @@ def test_a_broken_audit_keeps_no_other_from_publication(
 ) -> None:
     Folder(root=small.audit_store.root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
     small_audits.seal(small)
-    open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="fay")
-    assert open_audit(small, "small").publish() == files.REPORT
+    small.audit("small").estimate()
+    small.audit("small").sign_off(actor="fay")
+    assert small.audit("small").publish() == files.REPORT
     assert "The trend leaves out audit broken" in caplog.text
 
 
@@ -472,5 +471,5 @@ def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: 
     with pytest.raises(
         AuditError, match="1 label is by people who decided the comment as moderators"
     ):
-        open_audit(small, "small").seal()
-    assert open_audit(small, "small").conflicting_labels() == [label]
+        small.audit("small").seal()
+    assert small.audit("small").conflicting_labels() == [label]

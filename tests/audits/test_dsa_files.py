@@ -24,7 +24,6 @@ from modwatch.audits.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review import queue
@@ -224,16 +223,16 @@ def signed(opened: Resources, *, says: int | None = None) -> tuple[AuditPlan, di
     """Carry an audit out whose labellers say what the score says, or always the same."""
     request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200)
     planned = plan_audit(opened, request, actor="eva")
-    open_audit(opened, "spring").approve(actor="eve")
-    open_audit(opened, "spring").draw()
+    opened.audit("spring").approve(actor="eve")
+    opened.audit("spring").draw()
     for name in ("cem", "dan"):
         label_all(
             opened.database,
             create_moderator(opened.database, name, "moderator"),
             lambda comment: int(int(comment[1:]) > 190) if says is None else says,
         )
-    open_audit(opened, "spring").seal()
-    return planned, dict(open_audit(opened, "spring").estimate())
+    opened.audit("spring").seal()
+    return planned, dict(opened.audit("spring").estimate())
 
 
 def over_a_half_year(

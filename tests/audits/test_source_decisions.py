@@ -9,7 +9,6 @@ from lake_days import put_scores
 
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits import files
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.statistics.audit.plan import AuditPlan
@@ -32,7 +31,7 @@ def own(small_home: Installation) -> Iterator[Resources]:
 
 def test_an_audit_from_plan_to_report(own: Resources) -> None:
     go_to(own, "publish")
-    audit = open_audit(own, "small")
+    audit = own.audit("small")
     assert audit.verify() == []
     plan = audit.plan
     assert plan.threshold is None
@@ -52,9 +51,7 @@ def test_precision_and_recall_are_those_of_the_decisions(own: Resources) -> None
     number = np.arange(SIZE)
     toxic = (number > 150) & (number % 3 > 0)
     truth = {"precision": toxic[FLAGGED].mean(), "recall": FLAGGED[toxic].mean()}
-    figures = {
-        figure["metric"]: figure for figure in open_audit(own, "small").estimate()["figures"]
-    }
+    figures = {figure["metric"]: figure for figure in own.audit("small").estimate()["figures"]}
     for metric, value in truth.items():
         assert figures[metric]["low"] <= value <= figures[metric]["high"]
     by_score = (SCORES > 0.5)[toxic].mean()
@@ -65,7 +62,7 @@ def test_decisions_swapped_since_planning_are_refused(own: Resources) -> None:
     """Two decisions swap within one stratum of either side: every count stays the same."""
     for name in ("plan", "approve"):
         STEPS[name](own)
-    plan = open_audit(own, "small").plan
+    plan = own.audit("small").plan
     edge = {side: plan.edges(side).edges for side in ("flagged", "unflagged")}
     one = next(i for i in range(SIZE - 1) if FLAGGED[i] and not FLAGGED[i + 1] and not _between(
         SCORES[i], SCORES[i + 1], (*edge["flagged"], *edge["unflagged"])))  # fmt: skip
@@ -73,8 +70,8 @@ def test_decisions_swapped_since_planning_are_refused(own: Resources) -> None:
     swapped[[one, one + 1]] = swapped[[one + 1, one]]
     put_scores(own.lake, MONDAY, SCORES, flagged=swapped)
     with pytest.raises(AuditError, match=f"scores or decisions of {MONDAY} changed since planning"):
-        open_audit(own, "small").draw()
-    problems = open_audit(own, "small").verify()
+        own.audit("small").draw()
+    problems = own.audit("small").verify()
     assert any("ids, scores or decisions differ from the plan" in problem for problem in problems)
 
 
@@ -84,6 +81,6 @@ def _between(lower: float, upper: float, edges: tuple[float, ...]) -> bool:
 
 def test_the_plan_is_read_back_as_it_was_written(own: Resources) -> None:
     STEPS["plan"](own)
-    plan = open_audit(own, "small").plan
+    plan = own.audit("small").plan
     assert AuditPlan.from_json(plan.to_json()) == plan
     assert '"threshold":null' in plan.to_json()

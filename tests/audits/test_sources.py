@@ -8,7 +8,6 @@ from small_audits import ADAPTIVE, REQUEST, begin, correct_some, label_everythin
 from sqlalchemy import select
 
 from modwatch.audits import files
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
 from modwatch.review.tables import review_item
@@ -22,7 +21,7 @@ def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(
     small: Resources,
 ) -> None:
     seal(small, ADAPTIVE)
-    open_audit(small, "small").draw()
+    small.audit("small").draw()
     folder = small.audit_store.read("small")
     strata = AuditPlan.from_json(folder[files.PLAN].decode()).strata
     stages = [files.read_sample(folder[files.sample_file(stage)]) for stage in (1, 2)]
@@ -52,33 +51,33 @@ def test_a_label_corrected_between_the_stages_is_refused_before_the_second_is_dr
     seal(small, ADAPTIVE)
     correct_some(small)
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
-        open_audit(small, "small").draw()
+        small.audit("small").draw()
 
 
 def test_a_label_of_the_first_stage_corrected_later_is_refused_and_there_is_a_way_on(
     small: Resources,
 ) -> None:
     seal(small, ADAPTIVE)
-    open_audit(small, "small").draw()
+    small.audit("small").draw()
     correct_some(small, 2)
     label_everything(small)
     for stop in (False, True):
         with pytest.raises(AuditError, match=r"the labels of 2 comments were changed.*another$"):
-            open_audit(small, "small").seal(stop=stop)
-    open_audit(small, "small").cancel(actor="eva", note="two slips")
-    assert open_audit(small, "small").verify() == [ONE.replace("1 comment", "2 comments")]
+            small.audit("small").seal(stop=stop)
+    small.audit("small").cancel(actor="eva", note="two slips")
+    assert small.audit("small").verify() == [ONE.replace("1 comment", "2 comments")]
     begin(small, replace(REQUEST, audit="anew"))
-    assert open_audit(small, "anew").progress().left == 120
+    assert small.audit("anew").progress().left == 120
 
 
 def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) -> None:
     begin(small)
     label_everything(small)
     correct_some(small, 3)
-    assert open_audit(small, "small").seal() == 120
-    open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="fay")
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").seal() == 120
+    small.audit("small").estimate()
+    small.audit("small").sign_off(actor="fay")
+    assert small.audit("small").verify() == []
     labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
     assert sum(label.action == "correct" for label in labels) == 3
 
@@ -86,28 +85,28 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) 
 def test_a_result_whose_labels_changed_is_not_signed(small: Resources) -> None:
     seal(small)
     correct_some(small)
-    open_audit(small, "small").estimate()
+    small.audit("small").estimate()
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
-        open_audit(small, "small").sign_off(actor="fay")
-    assert open_audit(small, "small").verify() == [ONE]
+        small.audit("small").sign_off(actor="fay")
+    assert small.audit("small").verify() == [ONE]
 
 
 def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resources) -> None:
     seal(small)
-    open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="fay")
+    small.audit("small").estimate()
+    small.audit("small").sign_off(actor="fay")
     correct_some(small)
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
-        open_audit(small, "small").publish()
-    open_audit(small, "small").cancel(actor="eva")
+        small.audit("small").publish()
+    small.audit("small").cancel(actor="eva")
     assert files.REPORT not in small.audit_store.read("small")
 
 
 def test_a_label_that_changes_after_publication_is_reported(small: Resources) -> None:
     seal(small)
-    open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="fay")
-    open_audit(small, "small").publish()
+    small.audit("small").estimate()
+    small.audit("small").sign_off(actor="fay")
+    small.audit("small").publish()
     correct_some(small)
-    open_audit(small, "small").publish()  # by a task that is run again
-    assert open_audit(small, "small").verify() == [ONE]
+    small.audit("small").publish()  # by a task that is run again
+    assert small.audit("small").verify() == [ONE]

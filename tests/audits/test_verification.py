@@ -12,7 +12,6 @@ from small_audits import ADAPTIVE, REQUEST, begin, plan_audit, seal
 from installation import MONDAY, TUESDAY
 from modwatch.audits import evidence, files, verification
 from modwatch.audits.verify import verify
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 
@@ -23,8 +22,8 @@ def forge(resources: Resources, **changes: Any) -> AuditPlan:
     forged = replace(honest, audit="forged", **changes)
     content = {files.PLAN: forged.to_json().encode()}
     resources.audit_store.record("forged", "planned", actor="eva", content=content)
-    open_audit(resources, "forged").approve(actor="eve")
-    open_audit(resources, "forged").draw()
+    resources.audit("forged").approve(actor="eve")
+    resources.audit("forged").draw()
     return forged
 
 
@@ -38,15 +37,15 @@ def of_days(
 def test_a_digest_that_is_not_that_of_the_day_is_named(small: Resources) -> None:
     forge(small, **of_days(small, lambda day: replace(day, digest="00")))
     assert verify(small.audit_store.read("forged")) == []
-    assert open_audit(small, "forged").verify() == [
+    assert small.audit("forged").verify() == [
         f"{day}: ids, scores or decisions differ from the plan" for day in (MONDAY, TUESDAY)
     ]
-    assert open_audit(small, "honest").verify() == []
+    assert small.audit("honest").verify() == []
 
 
 def test_another_model_than_that_of_the_scores_is_named(small: Resources) -> None:
     forge(small, **of_days(small, lambda day: replace(day, model_version="9")))
-    assert open_audit(small, "forged").verify() == [
+    assert small.audit("forged").verify() == [
         f"{day}: the model is 3, but 9 in the plan" for day in (MONDAY, TUESDAY)
     ]
 
@@ -58,14 +57,14 @@ def test_a_mean_score_that_is_not_that_of_the_stratum_is_named(small: Resources)
         return replace(item, score=item.score / 2) if item == honest.strata[-1] else item
 
     forge(small, strata=tuple(map(halved, honest.strata)))
-    [problem] = open_audit(small, "forged").verify()
+    [problem] = small.audit("forged").verify()
     assert problem.startswith(f"stratum {len(honest.strata) - 1}: the mean score is ")
 
 
 def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources) -> None:
     seal(small, ADAPTIVE)
-    open_audit(small, "small").draw()
-    assert open_audit(small, "small").verify() == []
+    small.audit("small").draw()
+    assert small.audit("small").verify() == []
     changes = {}
     for name in (files.population_file(1), files.population_file(2)):
         counts = files.read_population(small.audit_store.read("small")[name])
@@ -73,7 +72,7 @@ def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources
         changes[name] = files.write_population(counts)
     reseal(small, changes)
     assert verify(small.audit_store.read("small")) == []
-    lake = next(level for level in open_audit(small, "small").levels() if level.name == "lake")
+    lake = next(level for level in small.audit("small").levels() if level.name == "lake")
     assert lake.problems == [f"{name} does not match the numbers of comments" for name in changes]
 
 
@@ -105,16 +104,16 @@ def test_scores_that_changed_after_the_draw_are_reported_in_words(
 ) -> None:
     begin(small)
     prob = np.arange(400, dtype=np.float32) / 400 + np.float32(0.001)
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").verify() == []
     put_scores(small.lake, MONDAY, np.maximum(scores(prob), 0))
-    problems = open_audit(small, "small").verify()
+    problems = small.audit("small").verify()
     assert str(MONDAY) in problems[0]
     assert any(words in problem for problem in problems)
 
 
 def test_both_stages_are_drawn_anew(small: Resources) -> None:
     seal(small, ADAPTIVE)
-    open_audit(small, "small").draw()
+    small.audit("small").draw()
     folder = small.audit_store.read("small")
     for stage in (1, 2):
         assert verification.redrawn(small.lake, folder, stage) == folder[files.sample_file(stage)]

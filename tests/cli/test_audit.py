@@ -9,7 +9,6 @@ import pytest
 from killing import run
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
 from modwatch.review.people import create_moderator
@@ -115,8 +114,8 @@ def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_lea
         assert traces >= 4
         assert run(arguments, home.env).status == 0
     with open_resources() as resources:
-        assert open_audit(resources, "january").verify() == []
-        assert open_audit(resources, "january").progress().items == 100
+        assert resources.audit("january").verify() == []
+        assert resources.audit("january").progress().items == 100
         actions = [event.action for event in resources.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated"]
     assert json.loads((evidence(home) / "result.json").read_text())["labelled"] == 100

@@ -17,7 +17,6 @@ from sqlalchemy import text
 from installation import MONDAY, TUESDAY, Installation, known_labels
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_labels
-from modwatch.audits.workflow import open_audit
 from modwatch.common.connections import listen
 from modwatch.common.errors import SourceError
 from modwatch.demo import moderators
@@ -57,8 +56,8 @@ def audit_of_monday(resources: Resources, **changes: Any) -> None:
     day = {"first": MONDAY, "last": MONDAY, "labels": 80}
     request = AuditRequest(**{"audit": "demo", **day, **changes})
     plan_audit(resources, request, actor="eva")
-    open_audit(resources, "demo").approve(actor="eve")
-    open_audit(resources, "demo").draw()
+    resources.audit("demo").approve(actor="eve")
+    resources.audit("demo").draw()
 
 
 @pytest.fixture
@@ -220,7 +219,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     assert others > 0
     people = create_auditors(staffed.database, staffed.lanes)
     decided = label_audit(staffed, people)
-    assert open_audit(staffed, "demo").progress() == AuditProgress(decided=80)
+    assert staffed.audit("demo").progress() == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
     labels = audit_labels(staffed.database, "demo")
     assert {row["labeller"] for row in labels} <= {*AUDITORS}
@@ -228,7 +227,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     assert len({(row["comment_id"], row["labeller"]) for row in given}) == len(given)
     assert decided >= len(labels) >= 80
     assert label_audit(staffed, people) == 0
-    assert open_audit(staffed, "demo").seal() == 80
+    assert staffed.audit("demo").seal() == 80
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
@@ -241,7 +240,7 @@ def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(
         for number, person in enumerate(create_auditors(staffed.database, staffed.lanes))
     ]
     label_audit(staffed, contrary)
-    assert open_audit(staffed, "demo").progress().left == 0
+    assert staffed.audit("demo").progress().left == 0
     truth = dict(known_labels(staffed.lake))
     labels = audit_labels(staffed.database, "demo")
     given = defaultdict(list)

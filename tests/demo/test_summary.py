@@ -13,7 +13,7 @@ from small_audits import label_everything, plan_audit
 
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.demo import summary
 from modwatch.demo.summary import audit_table, true_values
@@ -287,16 +287,16 @@ def audited(resources: Resources) -> None:
         )
     request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200)
     plan_audit(resources, request, actor="eva")
-    open_audit(resources, "demo").approve(actor="eve")
-    open_audit(resources, "demo").draw()
+    resources.audit("demo").approve(actor="eve")
+    resources.audit("demo").draw()
     label_everything(resources)
-    open_audit(resources, "demo").seal()
-    open_audit(resources, "demo").estimate()
+    resources.audit("demo").seal()
+    resources.audit("demo").estimate()
 
 
 def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
     audited(small)
-    result = open_audit(small, "demo").result
+    result = small.audit("demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()
     assert [cell.strip() for cell in heads.strip("|").split("|")] == [
         *("audit", "estimate [95 % CI]", "true value", "covered", "labels"),
@@ -306,7 +306,7 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
         *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
     ]
     found = {figure["metric"].replace("_", " "): figure for figure in result["figures"]}
-    truth = true_values(small, open_audit(small, "demo").plan)
+    truth = true_values(small, small.audit("demo").plan)
     assert {name: row[1] for name, row in cells.items()} == {
         name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
     }
@@ -327,7 +327,7 @@ def test_what_a_random_sample_would_need_may_be_unknown(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(small)
-    real = open_audit(small, "demo").result
+    real = small.audit("demo").result
     unknown = {**real, "random_labels": None}
     monkeypatch.setattr(Audit, "result", unknown)
     assert "would need an unknown number of labels for the same error" in audit_table(small)

@@ -25,7 +25,6 @@ from installation import MONDAY, Installation
 from modwatch.audits import files
 from modwatch.audits import store as audit_store
 from modwatch.audits.review_items import AuditProgress, Labelling
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.common.mlflow_client import AUDIT_EXPERIMENT, connect, runs_tagged
 from modwatch.installation.resources import Resources, open_resources
@@ -49,7 +48,7 @@ def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources
         **{"plan": "small", "approve": None, "draw": 96, "seal": 96, "draw_again": 160},
         **{"seal_again": 160, "estimate": "ok", "sign_off": None, "publish": "report.html"},
     }
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").verify() == []
     assert [(event.action, event.actor, event.note) for event in chain(small)] == [
         ("planned", "eva", "run 1"),
         ("approved", "eve", "as agreed"),
@@ -64,12 +63,12 @@ def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
     steps = adaptive()
     for name in ("plan", "approve", "draw"):
         steps[name](small)
-    assert open_audit(small, "small").seal(1, stop=True, actor="eve", note="enough") == 96
+    assert small.audit("small").seal(1, stop=True, actor="eve", note="enough") == 96
     for _ in range(2):
-        assert open_audit(small, "small").draw(2) == 0
-        assert open_audit(small, "small").labelling(2) is None
-        assert open_audit(small, "small").seal(2) == 0
-    assert recall_status(open_audit(small, "small")) == "ok"
+        assert small.audit("small").draw(2) == 0
+        assert small.audit("small").labelling(2) is None
+        assert small.audit("small").seal(2) == 0
+    assert recall_status(small.audit("small")) == "ok"
     assert actions(small) == ["planned", "approved", "drawn", "labelled", "estimated"]
     assert chain(small)[3].note == "stopped before all were labelled: enough"
 
@@ -77,7 +76,7 @@ def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
 def test_a_plan_of_one_stage_has_no_second_one(small: Resources) -> None:
     go_to(small, "seal")
     before = picture(small)
-    assert open_audit(small, "small").draw(2) == open_audit(small, "small").seal(2) == 0
+    assert small.audit("small").draw(2) == small.audit("small").seal(2) == 0
     assert picture(small) == before
 
 
@@ -88,20 +87,20 @@ def test_labels_are_waited_for_until_the_deadline(
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(hours))
         go_to(small, "draw")
-    found = open_audit(small, "small").labelling(1)
+    found = small.audit("small").labelling(1)
     assert found is not None
     assert found.over == over
     assert found.progress == AuditProgress(waiting=120)
     assert found.deadline - found.since == datetime.timedelta(days=14)
     # nobody has labelled any
-    assert open_audit(small, "small").seal(1, stop=True, note="no time") == 0
-    assert open_audit(small, "small").labelling(1) is None
+    assert small.audit("small").seal(1, stop=True, note="no time") == 0
+    assert small.audit("small").labelling(1) is None
 
 
 def test_nothing_is_left_to_wait_for_when_all_is_labelled(small: Resources) -> None:
     go_to(small, "draw")
     label_everything(small)
-    found = open_audit(small, "small").labelling(1)
+    found = small.audit("small").labelling(1)
     assert found is not None
     assert found.over
     assert found.text.startswith("120 of 120 comments are decided; the deadline is ")
@@ -119,7 +118,7 @@ def test_what_waits_for_a_lead_is_reported() -> None:
 
 def test_nothing_is_waited_for_before_the_draw(small: Resources) -> None:
     go_to(small, "approve")
-    assert open_audit(small, "small").labelling(1) is None
+    assert small.audit("small").labelling(1) is None
 
 
 @pytest.fixture
@@ -144,7 +143,7 @@ def test_people_are_asked_once_and_get_what_they_must_know(
     go_to(heard, "plan")
     for _ in range(2):
         words = path.ask(heard, "small", "approved", page="http://airflow/x")
-        assert open_audit(heard, "small").plan.digest in words
+        assert heard.audit("small").plan.digest in words
     go_to(heard, "estimate")
     for _ in range(2):
         words = path.ask(heard, "small", "signed_off", page="http://airflow/y")
@@ -167,7 +166,7 @@ def test_each_reminder_is_reported_once_and_none_when_no_one_is_waited_for(
     [title, _] = [request.json["title"] for request in channel.requests]
     assert re.fullmatch(r"\[info\] Audit small: 120 labels missing, deadline .* UTC", title)
     label_everything(heard)
-    open_audit(heard, "small").seal(1)
+    heard.audit("small").seal(1)
     path.remind(heard, "small", 1, 3)
     path.remind(heard, "small", 2, 1)
     assert len(channel.keys) == 2
@@ -223,12 +222,12 @@ def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(
 def test_two_audits_go_on_side_by_side(small: Resources) -> None:
     go_to(small, "draw")
     path.plan(small, {**FORM, "audit": "other", "origin": "run 2"})
-    open_audit(small, "other").approve(actor="eve")
-    assert open_audit(small, "other").draw(1) == 120
-    open_audit(small, "small").cancel(actor="eve")
+    small.audit("other").approve(actor="eve")
+    assert small.audit("other").draw(1) == 120
+    small.audit("small").cancel(actor="eve")
     label_everything(small)
-    assert open_audit(small, "other").seal(1) == 120
-    assert open_audit(small, "small").progress() == AuditProgress(withdrawn=120)
+    assert small.audit("other").seal(1) == 120
+    assert small.audit("small").progress() == AuditProgress(withdrawn=120)
 
 
 def test_a_published_audit_is_one_run_of_mlflow(

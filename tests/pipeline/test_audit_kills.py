@@ -8,7 +8,7 @@ from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 
 from installation import Installation
 from modwatch.audits.review_items import AuditProgress
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.common.errors import AuditCancelledError, AuditError
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
@@ -39,15 +39,11 @@ def test_a_step_that_is_killed_is_taken_again(
     assert (actions(small) != before) == sealed
     if step == "publish" and not sealed:
         STEPS["publish"](small)  # with the files for the DSA, of which the killed one knew nothing
-    answer = (
-        open_audit(small, "small").publish()
-        if step == "publish"
-        else open_audit(small, "small").draw(1)
-    )
+    answer = small.audit("small").publish() if step == "publish" else small.audit("small").draw(1)
     assert answer == ("report.html" if step == "publish" else 120)
     assert actions(small) == [*before, "published" if step == "publish" else "drawn"]
-    assert open_audit(small, "small").verify() == []
-    assert open_audit(small, "small").progress().items == 120
+    assert small.audit("small").verify() == []
+    assert small.audit("small").progress().items == 120
 
 
 def test_a_draw_that_was_sealed_and_not_queued_is_queued(
@@ -55,27 +51,27 @@ def test_a_draw_that_was_sealed_and_not_queued_is_queued(
 ) -> None:
     go_to(small, "approve")
     with killed_in("enqueue_audit", monkeypatch):
-        open_audit(small, "small").draw(1)
+        small.audit("small").draw(1)
     assert actions(small)[-1] == "drawn"
-    assert open_audit(small, "small").progress().items == 0
-    assert open_audit(small, "small").draw(1) == 120
-    assert open_audit(small, "small").progress() == AuditProgress(waiting=120)
+    assert small.audit("small").progress().items == 0
+    assert small.audit("small").draw(1) == 120
+    assert small.audit("small").progress() == AuditProgress(waiting=120)
 
 
 CANCELLED = (
-    lambda at: open_audit(at, "small").approve(actor="eve"),
-    lambda at: open_audit(at, "small").draw(1),
-    lambda at: open_audit(at, "small").labelling(1),
-    lambda at: open_audit(at, "small").seal(1),
-    lambda at: open_audit(at, "small").draw(2),
-    lambda at: open_audit(at, "small").seal(2, stop=True, note="no time"),
+    lambda at: at.audit("small").approve(actor="eve"),
+    lambda at: at.audit("small").draw(1),
+    lambda at: at.audit("small").labelling(1),
+    lambda at: at.audit("small").seal(1),
+    lambda at: at.audit("small").draw(2),
+    lambda at: at.audit("small").seal(2, stop=True, note="no time"),
     lambda at: path.ask(at, "small", "approved", page="http://airflow"),
     lambda at: path.remind(at, "small", 1, 1),
-    lambda at: open_audit(at, "small").estimate(),
-    lambda at: open_audit(at, "small").sign_off(actor="eva"),
-    lambda at: open_audit(at, "small").publish(),
+    lambda at: at.audit("small").estimate(),
+    lambda at: at.audit("small").sign_off(actor="eva"),
+    lambda at: at.audit("small").publish(),
     lambda at: path.track(at, "small"),
-    lambda at: open_audit(at, "small").done("approved"),
+    lambda at: at.audit("small").done("approved"),
 )
 
 
@@ -92,7 +88,7 @@ def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
     go_to(small, last)
     kept = small.audit_store.read("small")
     for actor in ("eve", "another"):
-        open_audit(small, "small").cancel(actor=actor, note="not now")
+        small.audit("small").cancel(actor=actor, note="not now")
     assert (chain(small)[-1].actor, chain(small)[-1].note) == ("eve", "not now")
     for step in CANCELLED:
         with pytest.raises(AuditCancelledError, match="audit 'small' was cancelled by 'eve'"):
@@ -106,19 +102,19 @@ def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
     assert now["chain.jsonl"].startswith(kept["chain.jsonl"])
     notes = json.loads(kept.get("notes.json", b"{}"))
     assert notes.items() <= json.loads(now["notes.json"]).items()
-    assert open_audit(small, "small").progress().left == 0
+    assert small.audit("small").progress().left == 0
 
 
 def test_what_is_published_cannot_be_given_up(small: Resources) -> None:
     go_to(small, "publish")
     with pytest.raises(AuditError, match="cannot be cancelled after it was published"):
-        open_audit(small, "small").cancel(actor="eve")
-    assert open_audit(small, "small").publish() == "report.html"
+        small.audit("small").cancel(actor="eve")
+    assert small.audit("small").publish() == "report.html"
 
 
 def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
     with pytest.raises(AuditError, match="has no plan"):
-        open_audit(small, "small").cancel(actor="eve")
+        small.audit("small").cancel(actor="eve")
 
 
 def kill_after_recording(small: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +126,7 @@ def kill_after_recording(small: Resources, monkeypatch: pytest.MonkeyPatch) -> N
     with monkeypatch.context() as broken:
         broken.setattr(Audit, "stamp", die)
         with pytest.raises(KeyboardInterrupt):
-            open_audit(small, "small").cancel(actor="eve")
+            small.audit("small").cancel(actor="eve")
 
 
 def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_again(
@@ -138,7 +134,7 @@ def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_aga
 ) -> None:
     go_to(small, "draw")
     kill_after_recording(small, monkeypatch)
-    assert open_audit(small, "small").progress().waiting == 120
-    open_audit(small, "small").cancel(actor="eve")
-    assert open_audit(small, "small").progress() == AuditProgress(withdrawn=120)
+    assert small.audit("small").progress().waiting == 120
+    small.audit("small").cancel(actor="eve")
+    assert small.audit("small").progress() == AuditProgress(withdrawn=120)
     assert actions(small).count("cancelled") == 1

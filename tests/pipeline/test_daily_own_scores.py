@@ -26,7 +26,6 @@ from installation import (
     review,
 )
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import DayRejectedError, NoChampionError
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.sources.community import Community
@@ -204,7 +203,7 @@ def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
             for side in ("flagged", "unflagged")
         }
         assert sides == {"flagged": 75, "unflagged": SIZE - 75}
-        audit = open_audit(resources, "own")
+        audit = resources.audit("own")
         audit.approve(actor="eve")
         assert audit.draw() == 120
         assert audit.verify() == []

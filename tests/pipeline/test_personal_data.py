@@ -21,7 +21,6 @@ from installation import (
     review,
     table_rows,
 )
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError, QueueError
 from modwatch.common.text import ERASED
 from modwatch.data.lake import erasure
@@ -114,9 +113,9 @@ def test_an_erased_author_is_found_nowhere_and_everything_verifies(
 
 def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) -> None:
     seal(small)
-    sampled = open_audit(small, "small").folder.sample(1)[0].comment_id
+    sampled = small.audit("small").folder.sample(1)[0].comment_id
     erase(small, Subject(comment_ids=frozenset({sampled})))
-    levels = open_audit(small, "small").levels()
+    levels = small.audit("small").levels()
     assert [problem for level in levels for problem in level.problems] == []
     (lake,) = (level for level in levels if level.name == "lake")
     # On both days, since ids of the small lake are the same.
@@ -125,10 +124,10 @@ def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) ->
 
 def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) -> None:
     seal(small)
-    sampled = open_audit(small, "small").folder.sample(1)[0]
+    sampled = small.audit("small").folder.sample(1)[0]
     erasure.record(small.lake, {(sampled.day, sampled.comment_id): "comment"})
     erasure.apply(small.lake, {})
-    levels = open_audit(small, "small").levels()
+    levels = small.audit("small").levels()
     assert any(
         "no erasure of the log names" in problem for level in levels for problem in level.problems
     )
@@ -143,7 +142,7 @@ def test_nobody_avoids_a_label_by_writing_that_a_text_is_erased(small: Resources
         )  # fmt: skip
     label_everything(small)
     with pytest.raises(AuditError, match="undecided"):
-        open_audit(small, "small").seal()
+        small.audit("small").seal()
 
 
 def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:
@@ -158,8 +157,8 @@ def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:
             lease_token=held.token, idempotency_key="1",
         )  # fmt: skip
     label_everything(small)
-    open_audit(small, "small").seal()
-    assert open_audit(small, "small").verify() == []
+    small.audit("small").seal()
+    assert small.audit("small").verify() == []
 
 
 def test_an_erased_comment_is_never_asked_about(small: Resources) -> None:

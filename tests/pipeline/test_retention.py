@@ -14,7 +14,6 @@ from small_audits import REQUEST, begin, plan_audit, seal
 from sqlalchemy import Engine, text
 
 from installation import MONDAY, TUESDAY, Installation
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
@@ -75,7 +74,7 @@ class Killed(Lake):
 def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> None:
     """And never a day without comments and without an event, which would seem a forgery."""
     seal(small)
-    open_audit(small, "small").cancel(actor="eva")
+    small.audit("small").cancel(actor="eva")
     published(small.lake)
     lake = small.lake
     vars(small)["lake"] = Killed(root=lake.root)
@@ -83,10 +82,10 @@ def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> Non
         retention.remove_rows(small, LATER)
     vars(small)["lake"] = lake
     assert stored_days(lake)["comments"] == [TUESDAY]
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").verify() == []
     retention.remove_rows(small, LATER)
     assert stored_days(lake) == {"scores": [MONDAY, TUESDAY]}
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").verify() == []
 
 
 def test_an_old_text_in_the_queue_goes_also_without_comments_in_the_lake(small: Resources) -> None:
@@ -127,7 +126,7 @@ def test_the_period_of_an_open_audit_is_kept_and_said(small: Resources) -> None:
     found = retention.remove_rows(small, LATER)
     assert f"comments kept: days 2, {MONDAY} to {TUESDAY}: audit 'small' is open" in found
     assert stored_days(small.lake) == before
-    open_audit(small, "small").cancel(actor="eva")
+    small.audit("small").cancel(actor="eva")
     retention.remove_rows(small, LATER)
     assert stored_days(small.lake) == {"scores": [MONDAY, TUESDAY]}
 
@@ -141,23 +140,23 @@ def test_a_period_whose_comments_went_is_refused_with_the_setting(small: Resourc
 
 def test_an_audit_whose_comments_went_is_verified_as_far_as_can_be(small: Resources) -> None:
     seal(small)
-    open_audit(small, "small").cancel(actor="eva")
+    small.audit("small").cancel(actor="eva")
     published(small.lake, TUESDAY + dt.timedelta(days=400 - 1))
     retention.remove_rows(small, LATER)
-    levels = {level.name: level for level in open_audit(small, "small").levels()}
+    levels = {level.name: level for level in small.audit("small").levels()}
     assert [problem for level in levels.values() for problem in level.problems] == []
     assert levels["lake"].remarks == [
         "days of the period that are no longer kept (MODWATCH_KEEP_COMMENTS): "
         f"1, from {MONDAY} to {MONDAY}; the sample cannot be drawn again"
     ]
     put_scores(small.lake, TUESDAY, small.lake.table("scores", TUESDAY)["prob"].to_numpy() / 2)
-    assert open_audit(small, "small").verify()  # of a day that is kept
+    assert small.audit("small").verify()  # of a day that is kept
 
 
 def test_comments_that_somebody_else_deleted_are_a_problem(small: Resources) -> None:
     seal(small)
     small.lake.replace("comments", MONDAY, [])
-    [problem] = open_audit(small, "small").verify()
+    [problem] = small.audit("small").verify()
     assert f"{MONDAY} has 0 comments" in problem
 
 

@@ -12,7 +12,6 @@ from modwatch.audits.evidence import Event
 from modwatch.audits.publication import Publication, published_files
 from modwatch.audits.register import REGISTER
 from modwatch.audits.verify import recomputed
-from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
 from modwatch.statistics.audit.labels import AuditLabel, key_of
@@ -81,7 +80,7 @@ def rewrite_register(resources: Resources) -> None:
     """Make the register of the audits that there are, as if there had never been others."""
     entries: list[register.Entry] = []
     for name in resources.audit_store.names():
-        plan = open_audit(resources, name).plan
+        plan = resources.audit(name).plan
         chain = resources.audit_store.chain(name)
         entries = register.continued(entries, chain, plan.first, plan.last)
     kept = Folder(root=resources.audit_store.root, holds="evidence")
@@ -104,19 +103,19 @@ def without_triggers(resources: Resources, statement: str) -> None:
 
 def problems(resources: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the problems of one level."""
-    levels = {item.name: item for item in open_audit(resources, audit).levels()}
+    levels = {item.name: item for item in resources.audit(audit).levels()}
     return list(levels[level].problems) if level in levels else []
 
 
 def remarks(resources: Resources, level: str, audit: str = "small") -> list[str]:
     """Return the remarks of one level."""
-    levels = {item.name: item for item in open_audit(resources, audit).levels()}
+    levels = {item.name: item for item in resources.audit(audit).levels()}
     return list(levels[level].remarks)
 
 
 def finders(resources: Resources, audit: str = "small") -> set[str]:
     """Return the levels with problems."""
-    return {level.name for level in open_audit(resources, audit).levels() if level.problems}
+    return {level.name for level in resources.audit(audit).levels() if level.problems}
 
 
 def _rechained(chain: Sequence[Event], folder: Mapping[str, bytes], change: Change) -> list[Event]:

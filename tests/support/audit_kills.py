@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 _CHILD = """
 import os, signal, sys
-from modwatch.audits.workflow import open_audit
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import open_resources
 
@@ -23,7 +22,7 @@ def counted(*arguments):
 
 Folder.write = counted
 with open_resources() as at:
-    getattr(open_audit(at, "small"), sys.argv[2])(*map(eval, sys.argv[3:]))
+    getattr(at.audit("small"), sys.argv[2])(*map(eval, sys.argv[3:]))
     # Not a file more is written: the kill falls behind the step.
 os.kill(os.getpid(), signal.SIGKILL)
 """

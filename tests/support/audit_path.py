@@ -11,7 +11,7 @@ from small_audits import label_everything
 from installation import MONDAY, TUESDAY, queue_rows
 from modwatch.audits import workflow as audit_module
 from modwatch.audits.evidence import Event
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 
@@ -38,16 +38,16 @@ def recall_status(audit: Audit) -> str:
 #: An audit of one stage, step by step; people label between `draw` and `seal`.
 STEPS: dict[str, Step] = {
     "plan": lambda at: path.plan(at, FORM, actor="eva").name,
-    "approve": lambda at: open_audit(at, "small").approve(actor="eve", note="as agreed"),
-    "draw": lambda at: open_audit(at, "small").draw(1),
-    "seal": lambda at: open_audit(at, "small").seal(1),
-    "estimate": lambda at: recall_status(open_audit(at, "small")),
-    "sign_off": lambda at: open_audit(at, "small").sign_off(actor="fay"),
-    "publish": lambda at: open_audit(at, "small").publish(service="Example Forum"),
+    "approve": lambda at: at.audit("small").approve(actor="eve", note="as agreed"),
+    "draw": lambda at: at.audit("small").draw(1),
+    "seal": lambda at: at.audit("small").seal(1),
+    "estimate": lambda at: recall_status(at.audit("small")),
+    "sign_off": lambda at: at.audit("small").sign_off(actor="fay"),
+    "publish": lambda at: at.audit("small").publish(service="Example Forum"),
 }
 AGAIN: dict[str, Step] = {
-    "draw_again": lambda at: open_audit(at, "small").draw(2),
-    "seal_again": lambda at: open_audit(at, "small").seal(2),
+    "draw_again": lambda at: at.audit("small").draw(2),
+    "seal_again": lambda at: at.audit("small").seal(2),
 }
 
 

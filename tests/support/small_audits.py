@@ -6,7 +6,6 @@ from sqlalchemy import select
 
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.deciding import correct
@@ -20,14 +19,14 @@ ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
 
 def plan_audit(resources: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:
     """Seal the plan of a request; return it."""
-    return open_audit(resources, request.audit).freeze_plan(request, actor=actor)
+    return resources.audit(request.audit).freeze_plan(request, actor=actor)
 
 
 def begin(resources: Resources, request: AuditRequest = REQUEST) -> None:
     """Plan an audit and draw its first stage."""
     plan_audit(resources, request, actor="eva")
-    open_audit(resources, request.audit).approve(actor="eve")
-    open_audit(resources, request.audit).draw()
+    resources.audit(request.audit).approve(actor="eve")
+    resources.audit(request.audit).draw()
 
 
 def label_everything(resources: Resources) -> None:
@@ -43,7 +42,7 @@ def seal(resources: Resources, request: AuditRequest = REQUEST) -> None:
     """Carry an audit out up to the sealed labels of its first stage."""
     begin(resources, request)
     label_everything(resources)
-    open_audit(resources, request.audit).seal()
+    resources.audit(request.audit).seal()
 
 
 def correct_some(resources: Resources, number: int = 1, audit: str = "small") -> None:

@@ -7,10 +7,9 @@ later steps: what is sealed stays as it is, and the answer is the same.
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Engine
@@ -57,52 +56,6 @@ _log = logging.getLogger(__name__)
 REQUEST = "request"
 
 
-class AuditResources(Protocol):
-    """What an audit needs of an installation."""
-
-    @property
-    def audit_store(self) -> AuditStore:
-        """The evidence."""
-
-    @property
-    def lake(self) -> Lake:
-        """Comments and scores."""
-
-    @property
-    def database(self) -> Engine:
-        """Queue and decision log."""
-
-    @property
-    def lanes(self) -> Lanes:
-        """How the queue serves each reason."""
-
-    @property
-    def witnesses(self) -> Witnesses:
-        """Signers, and the authority for timestamps."""
-
-    @property
-    def witness_folder(self) -> Folder | None:
-        """Where witnesses of the decision log are kept."""
-
-    @property
-    def authority(self) -> Authority | None:
-        """The authority that stamps them."""
-
-
-def open_audit(resources: AuditResources, name: str) -> "Audit":
-    """Return the audit `name`, whether or not it is planned yet."""
-    return Audit(
-        name=name,
-        store=resources.audit_store,
-        lake=resources.lake,
-        database=resources.database,
-        lanes=resources.lanes,
-        witnesses=resources.witnesses,
-        place=resources.witness_folder,
-        authority=resources.authority,
-    )
-
-
 @dataclass(kw_only=True)
 class Audit:
     """An audit by its name. What is read of its evidence is read once, until a step seals more."""
@@ -114,10 +67,10 @@ class Audit:
     #: How the queue serves each reason.
     lanes: Lanes
     #: Who may witness its steps, in addition to its own files, register and database.
-    witnesses: Witnesses = field(default_factory=Witnesses)
+    witnesses: Witnesses
     #: Where witnesses of the decision log are kept, and the authority that stamps them.
-    place: Folder | None = None
-    authority: Authority | None = None
+    place: Folder | None
+    authority: Authority | None
 
     @cached_property
     def chain(self) -> list[Event]:

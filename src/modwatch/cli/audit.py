@@ -37,10 +37,8 @@ def _with_audit(step: Callable[..., _R]) -> Callable[..., _R]:
 
     @functools.wraps(step)
     def run(*, name: str, **options: Any) -> _R:
-        from modwatch.audits.workflow import open_audit
-
         with open_resources() as resources:
-            return step(open_audit(resources, name), **options)
+            return step(resources.audit(name), **options)
 
     return click.argument("name", metavar="AUDIT")(run)
 
@@ -322,11 +320,10 @@ def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> li
 def _levels(
     name: str, signers: Path | None, roots: Path | None, witness: TextIO | None
 ) -> list["Level"]:
-    from modwatch.audits.workflow import open_audit
     from modwatch.review.log.witnesses import Newest
 
     with open_resources() as resources:
-        audit = open_audit(resources, name)
+        audit = resources.audit(name)
         if signers or roots:
             audit.witnesses = _witnesses(signers, roots)
         return audit.levels(Newest(text=witness.read()) if witness else None)

@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
-from modwatch.audits.workflow import open_audit
 from modwatch.common.text import markdown_table
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.demo.datasets import AUDIT, DemoData
@@ -214,7 +213,7 @@ def audit_table(resources: Resources) -> str:
     """Return the estimates of the demo's audit next to the true values, and its verification."""
     if AUDIT not in resources.audit_store.names():
         return "No audit was carried out."
-    audit = open_audit(resources, AUDIT)
+    audit = resources.audit(AUDIT)
     result, truth = audit.result, true_values(resources, audit.plan)
     estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
     rows = [

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from modwatch.audits.store import AuditStore
     from modwatch.audits.witnesses import Witnesses
+    from modwatch.audits.workflow import Audit
     from modwatch.models.scoring.remote import RemoteScorer
     from modwatch.models.scoring.scorer import Scorer
     from modwatch.monitoring.measurements.references import ReferencePlan
@@ -135,6 +136,21 @@ class Resources:
             signers=read_signers(signers) if signers else None,
             roots=read_roots(roots) if roots else (),
             authority=url.get_secret_value() if url else "",
+        )
+
+    def audit(self, name: str) -> "Audit":
+        """Return the audit `name`, whether or not it is planned yet."""
+        from modwatch.audits.workflow import Audit
+
+        return Audit(
+            name=name,
+            store=self.audit_store,
+            lake=self.lake,
+            database=self.database,
+            lanes=self.lanes,
+            witnesses=self.witnesses,
+            place=self.witness_folder,
+            authority=self.authority,
         )
 
     @cached_property

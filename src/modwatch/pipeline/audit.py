@@ -2,7 +2,7 @@
 
     plan → approve → draw → (people label) → seal → estimate → sign_off → publish → track
 
-`plan` makes the audit, `open_audit` returns it, and the steps between are methods of
+`plan` makes the audit, `Resources.audit` returns it, and the steps between are methods of
 `modwatch.audits.workflow.Audit`. An audit of two stages draws and seals twice; `cancel` ends it at
 any point. Every step may run again, even after later ones: what is done stays, and the answer is
 the same.
@@ -17,7 +17,7 @@ from modwatch.audits.evidence import moment
 from modwatch.audits.request import requested
 from modwatch.audits.review_items import Labelling
 from modwatch.audits.tracking import publish_audit
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import notify
 from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
@@ -26,7 +26,7 @@ from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
 def plan(resources: Resources, form: Mapping[str, Any], *, actor: str = "modwatch") -> Audit:
     """Seal the plan that a form asks for; return the audit. See `requested` for the fields."""
     request = requested(form)
-    audit = open_audit(resources, request.audit)
+    audit = resources.audit(request.audit)
     audit.freeze_plan(request, actor=actor)
     return audit
 
@@ -36,7 +36,7 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
 
     `page` is where the answer is given; the text returned is Markdown.
     """
-    audit = open_audit(resources, name)
+    audit = resources.audit(name)
     audit.done(action)  # raises if the audit was cancelled
     alert, day = approval_alert(name, action, page), moment(audit.chain[-1].at).date()
     notify(resources.database, resources.alert_channels, alert, day, topic="audit")
@@ -52,7 +52,7 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
 
 def remind(resources: Resources, name: str, stage: int, number: int) -> None:
     """Notify every channel of the progress of the labels; each `number` of a stage once."""
-    labelling = open_audit(resources, name).labelling(stage)
+    labelling = resources.audit(name).labelling(stage)
     if labelling is not None:
         console = resources.settings.console_url
         alert = reminder_alert(name, stage, number, labelling, console)
@@ -62,7 +62,7 @@ def remind(resources: Resources, name: str, stage: int, number: int) -> None:
 
 def track(resources: Resources, name: str) -> str:
     """Show a published audit in MLflow, in place of an earlier run; return the run's id."""
-    audit = open_audit(resources, name)
+    audit = resources.audit(name)
     audit.done("published")  # raises if the audit was cancelled
     return publish_audit(
         audit.result,

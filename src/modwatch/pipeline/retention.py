@@ -142,9 +142,8 @@ def vacuum(resources: "Resources", _day: datetime.date, *, dry_run: bool = False
 def _open_audits(resources: "Resources") -> dict[str, list[datetime.date]]:
     """Return the days of each audit that is neither published nor cancelled."""
     from modwatch.audits.evidence import FOLLOWS
-    from modwatch.audits.workflow import open_audit
 
-    audits = (open_audit(resources, name) for name in resources.audit_store.names())
+    audits = (resources.audit(name) for name in resources.audit_store.names())
     return {
         audit.name: [planned.day for planned in audit.plan.population]
         for audit in audits

@@ -10,7 +10,6 @@ from small_audits import label_everything
 
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.review.people import create_moderator
@@ -78,7 +77,7 @@ def only_the_first(resources: Resources) -> tuple[list[AuditLabel], int]:
 
 
 def test_what_was_published_is_valid(published: Resources) -> None:
-    assert open_audit(published, "small").verify() == []
+    assert published.audit("small").verify() == []
     assert any(len(item) > 1 for item in sealed(published).values())
 
 
@@ -117,7 +116,7 @@ def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resource
 
 
 def test_another_rule_is_another_plan(published: Resources) -> None:
-    plan = open_audit(published, "small").plan
+    plan = published.audit("small").plan
     rules = {side: replace(rule, positive=0.0) for side, rule in (plan.confirmations or {}).items()}
     other = replace(plan, confirmations=rules)
     forge(published, {files.PLAN: other.to_json().encode()}, redo=False)

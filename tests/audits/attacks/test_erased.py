@@ -11,7 +11,6 @@ from fastapi.testclient import TestClient
 from small_audits import REQUEST, plan_audit
 from sqlalchemy import text
 
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
@@ -102,7 +101,7 @@ def test_without_a_witness_that_is_said(small: Resources, tmp_path: Path) -> Non
     assert "no witness was used: MODWATCH_WITNESS_FOLDER is not set" in remarks(
         small, "decision log"
     )
-    audit = open_audit(small, "small")
+    audit = small.audit("small")
     audit.place = Folder(root=str(tmp_path / "empty"), holds="witnesses")
     [level] = [level for level in audit.levels() if level.name == "decision log"]
     assert level.remarks[-1].endswith("the folder of MODWATCH_WITNESS_FOLDER has none yet")
@@ -113,7 +112,7 @@ def test_without_a_witness_that_is_said(small: Resources, tmp_path: Path) -> Non
 
 def test_steps_of_another_audit_are_erased_from_the_database_alone(small: Resources) -> None:
     plan_audit(small, REQUEST, actor="eva")
-    open_audit(small, "small").cancel(actor="eva")
+    small.audit("small").cancel(actor="eva")
     plan_audit(small, replace(REQUEST, audit="anew"), actor="eva")
     with unguarded(small.database) as connection:
         connection.execute(text("DELETE FROM event WHERE details->>'audit' = 'small'"))

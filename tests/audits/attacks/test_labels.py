@@ -15,7 +15,6 @@ from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
 from modwatch.audits.publication import level_of_files
 from modwatch.audits.seeds import LOG, NUMBER
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
 from modwatch.review.log.verification import verify_log
@@ -103,15 +102,15 @@ def test_labels_are_deleted_before_the_result_is_signed(small: Resources) -> Non
     go_to(small, "estimate")
     forge(small, without_missed(small), event=stop)
     with pytest.raises(AuditError, match="5 comments of the sample have labels in the decision"):
-        open_audit(small, "small").sign_off(actor="fay")
+        small.audit("small").sign_off(actor="fay")
 
 
 def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
     """Undecided comments are no contradiction there, and the log has the decisions."""
     begin(small)
     label_everything(small)
-    open_audit(small, "small").seal(stop=True, actor="gil")
-    open_audit(small, "small").estimate()
+    small.audit("small").seal(stop=True, actor="gil")
+    small.audit("small").estimate()
     forge(small, without_missed(small))
     assert problems(small, "files") == []
     assert problems(small, "decision log")[0].startswith("5 comments of the sample have labels")
@@ -163,7 +162,7 @@ def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(small: Resources) -> N
     without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
     label_everything(small)
     with pytest.raises(AuditError, match="undecided comments, although the labelling was not"):
-        open_audit(small, "small").seal()
+        small.audit("small").seal()
 
 
 def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: Resources) -> None:
@@ -194,7 +193,7 @@ def test_decisions_are_made_up(small: Resources, decision: Callable[[int], str],
     """Files alone know no log, and still no hash is all zeros."""
     begin(small)
     label_everything(small)
-    open_audit(small, "small").seal()
+    small.audit("small").seal()
     sealed = small.audit_store.read("small")
     assert not [found for found in remarks(small, "files") if "labels name" in found]
     labels = enumerate(files.read_labels(sealed[files.labels_file(1)]))

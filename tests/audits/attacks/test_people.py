@@ -9,7 +9,6 @@ from small_audits import REQUEST, begin, label_everything, plan_audit
 
 from modwatch.audits.evidence import Event
 from modwatch.audits.identities import is_person
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.text import folded
@@ -26,28 +25,28 @@ SAME = ["eva", "EVA", " Eva ", "\uff45va", "eva\u3000"]
 def test_the_planner_approves(small: Resources, name: str) -> None:
     plan_audit(small, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="planned it and cannot approve it: that takes another"):
-        open_audit(small, "small").approve(actor=name)
+        small.audit("small").approve(actor=name)
 
 
 @pytest.mark.parametrize(("name", "did"), [("Eva", "planned"), ("EVE", "approved")])
 def test_planner_or_approver_signs(small: Resources, name: str, did: str) -> None:
     go_to(small, "estimate")
     with pytest.raises(AuditError, match=f"{did} it and cannot sign it off"):
-        open_audit(small, "small").sign_off(actor=name)
+        small.audit("small").sign_off(actor=name)
 
 
 @pytest.mark.parametrize("name", ["ann", "ANN", "Ann ", "\uff21nn"])
 def test_a_labeller_signs_under_a_name_in_other_letters(small: Resources, name: str) -> None:
     go_to(small, "estimate")
     with pytest.raises(AuditError, match="labelled for it and cannot sign it off"):
-        open_audit(small, "small").sign_off(actor=name)
+        small.audit("small").sign_off(actor=name)
 
 
 @pytest.mark.parametrize("name", ["", " ", "modwatch", "MODWATCH"])
 def test_no_one_approves_or_signs(small: Resources, name: str) -> None:
     plan_audit(small, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="is no person"):
-        open_audit(small, "small").approve(actor=name)
+        small.audit("small").approve(actor=name)
     assert not is_person(name)
 
 
@@ -65,7 +64,7 @@ def test_the_approver_is_served_nothing_to_label(small: Resources) -> None:
     begin(small)
     assert label_all(small.database, person, lambda _: 0) == []
     label_everything(small)
-    assert open_audit(small, "small").seal() == 120
+    assert small.audit("small").seal() == 120
 
 
 def test_an_approver_who_labelled_all_the_same_is_found(small: Resources) -> None:
@@ -75,7 +74,7 @@ def test_an_approver_who_labelled_all_the_same_is_found(small: Resources) -> Non
     label_all(small.database, eve, lambda id_: int(int(id_[1:]) > 150 and int(id_[1:]) % 3 > 0))
     label_everything(small)
     with pytest.raises(AuditError, match="'eve' labelled for it and cannot approve it"):
-        open_audit(small, "small").seal()
+        small.audit("small").seal()
 
 
 @pytest.mark.parametrize(
@@ -103,15 +102,15 @@ def test_names_that_may_not_be_are_found_in_the_files(
 
 def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
     plan_audit(small, replace(REQUEST, four_eyes=False), actor="eva")
-    open_audit(small, "small").approve(actor="eva")
-    open_audit(small, "small").draw()
+    small.audit("small").approve(actor="eva")
+    small.audit("small").draw()
     label_everything(small)
-    open_audit(small, "small").seal()
-    assert open_audit(small, "small").estimate()["four_eyes"] is False
+    small.audit("small").seal()
+    assert small.audit("small").estimate()["four_eyes"] is False
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
-        open_audit(small, "small").sign_off(actor="ann")
-    open_audit(small, "small").sign_off(actor="eva")
-    open_audit(small, "small").publish()
+        small.audit("small").sign_off(actor="ann")
+    small.audit("small").sign_off(actor="eva")
+    small.audit("small").publish()
     assert finders(small) == set()
     assert any("does not require four eyes" in message for message in remarks(small, "files"))
     report = small.audit_store.read("small")["report.html"].decode()
@@ -121,9 +120,9 @@ def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
 def test_four_eyes_are_claimed_afterwards(small: Resources) -> None:
     """The plan is another then, and so are the seed and the sample."""
     plan_audit(small, replace(REQUEST, four_eyes=False), actor="eva")
-    open_audit(small, "small").approve(actor="eva")
-    open_audit(small, "small").draw()
-    plan = replace(open_audit(small, "small").plan, four_eyes=True)
+    small.audit("small").approve(actor="eva")
+    small.audit("small").draw()
+    plan = replace(small.audit("small").plan, four_eyes=True)
     forge(small, {"plan.json": plan.to_json().encode()})
     assert any(
         "another random number than the plan" in message for message in problems(small, "files")

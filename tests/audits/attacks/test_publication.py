@@ -11,7 +11,6 @@ from small_audits import REQUEST, begin
 
 from modwatch.audits import files
 from modwatch.audits.publication import Publication, level_of_files
-from modwatch.audits.workflow import open_audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator
@@ -101,9 +100,9 @@ def cancelled_with_labels(small: Resources) -> str:
     for name in ("cid", "dan"):  # nobody labels a comment twice
         labeller = create_moderator(small.database, name, "moderator")
         label_all(small.database, labeller, lambda _: 1)
-    open_audit(small, "try").seal()
+    small.audit("try").seal()
     given = len(files.read_labels(small.audit_store.read("try")[files.labels_file(1)]))
-    open_audit(small, "try").cancel(actor="eve", note="by and by")
+    small.audit("try").cancel(actor="eve", note="by and by")
     go_to(small, "publish")
     return f"when people had given {given} labels, before this audit was planned."
 
@@ -116,7 +115,7 @@ def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resource
         assert sentence in folder[name].decode()
     assert sentence in unescape(folder[files.REPORT].decode())
     assert any(sentence in remark for remark in level_of_files(folder).remarks)
-    assert open_audit(small, "small").verify() == []
+    assert small.audit("small").verify() == []
 
 
 @pytest.mark.parametrize("change", [{"labels": "57"}, {"at": "x"}, {"at": 1}, {"more": 1}], ids=str)

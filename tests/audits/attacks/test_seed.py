@@ -16,7 +16,6 @@ from modwatch.audits import files, register, sources
 from modwatch.audits.evidence import Event, first_of, following, written
 from modwatch.audits.publication import level_of_files
 from modwatch.audits.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.files import Folder
@@ -66,7 +65,7 @@ def test_the_approver_cannot_try_again(small: Resources) -> None:
         )
         connection.execute(text("INSERT INTO decision_chain SELECT id, 1, '\\x00' FROM moderator"))
     assert register.approval_facts(small.database, plan) == facts
-    open_audit(small, "small").approve(actor="eve")
+    small.audit("small").approve(actor="eve")
     approved = first_of(small.audit_store.chain("small"), "approved")
     assert approved is not None
     assert approved.facts == facts
@@ -76,7 +75,7 @@ def test_a_malformed_approval_stops_none(small: Resources) -> None:
     plan = plan_audit(small, REQUEST, actor="eva")
     with small.database.begin() as connection:
         record_event(connection, "audit_approval", actor_id=None, plan=plan.digest)
-    open_audit(small, "small").approve(actor="eve")
+    small.audit("small").approve(actor="eve")
     assert problems(small, "register") == []
 
 
@@ -85,7 +84,7 @@ def test_the_same_plan_approved_anew_has_the_same_seed(small: Resources) -> None
     seeds = set()
     for _ in range(2):
         plan = plan_audit(small, REQUEST, actor="eva")
-        open_audit(small, "small").approve(actor="eve")
+        small.audit("small").approve(actor="eve")
         seeds.add(seed_of(plan, small.audit_store.chain("small")))
         remove_folder(small, "small")
     assert len(seeds) == 1
@@ -94,7 +93,7 @@ def test_the_same_plan_approved_anew_has_the_same_seed(small: Resources) -> None
 def test_a_forger_tries_random_numbers(small: Resources) -> None:
     """The strongest one: the whole audit of another number, by the same scores and labels."""
     begin(small)
-    plan = open_audit(small, "small").plan
+    plan = small.audit("small").plan
 
     def other(event: Event) -> Event:
         if event.action != "approved":
@@ -130,7 +129,7 @@ def test_an_approval_without_what_fixes_the_seed_draws_nothing(small: Resources,
 def test_a_plan_cannot_bring_its_own_seed(small: Resources) -> None:
     """The plan has no field for it, and the draw does not follow from another seed."""
     begin(small)
-    plan = open_audit(small, "small").plan
+    plan = small.audit("small").plan
     fields = json.loads(plan.to_json()) | {"seed": "the best of two hundred"}
     with pytest.raises(AuditError, match="not an audit plan"):
         AuditPlan.from_json(json.dumps(fields, sort_keys=True, separators=(",", ":")))
@@ -167,7 +166,7 @@ def test_a_discarded_audit_shows(small: Resources) -> None:
 def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) -> None:
     plan_audit(small, REQUEST, actor="eva")
     if discarded == "cancelled":
-        open_audit(small, "small").cancel(actor="eva")
+        small.audit("small").cancel(actor="eva")
     else:
         remove_folder(small, "small")
     later = replace(REQUEST, audit="anew", first=TUESDAY)
@@ -184,11 +183,11 @@ def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) 
 def test_a_discarded_audit_is_stated_to_be_of_another_period(small: Resources) -> None:
     """The register is made anew for it, every hash as it must be."""
     plan_audit(small, REQUEST, actor="eva")
-    open_audit(small, "small").cancel(actor="eva")
+    small.audit("small").cancel(actor="eva")
     plan_audit(small, replace(REQUEST, audit="anew"), actor="eva")
     entries: list[register.Entry] = []
     for name in ("small", "anew"):
-        chain, plan = small.audit_store.chain(name), open_audit(small, name).plan
+        chain, plan = small.audit_store.chain(name), small.audit(name).plan
         day = plan.first if name == "anew" else datetime.date(2020, 1, 1)
         entries = register.continued(entries, chain, day, max(day, plan.last) if name == "anew"
                                      else day)  # fmt: skip
@@ -245,12 +244,12 @@ def test_the_register_is_edited(small: Resources) -> None:
 
 def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> None:
     plan_audit(small, replace(REQUEST, public_value="a lottery of next week"), actor="eva")
-    open_audit(small, "small").approve(actor="eve")
+    small.audit("small").approve(actor="eve")
     with pytest.raises(AuditError, match="needs the public value 'a lottery of next week'"):
-        open_audit(small, "small").draw()
-    open_audit(small, "small").draw(public_value="3 14 15 92")
+        small.audit("small").draw()
+    small.audit("small").draw(public_value="3 14 15 92")
     label_everything(small)
-    open_audit(small, "small").seal()
+    small.audit("small").seal()
     assert finders(small) == set()
     assert "compare '3 14 15 92' with the published 'a lottery" in remarks(small, "files")[-1]
 
@@ -265,9 +264,9 @@ def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> N
 
 def test_a_public_value_that_no_plan_names_is_refused(small: Resources) -> None:
     plan_audit(small, REQUEST, actor="eva")
-    open_audit(small, "small").approve(actor="eve")
+    small.audit("small").approve(actor="eve")
     with pytest.raises(AuditError, match="the draw takes no public value"):
-        open_audit(small, "small").draw(public_value="3 14 15 92")
+        small.audit("small").draw(public_value="3 14 15 92")
 
 
 def test_the_log_is_cut_after_the_approval(small: Resources) -> None:
@@ -278,7 +277,7 @@ def test_the_log_is_cut_after_the_approval(small: Resources) -> None:
         connection.execute(text("UPDATE review_item SET audit = 'first'"))
     later = replace(REQUEST, audit="later")
     plan_audit(small, later, actor="eva")
-    open_audit(small, "later").approve(actor="eve")
+    small.audit("later").approve(actor="eve")
     assert finders(small, "later") == set()
     with unguarded(small.database) as connection:
         connection.execute(text("DELETE FROM decision WHERE id IN (SELECT max(id) FROM decision "

@@ -18,7 +18,6 @@ from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
 from modwatch.audits.publication import Level
 from modwatch.audits.witnesses import Witnesses
-from modwatch.audits.workflow import open_audit
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.ledger.chain import commitment
@@ -64,7 +63,7 @@ def opened(
 
 
 def sign(opened: Resources, keys: Path, name: str) -> str:
-    return open_audit(opened, "small").sign(read_key(keys / name), actor=name)
+    return opened.audit("small").sign(read_key(keys / name), actor=name)
 
 
 def signed(opened: Resources, keys: Path) -> None:
@@ -171,7 +170,7 @@ def _signed_by(event: Event, name: str) -> Event:
 def test_mallory_signs_in_the_name_of_fay(opened: Resources, keys: Path) -> None:
     go_to(opened, "sign_off")
     with pytest.raises(AuditError, match="this is not the key of 'fay'"):
-        open_audit(opened, "small").sign(read_key(keys / "mallory"), actor="fay")
+        opened.audit("small").sign(read_key(keys / "mallory"), actor="fay")
     with pytest.raises(AuditError, match="'mallory' took no step that is to be signed"):
         sign(opened, keys, "mallory")
     content = b"".join(
@@ -196,7 +195,7 @@ def test_times_are_changed(opened: Resources, keys: Path) -> None:
     for name in opened.audit_store.read("small"):
         if name.endswith(".tsr"):
             (opened.settings.home / "lake" / "_audits" / "small" / name).unlink()
-    open_audit(opened, "small").stamp()
+    opened.audit("small").stamp()
     result = problems(opened, "timestamps")
     assert ["it was written anew, or the clock was wrong" in message for message in result] == [
         True,
@@ -252,8 +251,8 @@ def test_a_step_does_not_wait_for_an_authority(
     with serving(tsa.answer) as url:
         back = small_home.but(timestamp_url=url, timestamp_roots=tsa.roots)
         with open_resources(back.settings) as resources:
-            assert open_audit(resources, "small").stamp() == ["chain-2.tsr"]
-            assert open_audit(resources, "small").stamp() == []
+            assert resources.audit("small").stamp() == ["chain-2.tsr"]
+            assert resources.audit("small").stamp() == []
             assert finders(resources) == set()
 
 

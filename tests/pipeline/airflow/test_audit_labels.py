@@ -15,7 +15,6 @@ from small_audits import begin, label_everything
 
 from modwatch.audits import store as audit_store
 from modwatch.audits.review_items import AuditProgress
-from modwatch.audits.workflow import open_audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.airflow import labels_trigger
@@ -91,14 +90,14 @@ def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> No
     assert (step, who) == ("labelled", "eve")
     result = r"stopped before all were labelled: as agreed \(9\d of 120 items are not decided\)"
     assert re.fullmatch(result, why)
-    assert open_audit(drawn, "small").progress().left == 0
+    assert drawn.audit("small").progress().left == 0
 
 
 def test_whoever_gives_up_while_people_label_skips_the_task(drawn: Resources) -> None:
     with pytest.raises(AirflowSkipException, match="was cancelled; its evidence stays"):
         wait().execute_complete(context(), answer(CANCEL))
     assert did(drawn) == ("cancelled", "eve", "as agreed")
-    assert open_audit(drawn, "small").progress() == AuditProgress(withdrawn=120)
+    assert drawn.audit("small").progress() == AuditProgress(withdrawn=120)
 
 
 def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Resources) -> None:

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import (
 )
 from small_audits import REQUEST, plan_audit, seal
 
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as path
@@ -50,7 +50,7 @@ def test_someone_is_asked_with_the_plan_before_their_eyes(
     assert question["ti_id"] == TI_ID
     assert question["options"] == ["Approve", CANCEL]
     assert question["subject"] == "Approve the plan of audit small"
-    assert open_audit(planned, "small").plan.digest in question["body"]
+    assert planned.audit("small").plan.digest in question["body"]
     assert list(question["params"]) == ["note"]
     assert question["defaults"] is None
     assert last(planned).action == "planned"
@@ -140,7 +140,7 @@ def test_the_result_is_signed_by_someone_who_has_seen_it(
     resources: Resources, asked: list[dict[str, Any]]
 ) -> None:
     seal(resources)
-    open_audit(resources, "small").estimate()
+    resources.audit("small").estimate()
     ask(signature())
     assert "120 of 120 drawn comments are labelled" in asked[0]["body"]
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
@@ -157,7 +157,7 @@ def test_the_result_is_signed_by_someone_who_has_seen_it(
 def test_a_task_of_an_audit_that_was_given_up_is_skipped(
     drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
-    open_audit(drawn, "small").cancel(actor="ben")
+    drawn.audit("small").cancel(actor="ben")
     for task in (approval(), signature(), wait(), wait(stage=2)):
         with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
             task.execute(context())

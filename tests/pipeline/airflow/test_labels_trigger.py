@@ -13,7 +13,7 @@ import pytest
 from receivers import closed_port
 from small_audits import begin, label_everything
 
-from modwatch.audits.workflow import Audit, open_audit
+from modwatch.audits.workflow import Audit
 from modwatch.installation.resources import Resources
 from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
 
@@ -136,7 +136,7 @@ def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
 ) -> None:
     begin(resources)
     label_everything(resources)
-    open_audit(resources, "small").seal(1)
+    resources.audit("small").seal(1)
     assert fired(trigger(stage=stage)) == {"kind": "over"}
 
 
@@ -174,7 +174,7 @@ def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(
     resources: Resources, airflow: Airflow
 ) -> None:
     begin(resources)
-    airflow.then = {3: lambda: open_audit(resources, "small").cancel(actor="eve")}
+    airflow.then = {3: lambda: resources.audit("small").cancel(actor="eve")}
     assert fired(trigger()) == {"kind": "over"}
     assert len(airflow.asked) == 3
 

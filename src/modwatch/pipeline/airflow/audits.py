@@ -40,10 +40,8 @@ def _resources() -> Iterator["Resources"]:
 
 @contextmanager
 def _opened(name: str) -> Iterator["Audit"]:
-    from modwatch.audits.workflow import open_audit
-
     with _resources() as resources:
-        yield open_audit(resources, name)
+        yield resources.audit(name)
 
 
 @task
@@ -199,11 +197,10 @@ class AuditLabels(_Question):
         )
 
     def _continue(self, context: Any, *, remind: bool) -> Any:
-        from modwatch.audits.workflow import open_audit
         from modwatch.pipeline.audit import remind as send_reminder
 
         with _resources() as resources:
-            audit = open_audit(resources, self.audit)
+            audit = resources.audit(self.audit)
             labelling = audit.labelling(self.stage)
             if remind and labelling is not None:
                 number = self._reminders(context, labelling)

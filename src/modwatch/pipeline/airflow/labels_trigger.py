@@ -70,11 +70,9 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
         }
 
     def _look(self) -> dict[str, Any]:
-        from modwatch.audits.workflow import open_audit  # the triggerer loads this when it waits
-
         try:
             with open_resources() as resources:
-                labelling = open_audit(resources, self.audit).labelling(self.stage)
+                labelling = resources.audit(self.audit).labelling(self.stage)
         except AuditCancelledError:
             return {"kind": "over"}  # the task handles it
         except ModwatchError as exc:  # such as a database that restarts
