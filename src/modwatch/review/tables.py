@@ -47,13 +47,16 @@ def moment(name: str) -> Column[Any]:
     return Column(name, DateTime(timezone=True), nullable=False)
 
 
+def _table(name: str, *columns: Column[Any]) -> Table:
+    return Table(name, metadata, *columns)
+
+
 # People: accounts, tokens, failed log-ins, second factors, and the events of all.
 
 ROLES = ("moderator", "lead", "auditor", "ops", "admin")
 
-moderator = Table(
+moderator = _table(
     "moderator",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("pseudonym", Text, nullable=False),
     Column("role", Text, nullable=False),
@@ -69,9 +72,8 @@ moderator = Table(
 
 #: The group that moderators assign themselves to, voluntarily. Separate from their accounts, so
 #: that access to one is not access to the other.
-moderator_group = Table(
+moderator_group = _table(
     "moderator_group",
-    metadata,
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     Column("group_name", Text, nullable=False),
     #: The group that the person counts in, see `people.groups`; null: not drawn yet.
@@ -79,17 +81,15 @@ moderator_group = Table(
 )
 
 #: The queues that a person works; a person without rows works all queues.
-moderator_queue = Table(
+moderator_queue = _table(
     "moderator_queue",
-    metadata,
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     Column("queue", Text, primary_key=True),
 )
 
 #: Only the SHA-256 of a token is stored; `people.access_tokens` explains why that is enough.
-access_token = Table(
+access_token = _table(
     "access_token",
-    metadata,
     Column("digest", LargeBinary, primary_key=True),
     #: Number by which people refer to it.
     Column("id", BigInteger, Identity(always=True), nullable=False),
@@ -107,9 +107,8 @@ access_token = Table(
 )
 
 #: Recent failed log-ins, for the throttle. Digests, because a mistyped name may be a password.
-login_attempt = Table(
+login_attempt = _table(
     "login_attempt",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: SHA-256 of the name that was typed, or of the network address.
     Column("origin", LargeBinary, nullable=False),
@@ -117,9 +116,8 @@ login_attempt = Table(
 )
 
 #: One-time codes that log-ins by password ask for; see `people.second_factor`.
-second_factor = Table(
+second_factor = _table(
     "second_factor",
-    metadata,
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     #: Of the authenticator app, in base 32.
     Column("secret", Text, nullable=False),
@@ -135,9 +133,8 @@ second_factor = Table(
 )
 
 #: Browsers and networks from which an account had a successful log-in, for the throttle.
-known_origin = Table(
+known_origin = _table(
     "known_origin",
-    metadata,
     #: SHA-256 of the name with the browser's secret, or with the network.
     Column("origin", LargeBinary, primary_key=True),
     moment("seen_at"),
@@ -145,9 +142,8 @@ known_origin = Table(
 
 #: Changes of accounts, gold comments and policies, exports and log-ins, as one hash chain, which
 #: `review.events` writes. A trigger makes the table append-only.
-event = Table(
+event = _table(
     "event",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: Null: the command line.
     Column("actor_id", ForeignKey("moderator.id")),
@@ -161,9 +157,8 @@ event = Table(
 )
 
 #: The end of the chain of events, in one row: locked while an event is appended.
-event_chain = Table(
+event_chain = _table(
     "event_chain",
-    metadata,
     Column("id", SmallInteger, primary_key=True, autoincrement=False),
     Column("length", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
@@ -191,9 +186,8 @@ OPEN_STATUSES = ("waiting", "blocked", "escalated")
 STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 
 #: `queue.items.NewItem` says what an item is queued with.
-review_item = Table(
+review_item = _table(
     "review_item",
-    metadata,
     #: Random, in no order; the server assigns it.
     Column("id", BigInteger, server_default=FetchedValue(), primary_key=True),
     Column("dt", Date, nullable=False),
@@ -259,17 +253,15 @@ is_open = review_item.c.status.in_(OPEN_STATUSES)
 unleased = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())
 
 #: Every queue and reason that ever had an item.
-lane = Table(
+lane = _table(
     "lane",
-    metadata,
     Column("queue", Text, primary_key=True),
     Column("reason", Text, primary_key=True),
 )
 
 #: Bulk dismissals; cancelling one reopens its items.
-bulk_close = Table(
+bulk_close = _table(
     "bulk_close",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
     #: `queue.dismissal.Criteria` as JSON.
@@ -289,9 +281,8 @@ FINAL_ACTIONS = ("label", "adjudicate", "correct")
 
 #: A trigger rejects UPDATE, DELETE and TRUNCATE; `log.decision_log` chains the rows, and its
 #: `Decision` says what the columns are.
-decision = Table(
+decision = _table(
     "decision",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("item_id", ForeignKey("review_item.id"), nullable=False),
     # Copied from the item, so that the hash chain covers them too.
@@ -325,18 +316,16 @@ decision = Table(
 
 #: The end of each moderator's chain: locked while a decision is appended, and compared during
 #: verification to find a truncated chain.
-decision_chain = Table(
+decision_chain = _table(
     "decision_chain",
-    metadata,
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     Column("length", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
 )
 
 #: Comments whose label is known; moderators are served them unmarked.
-gold_comment = Table(
+gold_comment = _table(
     "gold_comment",
-    metadata,
     Column("comment_id", Text, primary_key=True),
     Column("text", Text, nullable=False),
     #: With which events commit to the row, see `log.recorded_state.GOLD_COMMITMENT`.
@@ -353,9 +342,8 @@ gold_comment = Table(
 )
 
 #: Every policy that decisions were made under, complete.
-policy_version = Table(
+policy_version = _table(
     "policy_version",
-    metadata,
     Column("version", Text, primary_key=True),
     #: SHA-256 of the content, in hex.
     Column("digest", Text, nullable=False),
@@ -366,9 +354,8 @@ policy_version = Table(
 # Messages to receivers outside, and incidents: their state and events.
 
 #: One row per message.
-outbox_message = Table(
+outbox_message = _table(
     "outbox_message",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: Idempotency key: the receiver drops a message whose key it has seen.
     Column("key", Text, nullable=False),
@@ -382,9 +369,8 @@ outbox_message = Table(
 )
 
 #: One row per message and channel; channels fail independently.
-outbox_delivery = Table(
+outbox_delivery = _table(
     "outbox_delivery",
-    metadata,
     Column("message_id", ForeignKey("outbox_message.id", ondelete="CASCADE"), primary_key=True),
     Column("channel", Text, primary_key=True),
     Column("delivered_at", DateTime(timezone=True)),
@@ -397,18 +383,16 @@ outbox_delivery = Table(
 )
 
 #: How far the decision log has been turned into messages.
-outbox_cursor = Table(
+outbox_cursor = _table(
     "outbox_cursor",
-    metadata,
     Column("topic", Text, primary_key=True),
     Column("transaction_id", TransactionId, nullable=False),
     Column("decision_id", BigInteger, nullable=False),
 )
 
 #: One row per incident: what receivers know of it, and what the newest evaluation found.
-incident = Table(
+incident = _table(
     "incident",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: `incident`, `annotator_incident`, `failure`, `heartbeat`: rules on days, rules on groups of
     #: moderators, failed tasks, days that are not measured. Each is also the topic of its messages.
@@ -448,9 +432,8 @@ incident = Table(
 
 #: What was sent about incidents and what people did about them, in the order in which it was
 #: stored; append-only.
-incident_event = Table(
+incident_event = _table(
     "incident_event",
-    metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("incident_id", ForeignKey("incident.id"), nullable=False),
     #: Of a message: opened, failed, escalated, recovered, withdrawn, accepted. Of a person:
