@@ -25,7 +25,7 @@ import pandas as pd
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
@@ -37,6 +37,7 @@ from modwatch.review.quality_control.blindness import (
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control, unlike_gold
+from modwatch.review.queue import intake
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmation_design import draw_confirmations
@@ -84,7 +85,7 @@ def simulate(engine: Engine, days: int, regime: str) -> None:
     with TestClient(create_app(engine)) as client:
         for number in range(days):
             day, begun = FIRST + dt.timedelta(days=number), time.monotonic()
-            queue.enqueue(engine, routed(rng, number), day)
+            intake.enqueue(engine, routed(rng, number), day)
             queue_quality_control(engine, day, retest_share=0.06, gold_share=0.06, salt="s")
             withdraw_expired(engine, day - dt.timedelta(days=28))
             most = WORK if regime == "behind" else 10_000

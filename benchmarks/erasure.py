@@ -21,8 +21,10 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import personal_data
 from modwatch.review.log.verification import verify_log
 from modwatch.review.people import create_moderator
-from modwatch.review.queue import decide, enqueue, lease
+from modwatch.review.queue.deciding import decide
+from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.leases import lease
 from modwatch.settings import Settings
 
 _FIRST, _A_DAY, _QUEUED, _THEIRS = dt.date(2026, 1, 5), 20_000, 1_000, 10_000

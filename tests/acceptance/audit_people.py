@@ -21,7 +21,7 @@ from modwatch.review.database import create_database
 from modwatch.review.events import record_event
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import create_moderator
-from modwatch.review.queue import claim
+from modwatch.review.queue.leases import claim
 from modwatch.review.tables import decision, outbox_message, review_item
 from modwatch.settings import Settings
 from modwatch.statistics.audit.labels import AuditLabel

@@ -26,7 +26,8 @@ from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.database import connect
-from modwatch.review.queue import current_labels, verify_log
+from modwatch.review.log.labels import current_labels
+from modwatch.review.log.verification import verify_log
 
 pytestmark = pytest.mark.acceptance
 

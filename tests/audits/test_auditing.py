@@ -27,8 +27,8 @@ from modwatch.common.errors import AuditCancelledError, AuditError, DatabaseErro
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as audit_pipeline
-from modwatch.review import queue
 from modwatch.review.people import create_moderator
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from modwatch.statistics.audit.plan import AuditPlan
@@ -466,7 +466,7 @@ def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: 
         comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
         inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",
     )  # fmt: skip
-    queue.enqueue(small.database, [item], label.day)
+    intake.enqueue(small.database, [item], label.day)
     label_next(small.database, create_moderator(small.database, "ann", "moderator"))
     with pytest.raises(
         AuditError, match="1 label is by people who decided the comment as moderators"

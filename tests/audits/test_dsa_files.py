@@ -26,8 +26,8 @@ from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.review import queue
 from modwatch.review.people import create_moderator
+from modwatch.review.queue import intake
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.leases import lease_escalated
@@ -75,7 +75,7 @@ def enqueue(opened: Resources, *new: NewItem, day: date = MONDAY) -> None:
     if new[0].kind == "audit":
         enqueue_audit(opened.database, "another", [(day, row) for row in new])
     else:
-        queue.enqueue(opened.database, new, day, kinds={row.kind for row in new})
+        intake.enqueue(opened.database, new, day, kinds={row.kind for row in new})
 
 
 def small_plan(opened: Resources) -> AuditPlan:

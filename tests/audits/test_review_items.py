@@ -15,8 +15,8 @@ from modwatch.audits.review_items import (
     withdraw_audit,
 )
 from modwatch.common.errors import QueueError
-from modwatch.review import queue
 from modwatch.review.people import Moderator, create_moderator
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
@@ -57,7 +57,7 @@ def test_they_are_labelled_in_the_order_of_the_draw_over_all_days(
 ) -> None:
     assert enqueue_audit(engine, "one", audit_items(6)) == 6
     served = []
-    while lease := queue.lease(engine, ann.id):
+    while lease := leases.lease(engine, ann.id):
         served.append(lease.item.comment_id)
         label(engine, ann, lease, 1)
     assert served == [f"c{n}" for n in range(6)]
@@ -91,18 +91,18 @@ def test_who_decided_a_comment_as_a_moderator_does_not_audit_it(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
     (_, item), *_ = audit_items(1)
-    queue.enqueue(engine, [replace(item, kind="review", reason="uncertainty")], MONDAY)
+    intake.enqueue(engine, [replace(item, kind="review", reason="uncertainty")], MONDAY)
     label_next(engine, ann)
     enqueue_audit(engine, "one", [(MONDAY, item)])
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     label_next(engine, ben)
     assert moderated_before(engine, "one") == {(MONDAY, "c0"): {"ann"}}
 
 
 def test_a_day_that_is_routed_again_leaves_audits_alone(engine: Engine) -> None:
     enqueue_audit(engine, "one", audit_items(4))
-    queue.enqueue(engine, [], MONDAY)
-    queue.enqueue(engine, [], MONDAY, kinds=("audit",))
+    intake.enqueue(engine, [], MONDAY)
+    intake.enqueue(engine, [], MONDAY, kinds=("audit",))
     assert audit_progress(engine, "one").waiting == 4
 
 
@@ -113,7 +113,7 @@ def test_several_people_label_and_a_lead_settles(
     label_all(engine, ann, lambda _: 1)
     label_all(engine, ben, lambda comment: int(comment == "c0"))
     assert audit_progress(engine, "one") == AuditProgress(decided=1, escalated=1)
-    lease = queue.lease_escalated(engine, lea.id)
+    lease = leases.lease_escalated(engine, lea.id)
     assert lease is not None
     label(engine, lea, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
@@ -184,7 +184,7 @@ def test_a_label_that_is_confirmed_waits_for_a_second_person(
     enqueue_audit(engine, "one", audit_items(2, confirms=(1,)))
     label_all(engine, ann, lambda comment: int(comment == "c0"))
     assert audit_progress(engine, "one") == AuditProgress(waiting=1, decided=1)
-    assert queue.lease(engine, ann.id) is None  # never the same person
+    assert leases.lease(engine, ann.id) is None  # never the same person
     assert [row.comment_id for row in label_all(engine, ben, lambda _: 1)] == ["c0"]
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
 
@@ -196,7 +196,7 @@ def test_a_third_person_decides_where_two_differ_and_no_lead(
     label_next(engine, ann, 1)
     label_next(engine, ben, 0)
     assert audit_progress(engine, "one") == AuditProgress(waiting=1)
-    assert queue.lease_escalated(engine, lea.id) is None
+    assert leases.lease_escalated(engine, lea.id) is None
     label_next(engine, cem, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
     assert said_of(engine) == [("ann", "label", 1), ("ben", "label", 0), ("cem", "label", 0)]
@@ -210,7 +210,7 @@ def test_a_label_that_is_undone_is_confirmed_as_it_is_given_again(
     lease = undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
     label(engine, ann, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
 
 
 def test_a_second_label_that_is_undone_is_asked_for_again(
@@ -243,12 +243,12 @@ def test_a_confirmation_that_is_escalated_goes_to_a_lead(
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
     lease = held(engine, ben)
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="up",
     )  # fmt: skip
     assert audit_progress(engine, "one") == AuditProgress(escalated=1)
-    taken = queue.lease_escalated(engine, lea.id)
+    taken = leases.lease_escalated(engine, lea.id)
     assert taken is not None
     label(engine, lea, taken, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)

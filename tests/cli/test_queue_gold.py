@@ -11,7 +11,7 @@ from installation import MONDAY, Installation
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
 from modwatch.review.people import create_moderator
-from modwatch.review.queue import enqueue
+from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment
 from review.labelling import label_next

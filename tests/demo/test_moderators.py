@@ -35,13 +35,13 @@ from modwatch.demo.run import run_demo
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.log.labels import confirming_labels
+from modwatch.review.log.labels import confirming_labels, current_labels
 from modwatch.review.people import authenticate
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
-from modwatch.review.queue import counts, current_labels
 from modwatch.review.queue.lanes import load_lanes
+from modwatch.review.queue.metrics import counts
 from review.labelling import routed_like_gold
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

@@ -39,7 +39,7 @@ from modwatch.data.lake.schemas import COMMENTS
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
-from modwatch.review.queue import counts
+from modwatch.review.queue.metrics import counts
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -19,7 +19,7 @@ from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
 from modwatch.pipeline import daily
-from modwatch.review.queue import enqueue
+from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.settings import Settings
 

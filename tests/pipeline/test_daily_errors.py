@@ -16,7 +16,8 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements.tables import labelled_day
 from modwatch.review.people import create_moderator
-from modwatch.review.queue import decide, lease
+from modwatch.review.queue.deciding import decide
+from modwatch.review.queue.leases import lease
 from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.collaboration.what_if import OUTCOMES
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED

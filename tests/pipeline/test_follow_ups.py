@@ -26,7 +26,8 @@ from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.keys import FOLLOW_UPS
 from modwatch.review.people import create_moderator
-from modwatch.review.queue import claim, decide, lease, skip
+from modwatch.review.queue.deciding import decide, skip
+from modwatch.review.queue.leases import claim, lease
 from modwatch.review.tables import review_item
 from modwatch.routing.follow_ups import PARTS, draw_follow_ups
 from modwatch.statistics.sampling import random_keys

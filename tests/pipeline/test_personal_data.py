@@ -33,9 +33,10 @@ from modwatch.pipeline.personal_data import Certificate, erase, export, find, pr
 from modwatch.review.log.verification import verify_log
 from modwatch.review.people import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.queue import decide, enqueue, lease
-from modwatch.review.queue.deciding import undo
+from modwatch.review.queue.deciding import decide, undo
+from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.leases import lease
 from modwatch.review.tables import metadata
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

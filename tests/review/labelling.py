@@ -7,10 +7,9 @@ from typing import Any
 from databases import unguarded
 from sqlalchemy import Engine, insert, select, text
 
-from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, leases
 from modwatch.review.queue.dismissal import Dismissal
 from modwatch.review.queue.items import Lease
 from modwatch.review.tables import lane, review_item
@@ -18,7 +17,7 @@ from modwatch.review.tables import lane, review_item
 
 def held(engine: Engine, person: Moderator, **options: Any) -> Lease:
     """Lease the next item; there must be one."""
-    lease = queue.lease(engine, person.id, **options)
+    lease = leases.lease(engine, person.id, **options)
     assert lease is not None
     return lease
 
@@ -27,7 +26,7 @@ def label(
     engine: Engine, person: Moderator, lease: Lease, value: int = 1, key: str = "", **more: object
 ) -> Decision:
     """Decide what the person holds; the same again is the same decision."""
-    return queue.decide(
+    return deciding.decide(
         engine,
         moderator_id=person.id,
         item_id=lease.item.id,
@@ -49,7 +48,7 @@ def label_all(engine: Engine, person: Moderator, judge: Callable[[str], int]) ->
     At the end that which is reserved for them, and for which no other item is left.
     """
     done = []
-    while lease := queue.lease(engine, person.id):
+    while lease := leases.lease(engine, person.id):
         done.append(label(engine, person, lease, judge(lease.item.comment_id)))
     return [*done, *label_reserved(engine, person, judge)]
 
@@ -65,7 +64,7 @@ def label_reserved(
     with engine.connect() as connection:
         ids = connection.scalars(reserved.order_by(review_item.c.id)).all()
     for item_id in ids:
-        lease = queue.claim(engine, person.id, item_id)
+        lease = leases.claim(engine, person.id, item_id)
         assert lease is not None
         done.append(label(engine, person, lease, judge(lease.item.comment_id)))
     return done
@@ -119,7 +118,7 @@ def decide_all(
     """Empty the queue, one person after the other, with every second label 1."""
     for number in range(10_000):
         person = people[number % len(people)]
-        lease = queue.lease(engine, person.id)
+        lease = leases.lease(engine, person.id)
         if lease is None:
             return
         label(engine, person, lease, number % 2, f"k{number}", note=note, **more)

@@ -17,12 +17,14 @@ import pytest
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.connections import listen
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
+from modwatch.review.log import verification
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import Moderator
+from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import decision
@@ -91,7 +93,7 @@ def test_a_console_that_dies_between_decision_and_reply_costs_nothing(
     assert answers[0].json() == answers[1].json()
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(decision)) == 1
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_nothing(
@@ -102,7 +104,7 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
         upgrade(url)
         engine = connect(url)
         items = [new_item(f"c{i}", i + 1) for i in range(_SHIFT)]
-        queue.enqueue(engine, items, day)  # type: ignore[arg-type]
+        intake.enqueue(engine, items, day)  # type: ignore[arg-type]
         team = [simulated(engine, f"person {i}") for i in range(3)]
         truth = {item.text: (item.comment_id, item.rank % 2) for item in items}
         crash = Thread(target=crash_and_recover, args=(engine, Path(folder)))
@@ -115,8 +117,8 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
                 connection.execute(text("UPDATE review_item SET leased_until = now()"))
             rest = work(address, team, truth)
         assert report.decisions + rest.decisions == _SHIFT
-        assert queue.counts(engine).decided == _SHIFT
-        log = queue.verify_log(engine)
+        assert metrics.counts(engine).decided == _SHIFT
+        log = verification.verify_log(engine)
         assert (log.decisions, log.problems) == (_SHIFT, ())
         engine.dispose()
 
@@ -144,7 +146,7 @@ def served(engine: Engine) -> Iterator[str]:
 
 def crash_and_recover(engine: Engine, folder: Path) -> None:
     """Let the server drop everything at once as soon as the shift is under way; start it again."""
-    while queue.counts(engine).decided < 100:
+    while metrics.counts(engine).decided < 100:
         time.sleep(0.01)
     postmaster = psutil.Process(int((folder / "cluster" / "postmaster.pid").read_text().split()[0]))
     os.kill(postmaster.pid, signal.SIGQUIT)

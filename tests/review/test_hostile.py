@@ -9,10 +9,11 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, csrf_of
 from modwatch.review.database import connect
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
 
 Fill = Callable[[int], None]
@@ -62,7 +63,7 @@ def test_a_person_may_go_from_one_console_to_the_other(
     assert {place.headers["Location"] for place in places} == {"./?done=1"}
     second.post("/logout", data={"csrf": csrf_of(session)}, headers=cookie)
     assert first.get("/day", headers=cookie).headers["Location"].startswith("./login")
-    assert queue.verify_log(engine).decisions == 1
+    assert verification.verify_log(engine).decisions == 1
 
 
 def test_one_person_at_both_at_once_holds_different_items(
@@ -101,7 +102,7 @@ def test_one_item_decided_at_both_at_once_is_decided_once(
             assert statuses == ([201, 201] if same_key else [201, 409])
             if same_key:
                 assert answers[0].json() == answers[1].json()
-    log = queue.verify_log(engine)
+    log = verification.verify_log(engine)
     assert (log.decisions, log.intact) == (20, True)
 
 
@@ -126,7 +127,7 @@ def test_two_people_at_two_consoles_share_the_work_and_no_item(
         shifts = list(pool.map(shift, range(4)))
     assert Counter(item for done in shifts for item in done) == Counter(range(1, 121))
     assert all(shifts)
-    log = queue.verify_log(engine)
+    log = verification.verify_log(engine)
     assert (log.decisions, log.intact) == (120, True)
 
 
@@ -155,4 +156,4 @@ def test_an_undo_and_a_correction_at_once_are_one_of_both(
     with engine.connect() as connection:
         pairs = "SELECT count(*) FROM decision WHERE action IN ('undo', 'correct')"
         assert connection.scalar(text(pairs)) == 10
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact

@@ -8,10 +8,10 @@ from sqlalchemy import Engine, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from modwatch.common.errors import DatabaseError
-from modwatch.review import queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.migrate import VERSION_TABLE, upgrade
+from modwatch.review.queue import metrics
 from modwatch.review.tables import KINDS, ROLES, STATUSES, TransactionId, metadata
 
 
@@ -63,12 +63,12 @@ def test_several_processes_may_migrate_at_once(path_server: EmbeddedServer) -> N
         list(pool.map(upgrade, [url] * 3))
     upgrade(url)
     engine = connect(url)
-    assert queue.counts(engine).waiting == 0
+    assert metrics.counts(engine).waiting == 0
     engine.dispose()
 
 
 def test_missing_tables_are_named(path_server: EmbeddedServer) -> None:
     engine = connect(path_server.url("bare"))
     with pytest.raises(DatabaseError, match="apply the migrations"):
-        queue.counts(engine)
+        metrics.counts(engine)
     engine.dispose()

@@ -10,10 +10,10 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
-from modwatch.review import people, queue, search
+from modwatch.review import people, search
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.search import SearchQuery, Viewer
 from modwatch.review.tables import review_item
@@ -49,8 +49,8 @@ def days(day: date) -> dict[str, date]:
 def test_every_field(
     engine: Engine, ann: Moderator, new_item: New, day: date, days: dict[str, date]
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    queue.enqueue(engine, [new_item("c")], day + timedelta(days=1))
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("c")], day + timedelta(days=1))
     label_next(engine, ann, policy_code="harassment.threat")
     assert found(engine) == ["c", "b", "a"]
     assert found(engine, comment_id="b") == ["b"]
@@ -73,9 +73,9 @@ def test_every_field(
 def test_whatever_is_searched_for_is_a_value(
     engine: Engine, new_item: New, day: date, days: dict[str, date], field: str, term: str
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     assert found(engine, **{field: term}, **days) == []
-    assert queue.counts(engine).waiting == 2
+    assert metrics.counts(engine).waiting == 2
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
@@ -83,21 +83,21 @@ def test_whatever_is_searched_for_is_a_value(
 def test_a_text_is_found_by_any_part_of_it(
     engine: Engine, new_item: New, day: date, part: str
 ) -> None:
-    queue.enqueue(engine, [new_item("a", text=f"before {part} after")], day)
+    intake.enqueue(engine, [new_item("a", text=f"before {part} after")], day)
     same_day = {"first_day": day, "last_day": day}
     assert found(engine, text=part[:512], **same_day) == ["a"]
     assert found(engine, text=(part + "%")[-512:], **same_day) == []
 
 
 def test_pages_hold_everything_once(engine: Engine, new_item: New, day: date) -> None:
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(7)], day)
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(7)], day)
     seen, cursor = [], None
     for _ in range(4):
         page = search.find(engine, SearchQuery(limit=2, cursor=cursor), ADMIN)
         seen += [item.comment_id for item in page.items]
         cursor = page.cursor
         # What comes while someone turns pages shifts none of them.
-        queue.enqueue(engine, [new_item("new")], day + timedelta(days=len(seen)))
+        intake.enqueue(engine, [new_item("new")], day + timedelta(days=len(seen)))
     assert seen == [f"c{i}" for i in reversed(range(7))]
     assert cursor is None
 
@@ -140,7 +140,7 @@ def test_a_cursor_is_ours_or_refused(engine: Engine, cursor: str) -> None:
 
 def test_a_long_search_is_refused_kindly(engine: Engine, new_item: New, day: date) -> None:
     long = [new_item(f"c{i}", i + 1, text="ab" * 20_000) for i in range(300)]
-    queue.enqueue(engine, long, day)
+    intake.enqueue(engine, long, day)
     query = SearchQuery(text="a_%" * 60, first_day=day, last_day=day)
     with pytest.raises(QueueError, match="choose fewer days"):
         search.find(engine, query, ADMIN, patience=timedelta(milliseconds=1))
@@ -163,10 +163,10 @@ def test_a_history_tells_all_in_order(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     cora = people.create_moderator(engine, "cora", "lead")
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
     lease = deciding.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
         idempotency_key="k",
     )  # fmt: skip
@@ -176,7 +176,7 @@ def test_a_history_tells_all_in_order(
         idempotency_key="c", reason="appeal", others_too=True,
     )  # fmt: skip
     later = [new_item("a", kind="imported", reason="imported")]
-    queue.enqueue(engine, later, day, kinds=["imported"])
+    intake.enqueue(engine, later, day, kinds=["imported"])
     result = search.history(engine, ADMIN, item_id=lease.item.id)
     assert result == history_of(engine, ADMIN, "a")
     assert [(event.action, event.pseudonym, event.label) for event in result.events] == [
@@ -203,7 +203,7 @@ SECRET = ("kind", "reason", "prob", "uncertainty", "review_score", "model_versio
 def test_an_auditor_sees_no_score_and_no_reason(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
     told_all = history_of(engine, AUDITOR, "a")
     for expected in (search.find(engine, SearchQuery(), AUDITOR), told_all):
@@ -217,10 +217,10 @@ def test_an_auditor_sees_no_score_and_no_reason(
 def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann, policy_code="x", note="toxic!")
     label_next(engine, ann)
-    queue.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
+    intake.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
     result = history_of(engine, AUDITOR, "a")
     assert [(event.label, event.note, event.policy_code) for event in result.events] == [
         (None,) * 3
@@ -237,18 +237,18 @@ def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
     """Its decided item, with its label, would tell that the item that waits is a measurement."""
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
     before = search.find(engine, SearchQuery(), viewer).items
     assert [item.comment_id for item in before] == ["a"]
-    queue.enqueue(engine, [new_item("a", kind=kind)], day + timedelta(kind != "confirmation"),
+    intake.enqueue(engine, [new_item("a", kind=kind)], day + timedelta(kind != "confirmation"),
                   kinds=[kind])  # fmt: skip
     for query in ({}, {"comment_id": "a"}, {"status": "decided"}, {"status": "waiting"}):
         assert found(engine, viewer, **query) == []
     with pytest.raises(ItemNotFoundError):
         history_of(engine, viewer, "a")
     assert found(engine, comment_id="a") == ["a", "a"]  # an admin is not served it
-    lease = queue.lease(engine, cora.id)
+    lease = leases.lease(engine, cora.id)
     assert lease is not None
     for person, status in ((viewer, "waiting"), (viewer, "decided")):
         assert found(engine, person, status=status) == []
@@ -259,7 +259,7 @@ def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
 @pytest.mark.parametrize("status", search.OPEN_STATUSES)
 def test_no_status_finds_what_waits(engine: Engine, new_item: New, day: date, status: str) -> None:
     twins = [new_item("a", kind=kind) for kind in ("review", "confirmation")]
-    queue.enqueue(engine, [*twins, new_item("b", 2)], day)
+    intake.enqueue(engine, [*twins, new_item("b", 2)], day)
     assert found(engine, LEAD, status=status) == []
     assert found(engine, LEAD) == []
 
@@ -271,7 +271,7 @@ def test_ones_own_decisions_look_alike_whatever_they_were_of(
     for viewer in (own(cora), replace(LEAD, moderator_id=cora.id)):
         for n, kind in enumerate(("review", "gold", "retest", "audit")):
             there = day + timedelta(n)
-            queue.enqueue(engine, [new_item(f"{kind}{viewer.sees_all}", kind=kind)], there,
+            intake.enqueue(engine, [new_item(f"{kind}{viewer.sees_all}", kind=kind)], there,
                           kinds=[kind])  # fmt: skip
             label_next(engine, cora)
         mine = search.find(engine, SearchQuery(), viewer).items
@@ -289,7 +289,7 @@ def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
 ) -> None:
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
-    queue.enqueue(engine, [new_item("known"), new_item("mine", 2)], day)
+    intake.enqueue(engine, [new_item("known"), new_item("mine", 2)], day)
     label_next(engine, ann)
     label_next(engine, cora)
     add_gold(engine, [GoldComment(comment_id="known", text="x", label=1, source="p")])
@@ -303,7 +303,7 @@ def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
 def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{n}", n + 1) for n in range(7)], day)
+    intake.enqueue(engine, [new_item(f"c{n}", n + 1) for n in range(7)], day)
     done = [label_next(engine, ann) for _ in range(7)]
     assert sorted(ids := [entry.item_id for entry in done]) != ids
     for viewer in (own(ann), LEAD, ADMIN):
@@ -319,7 +319,7 @@ def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
 def test_a_moderator_sees_their_own_decisions_of_two_weeks(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
     label_next(engine, ann, 1)
     label_next(engine, ben, 1)
     assert found(engine, own(ann)) == [None]  # an id of another day would tell gold
@@ -336,7 +336,7 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
 
 
 def test_queues_of_others_are_not_there(engine: Engine, new_item: New, day: date) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'b'"))
     viewer = replace(ADMIN, queues=frozenset({"de"}))
@@ -350,7 +350,7 @@ def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     items = [new_item("a", labels_wanted=2), new_item("b", 2, labels_wanted=2)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     for person, code in ((ann, "fine"), (ben, "hate")):
         for _ in range(2):
             label_next(engine, person, 1 if person is ann else 0, policy_code=code)
@@ -372,13 +372,13 @@ def test_the_next_of_several_does_not_read_what_the_first_answered(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     lea = people.create_moderator(engine, "lea", "lead")
-    queue.enqueue(engine, [new_item("a", labels_wanted=2)], day)
+    intake.enqueue(engine, [new_item("a", labels_wanted=2)], day)
     label_next(engine, ann, 1, policy_code="hate")
     viewer = replace(LEAD, moderator_id=lea.id)
     for _ in range(2):
         with pytest.raises(ItemNotFoundError):
             history_of(engine, viewer, "a")
-        assert queue.lease(engine, lea.id, timedelta(0)) is not None
+        assert leases.lease(engine, lea.id, timedelta(0)) is not None
 
 
 @pytest.mark.parametrize("sees_all", [False, True])
@@ -388,7 +388,7 @@ def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
     """The day of a comment would tell a confirmation, its id a gold item."""
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id) if sees_all else own(cora)
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, cora)
     with engine.connect() as connection:
         today = connection.execute(text("SELECT CAST(now() AS date)")).scalar_one()
@@ -405,10 +405,10 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
     """Others go on with an ordinary item, and not with one that is reserved."""
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
-    queue.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
-    lease = queue.lease(engine, cora.id)
+    intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
+    lease = leases.lease(engine, cora.id)
     assert lease is not None
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=cora.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="s",
     )  # fmt: skip
@@ -433,21 +433,21 @@ def test_the_first_label_is_hidden_while_the_second_can_be_undone(
 ) -> None:
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
-    queue.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
+    intake.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
     label_next(engine, ann)
-    lease = queue.lease(engine, cora.id)
+    lease = leases.lease(engine, cora.id)
     assert lease is not None
     request = {"moderator_id": cora.id, "item_id": lease.item.id, "lease_token": lease.token,
                "idempotency_key": "k"}  # fmt: skip
     if act in ("label", "undo"):
-        done = queue.decide(engine, label=0, **request)
+        done = deciding.decide(engine, label=0, **request)
     else:
-        done = {"skip": queue.skip, "escalate": queue.escalate}[act](engine, **request)
+        done = {"skip": deciding.skip, "escalate": deciding.escalate}[act](engine, **request)
     if act == "undo":
         lease = deciding.undo(
             engine, moderator_id=cora.id, decision_id=done.id, idempotency_key="u"
         )
-        queue.release(engine, cora.id, lease.item.id, lease.token)
+        leases.release(engine, cora.id, lease.item.id, lease.token)
     history = search.history(engine, viewer, lease.item.id)
     assert {event.pseudonym for event in history.events} == {"cora"}
     assert len(history.items) == len(found(engine, viewer)) == 1

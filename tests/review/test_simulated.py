@@ -9,9 +9,11 @@ from sqlalchemy import Engine, select
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import AccessDeniedError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import server
-from modwatch.review.log.labels import confirming_labels
+from modwatch.review.log import verification
+from modwatch.review.log.labels import confirming_labels, current_labels
+from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import Ratings, SimulatedModerator, work
 from modwatch.review.tables import decision
@@ -84,14 +86,14 @@ def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day
     fill(60)
     team = [simulated(engine, name, skip_rate=0.2) for name in ("a", "b", "c")]
     report = work(base_url, team, truth(60))
-    left = queue.counts(engine).waiting  # what all three skipped
+    left = metrics.counts(engine).waiting  # what all three skipped
     assert report.decisions == 60 - left
     assert report.conflicts == 0
     assert report.skips > 0
-    for batch in queue.current_labels(engine, day):
+    for batch in current_labels(engine, day):
         for row in batch.to_pylist():
             assert row["label"] == int(row["comment_id"][1:]) % 2
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_what_is_escalated_with_a_reason_a_lead_settles(
@@ -101,7 +103,7 @@ def test_what_is_escalated_with_a_reason_a_lead_settles(
     codes = ("threat.person", "hate.slur")
     team = [simulated(engine, name, escalate_rate=0.3, codes=codes) for name in ("a", "b")]
     report = work(base_url, team, truth(60))
-    state = queue.counts(engine)
+    state = metrics.counts(engine)
     assert (state.waiting, state.decided, state.escalated) == (
         0, report.decisions, report.escalations,
     )  # fmt: skip
@@ -109,10 +111,10 @@ def test_what_is_escalated_with_a_reason_a_lead_settles(
     lead = simulated(engine, "lead", role="lead", codes=codes)
     settled = work(base_url, [lead], truth(60), limit=report.escalations - 1, escalated=True)
     assert settled.decisions == report.escalations - 1
-    assert queue.counts(engine).escalated == 1
+    assert metrics.counts(engine).escalated == 1
     assert work(base_url, [lead], truth(60)).decisions == 0  # nothing waits for anybody
     assert work(base_url, [lead], truth(60), escalated=True).decisions == 1
-    (labels,) = queue.current_labels(engine, day)
+    (labels,) = current_labels(engine, day)
     assert dict(zip(*(labels.column(name).to_pylist() for name in ("comment_id", "label")),
                     strict=True)) == dict(truth(60).values())  # fmt: skip
     with engine.connect() as connection:
@@ -120,7 +122,7 @@ def test_what_is_escalated_with_a_reason_a_lead_settles(
     assert all(row.reason for row in log if row.action == "escalate")
     assert {row.policy_code for row in log if row.label == 1} == set(codes)
     assert {row.policy_code for row in log if row.label == 0} == {None}
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_only_leads_are_served_what_was_escalated(engine: Engine, base_url: str) -> None:
@@ -146,13 +148,13 @@ def test_a_team_gives_confirmations_too(
 ) -> None:
     kinds = ("review", "confirmation")
     items = [new_item(f"c{i}", i + 1, kind=kind) for i in range(20) for kind in kinds]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     a_later_day(engine)
     team = [simulated(engine, name) for name in ("a", "b")]
     assert work(base_url, team[:1], truth(20), limit=40).decisions == 20
     assert work(base_url, team, truth(20), limit=40).decisions == 20
     for kind, name in zip(kinds, ("a", "b"), strict=True):
-        (batch,) = queue.current_labels(engine, day, kind=kind)
+        (batch,) = current_labels(engine, day, kind=kind)
         assert set(batch.column("moderator").to_pylist()) == {name}
         assert batch.num_rows == 20
 
@@ -163,7 +165,7 @@ def test_a_team_that_errs_labels_every_round(
     """A round opens with the labels before it: people ask until nothing is left for anybody."""
     rounds = ({}, *({"kind": "confirmation", "round": number} for number in (2, 3)))
     items = [new_item(f"c{i}", i + 1, **more) for i in range(60) for more in rounds]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     a_later_day(engine)
     team = [
         simulated(engine, name, false_positive_rate=0.3, false_negative_rate=0.3, seed=seed)
@@ -178,7 +180,7 @@ def test_a_team_that_errs_labels_every_round(
     assert third.keys() == differ
     assert 60 * 0.42 - 4 * 3.9 < len(differ) < 60 * 0.42 + 4 * 3.9  # 2 · 0.3 · 0.7
     assert report.decisions == 120 + len(differ)
-    state = queue.counts(engine)
+    state = metrics.counts(engine)
     assert (state.waiting, state.blocked) == (0, 60 - len(differ))
 
 
@@ -186,7 +188,7 @@ def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:
     fill(10)
     team = [simulated(engine, name) for name in ("a", "b")]
     assert work(base_url, team, truth(10), limit=4).decisions == 4
-    assert queue.counts(engine).waiting == 6
+    assert metrics.counts(engine).waiting == 6
     assert work(base_url, team, truth(10), limit=0).decisions == 0
     assert work(base_url, [], {}).decisions == 0
 

@@ -5,9 +5,10 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue, workload
+from modwatch.review import people, workload
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
-from modwatch.review.queue import deciding, dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import shown_counts
@@ -25,7 +26,7 @@ def cora(engine: Engine) -> Moderator:
 
 def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
     lease = held(engine, person)
-    return queue.escalate(
+    return deciding.escalate(
         engine,
         moderator_id=person.id,
         item_id=lease.item.id,
@@ -40,7 +41,7 @@ def undo(engine: Engine, person: Moderator, decision_id: int) -> None:
     lease = deciding.undo(
         engine, moderator_id=person.id, decision_id=decision_id, idempotency_key=f"u{decision_id}"
     )
-    queue.release(engine, person.id, lease.item.id, lease.token)
+    leases.release(engine, person.id, lease.item.id, lease.token)
 
 
 def age_items(engine: Engine) -> None:
@@ -112,13 +113,13 @@ def test_an_item_brought_back_keeps_its_age(engine: Engine, cora: Moderator, fil
 def test_queued_anew_keeps_its_age(engine: Engine, fill: Fill, new_item: New, day: date) -> None:
     fill(1)
     age_items(engine)
-    queue.enqueue(engine, [new_item("c0", prob=0.9)], day)
+    intake.enqueue(engine, [new_item("c0", prob=0.9)], day)
     assert near(only(engine).oldest_seconds, 1)
 
 
 def test_an_expired_lease_waits_again(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
-    queue.lease(engine, ann.id, timedelta(0))
+    leases.lease(engine, ann.id, timedelta(0))
     assert only(engine).waiting == 1
     assert workload.holders(engine) == []
 
@@ -136,7 +137,7 @@ def test_queues_and_reasons_are_distinguished(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     items = [new_item("a"), new_item("b", 2, reason="toxicity"), new_item("c", 3)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'"))
         connection.execute(text("INSERT INTO lane VALUES ('de', 'uncertainty')"))
@@ -148,7 +149,7 @@ def test_queues_and_reasons_are_distinguished(
     ]
     assert [lane.queue for lane in workload.work_left(engine, queues=["de"])] == ["de"]
     assert workload.work_left(engine, queues=[]) == []
-    lease = queue.lease(engine, ann.id, queues=["de"])
+    lease = leases.lease(engine, ann.id, queues=["de"])
     assert lease is not None
     assert [holder.queue for holder in workload.holders(engine, queues=["de"])] == ["de"]
     assert workload.holders(engine, queues=["general"]) == []
@@ -181,7 +182,7 @@ def test_who_holds_what_and_taking_it_back(
         (cora.id, ann.id, {"items": [first.item.id]}),
     ]
     assert held(engine, ben).item.id == first.item.id
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
 
 
 def test_an_escalation_says_why_by_whom_and_how_old(
@@ -196,14 +197,14 @@ def test_an_escalation_says_why_by_whom_and_how_old(
     assert (found.pseudonym, found.held_by, found.overdue) == ("ann", None, False)
     assert near(found.age_seconds, 1)
     assert "not a mistake" not in repr(found)
-    queue.lease_escalated(engine, cora.id)
+    leases.lease_escalated(engine, cora.id)
     assert workload.escalations(engine)[0].held_by == "cora"
 
 
 def test_labels_that_disagree_are_escalated_by_no_one(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c", labels_wanted=2)], day)
+    intake.enqueue(engine, [new_item("c", labels_wanted=2)], day)
     label_next(engine, ann, 1)
     label_next(engine, ben, 0)
     (found,) = workload.escalations(engine)
@@ -217,7 +218,7 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     undo(engine, ann, label_next(engine, ann, 1, seconds=1_000).id)
     escalate(engine, ben)
     lease = held(engine, ben)
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="s",
     )  # fmt: skip
@@ -248,12 +249,12 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
     action: str,
 ) -> None:  # fmt: skip
     """Of three ordinary items and one of `kind`, which is the only thing that changes."""
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
     with unguarded(engine) as connection:
         connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 hour'"))
-    queue.enqueue(engine, [new_item(f"c{n}", n + 2) for n in range(3)], day + timedelta(1))
-    queue.enqueue(
+    intake.enqueue(engine, [new_item(f"c{n}", n + 2) for n in range(3)], day + timedelta(1))
+    intake.enqueue(
         engine, [new_item("a", kind=kind)], day + 2 * timedelta(kind == "review"), kinds=[kind]
     )
     with engine.begin() as connection:
@@ -275,11 +276,11 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
     request = {"moderator_id": cora.id, "item_id": lease.item.id, "lease_token": lease.token,
                "idempotency_key": "k"}  # fmt: skip
     if action == "release":
-        queue.release(engine, cora.id, lease.item.id, lease.token)
+        leases.release(engine, cora.id, lease.item.id, lease.token)
     elif action == "label":
-        queue.decide(engine, label=1, **request)
+        deciding.decide(engine, label=1, **request)
     elif action in ("skip", "escalate"):
-        {"skip": queue.skip, "escalate": queue.escalate}[action](engine, **request)
+        {"skip": deciding.skip, "escalate": deciding.escalate}[action](engine, **request)
     assert counted() == before
 
 
@@ -287,7 +288,7 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
 def test_an_escalated_measurement_counts_under_the_reason_of_others(
     engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, kind: str
 ) -> None:
-    queue.enqueue(engine, [new_item("a", kind=kind, reason=kind)], day, kinds=[kind])
+    intake.enqueue(engine, [new_item("a", kind=kind, reason=kind)], day, kinds=[kind])
     escalate(engine, ann)
     (state,) = workload.work_left(engine, viewer=cora.id)
     assert (state.reason, state.escalated) == ("uncertainty", 1)

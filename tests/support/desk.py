@@ -8,9 +8,8 @@ from typing import Any
 from databases import unguarded
 from sqlalchemy import Engine, select, text
 
-from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, leases
 from modwatch.review.queue.items import Lease
 from modwatch.review.tables import review_item
 
@@ -34,15 +33,15 @@ class Desk:
     def label(
         self, who: int, comment_id: str, value: int = 1, *, kind: str = "review", **more: Any
     ) -> Decision:
-        return queue.decide(
+        return deciding.decide(
             self.engine, label=value, **self._request(who, comment_id, kind), **more
         )
 
     def skip(self, who: int, comment_id: str) -> Decision:
-        return queue.skip(self.engine, **self._request(who, comment_id, "review"))
+        return deciding.skip(self.engine, **self._request(who, comment_id, "review"))
 
     def escalate(self, who: int, comment_id: str) -> Decision:
-        return queue.escalate(self.engine, **self._request(who, comment_id, "review"))
+        return deciding.escalate(self.engine, **self._request(who, comment_id, "review"))
 
     def undo(self, done: Decision) -> Lease:
         """Undo, and put the item back."""
@@ -52,7 +51,7 @@ class Desk:
             decision_id=done.id,
             idempotency_key=f"undo-{next(self.keys)}",
         )
-        queue.release(self.engine, done.moderator_id, again.item.id, again.token)
+        leases.release(self.engine, done.moderator_id, again.item.id, again.token)
         return again
 
     def correct(self, who: int, comment_id: str, value: int, **more: Any) -> Decision:
@@ -75,7 +74,7 @@ class Desk:
 
     def _request(self, who: int, comment_id: str, kind: str) -> dict[str, Any]:
         asked = (self.engine, who, self.item_id(comment_id, kind))
-        lease = queue.claim(*asked) or queue.claim(*asked, escalated_only=True)
+        lease = leases.claim(*asked) or leases.claim(*asked, escalated_only=True)
         assert lease is not None
         return {
             "moderator_id": who,

@@ -9,9 +9,10 @@ from databases import AS_INSTALLED, NUMBERED, as_owner
 from sqlalchemy import Engine, text
 
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.people import Moderator, passwords
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 
 
@@ -77,7 +78,7 @@ def new_item() -> Callable[..., NewItem]:
 @pytest.fixture
 def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[[int], None]:
     def put(n: int) -> None:
-        queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(n)], day)
+        intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(n)], day)
 
     return put
 

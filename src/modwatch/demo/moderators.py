@@ -9,8 +9,8 @@ from sqlalchemy import Engine, func, select
 from modwatch.installation.resources import Resources
 from modwatch.review.people import create_moderator, find_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
-from modwatch.review.queue import counts
 from modwatch.review.queue.lanes import Lanes
+from modwatch.review.queue.metrics import counts
 from modwatch.review.simulated import Ratings, SimulatedModerator, work
 from modwatch.review.tables import review_item
 

@@ -19,8 +19,8 @@ from modwatch.demo.datasets import AUDIT, DemoData
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.registry import SCRATCH
 from modwatch.monitoring.incidents.actions import open_incidents
+from modwatch.review.log.verification import verify_log
 from modwatch.review.quality_control.agreement import agreement_report
-from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings
 from modwatch.statistics.audit.plan import AuditPlan

@@ -233,7 +233,7 @@ def route(resources: "Resources", day: datetime.date) -> int:
     """
     from modwatch.data.lake.day_scores import day_scores
     from modwatch.review.quality_control.queueing import queue_quality_control
-    from modwatch.review.queue import enqueue
+    from modwatch.review.queue.intake import enqueue
     from modwatch.routing import routed
     from modwatch.routing.design import design_routing
 
@@ -292,9 +292,8 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     days are withdrawn.
     """
 
-    from modwatch.review.log.labels import confirming_labels
+    from modwatch.review.log.labels import confirming_labels, current_labels
     from modwatch.review.quality_control.comparisons import day_answers
-    from modwatch.review.queue import current_labels
     from modwatch.review.queue.intake import withdraw_expired
     from modwatch.review.queue.statements import settle_days
 

@@ -12,7 +12,8 @@ from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.pipeline.daily import plan_labels
 from modwatch.review.people import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
-from modwatch.review.queue import decide, lease
+from modwatch.review.queue.deciding import decide
+from modwatch.review.queue.leases import lease
 from modwatch.routing import RoutingPolicy
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

@@ -20,7 +20,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.models.serving.telemetry import ProcessTelemetry
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.queue import deciding, leases
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "docker" / "grafana" / "modwatch.json"
 _LIMIT_SECONDS = 60
@@ -41,9 +42,9 @@ def pages(client: TestClient, engine: Engine, fill: Any, scraper: dict[str, str]
     """Return what the console and the model server show, some time after they started."""
     fill(3)
     ann = people.create_moderator(engine, "ann", "moderator")
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
         idempotency_key="k",
     )  # fmt: skip

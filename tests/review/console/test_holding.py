@@ -7,8 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import metrics
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -52,7 +53,7 @@ def test_a_lease_is_resumed_extended_and_given_back(
         assert client.put(path, headers=forged).status_code == 409
     assert client.delete(path, headers=proof).status_code == 204
     assert client.delete(path, headers=proof).status_code == 204  # already
-    assert queue.counts(engine).leased == 0
+    assert metrics.counts(engine).leased == 0
     assert client.get(path, headers=proof).status_code == 409
 
 
@@ -163,4 +164,4 @@ def test_a_cookie_alone_changes_nothing(
         assert getattr(client, method)(path, headers=headers, **body).status_code == 403
     proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
     assert getattr(client, method)(path, headers=proof, **body).status_code < 300
-    assert queue.counts(engine).leased == (1 if method == "post" else 0)
+    assert metrics.counts(engine).leased == (1 if method == "post" else 0)

@@ -17,11 +17,13 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import (
     Headers,
@@ -204,7 +206,7 @@ def test_what_is_sent_is_a_value(
     assert after["decision"] == before["decision"] + 1
     with engine.connect() as connection:
         assert attack in connection.scalars(text("SELECT note FROM decision")).all()
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
@@ -246,10 +248,10 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
 ) -> None:
     lead = people.create_moderator(engine, "cora", "lead")
     long = sign * (1_000_000 // len(sign.encode()))
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1, text=long) for i in range(8)], day)
-    lease = queue.lease(engine, lead.id)
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1, text=long) for i in range(8)], day)
+    lease = leases.lease(engine, lead.id)
     assert lease is not None
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=lead.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="k", reason="legal",
     )  # fmt: skip
@@ -274,7 +276,7 @@ def test_a_search_by_program_is_bounded(
     """Two hundred long comments are found by their beginnings, and one is had whole."""
     long = "\U0001f525" * 250_000
     items = [new_item(f"c{i}", i + 1, text=long, parent_text=long) for i in range(10)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     headers = bearer_of(engine, people.create_moderator(engine, "cora", "admin"))
     found = stranger.post("/api/v1/items/search", json={}, headers=headers)
     assert len(found.json()["items"]) == 10
@@ -314,7 +316,7 @@ def test_what_is_no_text_is_refused(
         for path in ("decisions", "lease"):
             answer = stranger.post(f"/api/v1/items/1/{path}", json=body, headers=sent)
             assert 400 <= answer.status_code < 500, header
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
 
 
 @pytest.mark.parametrize("escape", [r"\u0000", r"\ud800", r"\udfff"])
@@ -342,7 +344,7 @@ def test_what_json_can_say_and_a_database_cannot_store_is_refused(
         answer = stranger.request(method, path, content=content, headers=sent)
         assert answer.status_code in (409, 422), (path, body)
         assert set(answer.json()) == {"error"}
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue, workload
+from modwatch.review import people, workload
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden
@@ -41,9 +42,9 @@ def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClien
 
 
 def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> int:
-    lease = queue.lease(engine, person.id)
+    lease = leases.lease(engine, person.id)
     assert lease is not None
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key=lease.token, reason="severe", note=note,
     )  # fmt: skip
@@ -66,7 +67,7 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
                 "due_at = now() - interval '4 days' WHERE rank = 3"
             )
         )
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     page = lead.get("/lead")
     assert page.status_code == 200
     assert "1 overdue" in plain(page)
@@ -78,9 +79,9 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
 
 def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill: Fill) -> None:
     fill(1)
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
         idempotency_key="k", seconds=12.34,
     )  # fmt: skip
@@ -111,8 +112,8 @@ def test_a_lead_settles_what_was_handed_over(
     assert "Resolved." in plain(done)
     again = lead.post("/lead/settle", data=form)  # a double click
     assert "Resolved." in plain(again)
-    assert queue.counts(engine).decided == 1
-    assert queue.verify_log(engine).decisions == 2
+    assert metrics.counts(engine).decided == 1
+    assert verification.verify_log(engine).decisions == 2
     history = plain(lead.get(f"/items/{item}"))
     assert "resolved by a lead" in history
     assert "seen" in history
@@ -126,7 +127,7 @@ def test_an_item_that_someone_took_is_reported_kindly(
     escalated(engine, ann)
     form = hidden(lead.get("/lead"), "take")
     other = people.create_moderator(engine, "dan", "lead")
-    assert queue.lease_escalated(engine, other.id) is not None
+    assert leases.lease_escalated(engine, other.id) is not None
     page = lead.post("/lead/take", data=form)
     assert "That comment is not available" in plain(page)
     assert lead.get("/lead/settle").url.path == "/lead"
@@ -145,8 +146,8 @@ def test_a_lead_gives_an_item_back(
     escalated(engine, ann)
     page = lead.post("/lead/take", data=hidden(lead.get("/lead"), "take"))
     lead.post("/lead/leave", data=hidden(page, "leave"))
-    assert queue.counts(engine).escalated == 1
-    queue.lease(engine, ann.id)
+    assert metrics.counts(engine).escalated == 1
+    leases.lease(engine, ann.id)
     page = lead.get("/lead")
     assert len(workload.holders(engine)) == 1
     item = workload.holders(engine)[0].item_id
@@ -163,17 +164,17 @@ def test_many_are_counted_confirmed_watched_and_brought_back(
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
     assert "Matching items: 5" in plain(page)
-    assert queue.counts(engine).waiting == 5
+    assert metrics.counts(engine).waiting == 5
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.url.path == "/lead/close/1"
     assert "A wave of spam" in plain(page)
-    assert queue.counts(engine).closed == 5
+    assert metrics.counts(engine).closed == 5
     page = lead.get("/lead/close/1")
     assert "5 of 5" in plain(page)
     page = lead.post("/lead/close/1/cancel", data=hidden(page, "cancel"))
-    assert queue.counts(engine).waiting == 5
+    assert metrics.counts(engine).waiting == 5
     assert "0 of 5" in plain(lead.get("/lead/close/1"))
-    assert queue.verify_log(engine).decisions == 10
+    assert verification.verify_log(engine).decisions == 10
 
 
 def test_another_number_is_reported_and_asked_again(
@@ -182,14 +183,14 @@ def test_another_number_is_reported_and_asked_again(
     fill(5)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
-    queue.lease(engine, ann.id)  # counts: a lead must not see by the number what they hold
+    leases.lease(engine, ann.id)  # counts: a lead must not see by the number what they hold
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 5"))
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.status_code == 409
     assert "4 items match now instead of 5" in plain(page)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
-    assert queue.counts(engine).closed == 3  # what is leased stays
+    assert metrics.counts(engine).closed == 3  # what is leased stays
 
 
 @pytest.mark.parametrize(
@@ -211,14 +212,14 @@ def test_a_closing_that_a_process_left_goes_on(
     page = lead.get(f"/lead/close/{begun.id}")
     assert "in progress" in plain(page)
     lead.post(f"/lead/close/{begun.id}/resume", data=hidden(page, "resume"))
-    assert queue.counts(engine).closed == 3
+    assert metrics.counts(engine).closed == 3
 
 
 def test_a_lead_of_some_queues_leaves_the_others_alone(
     engine: Engine, visitor: TestClient, cora: Moderator, ann: Moderator, fill: Fill
 ) -> None:
     fill(3)
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
@@ -236,7 +237,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     lead.post("/lead/release", data=form | {"moderator_id": str(ann.id)})
     assert len(workload.holders(engine)) == 1
     assert lead.get("/items/1").status_code == 404
-    assert queue.counts(engine).closed == 0
+    assert metrics.counts(engine).closed == 0
 
 
 def test_forms_from_elsewhere_do_nothing(
@@ -244,7 +245,7 @@ def test_forms_from_elsewhere_do_nothing(
 ) -> None:
     fill(3)
     escalated(engine, ann)
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     criteria = {"criteria": '{"queue": "general"}', "expected": "1", "why": "spam_wave"}
     for path, body in (
         ("/lead/take", {}),
@@ -263,7 +264,7 @@ def test_hostile_names_and_notes_are_escaped(
     engine: Engine, lead: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     item = new_item("c<b>1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language="x")
-    queue.enqueue(engine, [item, new_item("c2", 2)], day)
+    intake.enqueue(engine, [item, new_item("c2", 2)], day)
     with unguarded(engine) as connection:
         connection.execute(
             text("UPDATE review_item SET queue = :name, reason = :name"), {"name": HOSTILE}
@@ -274,7 +275,7 @@ def test_hostile_names_and_notes_are_escaped(
             {"name": f"ann{HOSTILE}"},
         )
     escalated(engine, ann, HOSTILE)
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     pages = [lead.get(path) for path in ("/lead", "/lead/team", "/lead/close", "/search")]
     pages += [lead.get("/items/1")]
     pages.append(lead.post("/lead/take", data=hidden(pages[0], "take")))

@@ -5,11 +5,13 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
+from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 
 Fill = Callable[[int], None]
@@ -54,7 +56,7 @@ def test_lease_and_decide(client: TestClient, bearer: Headers, fill: Fill, engin
     assert decide(client, bearer, item["id"], **body) == first
     assert code(decide(client, bearer, item["id"], key="new", **body)) == (409, "lease_conflict")
     assert client.post("/api/v1/leases", headers=bearer).status_code == 204
-    assert queue.verify_log(engine).decisions == 1
+    assert verification.verify_log(engine).decisions == 1
 
 
 def test_skip(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -> None:
@@ -64,7 +66,7 @@ def test_skip(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -
         client, bearer, got["item"]["id"], lease_token=got["token"], action="skip"
     )
     assert (status, done["action"], done["label"]) == (201, "skip", None)
-    assert queue.counts(engine).waiting == 1
+    assert metrics.counts(engine).waiting == 1
 
 
 def test_unknown_items_are_not_found(client: TestClient, bearer: Headers) -> None:
@@ -149,7 +151,7 @@ def test_another_persons_lease_conflicts(
     client: TestClient, bearer: Headers, engine: Engine, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    other = queue.lease(engine, ben.id)
+    other = leases.lease(engine, ben.id)
     assert other is not None
     answer = decide(client, bearer, other.item.id, lease_token=other.token, label=0)
     assert code(answer) == (409, "lease_conflict")
@@ -217,9 +219,9 @@ def test_a_sample_and_an_audit_cannot_be_left_out(
     new_item: Callable[..., NewItem],
     day: date,
 ) -> None:
-    queue.enqueue(engine, [new_item("a", reason="random_slice")], day)
+    intake.enqueue(engine, [new_item("a", reason="random_slice")], day)
     everything = ["uncertainty", "toxicity", "hybrid", "random_slice", "audit"]
     people.save_preferences(engine, ann.id, {"opt_outs": everything})
     assert client.post("/api/v1/leases", headers=bearer).status_code == 201
-    queue.enqueue(engine, [new_item("b")], day)
+    intake.enqueue(engine, [new_item("b")], day)
     assert client.post("/api/v1/leases", headers=bearer).status_code == 204

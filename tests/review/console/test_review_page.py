@@ -7,10 +7,13 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
+from modwatch.review.log import verification
+from modwatch.review.log.labels import current_labels
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 
 Fill = Callable[[int], None]
@@ -54,7 +57,7 @@ def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day
     assert shown(page) == "c2"
     page = verdict(client, page, "0")
     assert "Queue is empty" in page.text
-    labels = [row for batch in queue.current_labels(engine, day) for row in batch.to_pylist()]
+    labels = [row for batch in current_labels(engine, day) for row in batch.to_pylist()]
     assert [(row["comment_id"], row["label"]) for row in labels] == [("c0", 1), ("c2", 0)]
     page = client.post("/logout", data=fields(page))
     assert "Access token" in page.text
@@ -109,11 +112,11 @@ def test_forms_from_elsewhere_decide_nothing(
         answer = client.post("/decide", data={**fields(page), "verdict": "1", "csrf": forged})
         assert answer.status_code in (403, 422)
         assert client.post("/logout", data={"csrf": forged}).status_code in (403, 422)
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
     client.cookies.clear()
     assert client.post("/login", data={"token": token, "csrf": "0" * 64}).status_code == 403
     assert "Access token" in verdict(client, page, "1").text  # no session: to the way in
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
 
 
 def test_a_double_click_decides_once(
@@ -125,7 +128,7 @@ def test_a_double_click_decides_once(
     again = verdict(client, page, "1")
     assert shown(again) == "c1"
     assert "Nothing was lost" not in notice(again)
-    assert queue.verify_log(engine).decisions == 1
+    assert verification.verify_log(engine).decisions == 1
 
 
 def test_conflicts_are_reported_kindly(
@@ -138,7 +141,7 @@ def test_conflicts_are_reported_kindly(
     assert changed_mind.status_code == 200
     assert "Nothing was lost" in notice(changed_mind)
     assert shown(changed_mind) == "c1"
-    queue.enqueue(engine, [], day)  # withdrawn under the moderator's eyes
+    intake.enqueue(engine, [], day)  # withdrawn under the moderator's eyes
     assert "Nothing was lost" in notice(verdict(client, changed_mind, "1"))
 
 
@@ -162,7 +165,7 @@ def test_hostile_content_is_escaped(
     item = new_item(
         "c1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language='x" onload="y'
     )
-    queue.enqueue(engine, [item], day)
+    intake.enqueue(engine, [item], day)
     page = log_in(client, people.issue_token(engine, person.id)).text
     assert "<script>alert" not in page
     assert "<img" not in page

@@ -19,11 +19,11 @@ from schemathesis.python.asgi import ASGIClient, get_client
 from schemathesis.specs.openapi import checks
 from sqlalchemy import Engine, select
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import BODY_LIMIT, create_app
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import ROLE_SCOPES, Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
@@ -74,21 +74,21 @@ def in_use(
 ) -> None:
     """A queue in which some of everything has happened."""
     items = [new_item(f"c{i}", i + 1, text=f"{PRIVATE} {i}") for i in range(400)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     cora = people.create_moderator(engine, "cora", "lead")
     for person, does, more in (
-        (ann, queue.decide, {"label": 1, "policy_code": "threat"}),
-        (ann, queue.decide, {"label": 0}),
-        (ben, queue.skip, {"reason": "language"}),
-        (ben, queue.escalate, {"reason": "legal"}),
-        (cora, queue.decide, {"label": 1}),
+        (ann, deciding.decide, {"label": 1, "policy_code": "threat"}),
+        (ann, deciding.decide, {"label": 0}),
+        (ben, deciding.skip, {"reason": "language"}),
+        (ben, deciding.escalate, {"reason": "legal"}),
+        (cora, deciding.decide, {"label": 1}),
     ):
-        lease = queue.lease(engine, person.id)
+        lease = leases.lease(engine, person.id)
         assert lease is not None
         done = {"item_id": lease.item.id, "lease_token": lease.token, "note": PRIVATE}
         key = secrets.token_hex(8)
         does(engine, moderator_id=person.id, idempotency_key=key, **done, **more)
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     begun = dismissal.start(engine, cora.id, Criteria(comment_ids=("c99",)), "spam_wave", 1)
     dismissal.resume(engine, begun.id)
     message = {"key": "k", "topic": "t", "series": "s", "sequence": 1, "dt": day}
@@ -199,7 +199,7 @@ def make_real(engine: Engine, case: Case, person: Moderator) -> None:
     ids = dict.fromkeys(case.path_parameters, 1) | {"person_id": person.id}
     fields: dict[str, Any] = dict.fromkeys(("policy_code", "first_day", "last_day", "cursor"))
     if person.reviews and ids.keys() & {"item_id", "decision_id"}:
-        lease = queue.lease(engine, person.id)
+        lease = leases.lease(engine, person.id)
         assert lease is not None
         fill(case.headers, {"X-Lease-Token": lease.token})
         fields |= {"lease_token": lease.token, "version": lease.item.version}

@@ -9,9 +9,10 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import ROLE_SCOPES
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import endpoints
 
@@ -130,7 +131,7 @@ def test_roles_and_endpoints(
     day: date,
     role: str,
 ) -> None:
-    queue.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
+    intake.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
     person = people.create_moderator(engine, f"the-{role}", role)
     token = people.issue_token(engine, person.id)
     session = people.open_session(engine, token)

@@ -8,11 +8,12 @@ from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden
 from review.labelling import label_next, open_queues
@@ -37,7 +38,7 @@ def plain(page: httpx.Response) -> str:
 def test_a_comment_is_found_and_its_history_reported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann, 1, policy_code="threat", note="an open threat")
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get("/search"), "search")
@@ -65,7 +66,7 @@ def test_what_is_searched_for_stands_in_no_address(visitor: TestClient, engine: 
 def test_older_ones_come_on_the_next_page(
     engine: Engine, visitor: TestClient, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
     come_in(engine, visitor, "cora", "admin")
     page = visitor.get("/search")
     first = re.findall(r'href="[./]*items/(\d+)"', page.text)
@@ -82,7 +83,7 @@ def test_older_ones_come_on_the_next_page(
 def test_an_auditor_sees_labels_and_no_scores(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
+    intake.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
     label_next(engine, ann)
     headers = come_in(engine, visitor, "odo", "auditor")
     for page in (visitor.get("/search"), visitor.get("/items/1")):
@@ -104,7 +105,7 @@ def test_an_auditor_sees_labels_and_no_scores(
 def test_a_moderator_finds_what_they_decided(
     engine: Engine, visitor: TestClient, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann, note="mine")
     label_next(engine, ben, note="not yours")
     come_in(engine, visitor, "ann", "moderator")
@@ -120,7 +121,7 @@ def test_a_moderator_finds_what_they_decided(
 def test_a_lead_corrects_once(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
@@ -129,7 +130,7 @@ def test_a_lead_corrects_once(
         page = visitor.post(f"/items/{item}/correct", data=form)
         assert "Corrected." in plain(page)
         assert "An appeal was upheld" in plain(page)
-    assert queue.verify_log(engine).decisions == 2
+    assert verification.verify_log(engine).decisions == 2
     wrong = visitor.post(f"/items/{item}/correct", data=form | {"reason": "x", "key": "other"})
     assert wrong.status_code == 422
 
@@ -137,7 +138,7 @@ def test_a_lead_corrects_once(
 def test_a_conflict_tells_what_has_changed(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
@@ -150,7 +151,7 @@ def test_a_conflict_tells_what_has_changed(
     assert "marked as new" in plain(page)
     assert page.text.count('class="new"') == 1
     assert re.search(r'class="new".*?new.*?ann.*?corrected', page.text, re.S)
-    assert queue.verify_log(engine).decisions == 2
+    assert verification.verify_log(engine).decisions == 2
     again = hidden(page, "correct") | {"label": "0", "reason": "appeal"}
     assert visitor.post(f"/items/{item}/correct", data=again).status_code == 200
 
@@ -158,7 +159,7 @@ def test_a_conflict_tells_what_has_changed(
 def test_masked_texts_are_shown_on_demand(
     engine: Engine, visitor: TestClient, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     come_in(engine, visitor, "cora", "admin")
     assert "Show text" not in visitor.get("/items/1").text
     cora = people.find_moderator(engine, "cora")
@@ -171,7 +172,7 @@ def test_masked_texts_are_shown_on_demand(
 def test_the_log_is_pulled_and_exported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
 ) -> None:
-    queue.enqueue(engine, [new_item("a")], day)
+    intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann, note="=private()")
     headers = come_in(engine, visitor, "them", role)
     feed = visitor.get("/api/v1/decisions", headers=headers)
@@ -213,7 +214,7 @@ def test_who_works_some_queues_or_is_served_items_exports_nothing(
 def test_the_log_is_checked_on_demand(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann)
     headers = come_in(engine, visitor, "odo", "auditor")
     first = visitor.post("/api/v1/log/checks", headers=headers).json()

@@ -7,8 +7,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 from tabs import Tab
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, leases, metrics
 
 Fill = Callable[[int], None]
 
@@ -17,11 +18,11 @@ def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> Non
     fill(4)
     held = tab.hold(2)
     assert tab.post("/leave", held=held).status_code == 204
-    assert queue.counts(engine).leased == 0
+    assert metrics.counts(engine).leased == 0
     again = tab.hold(2, held)
     assert [one["item_id"] for one in again] == [one["item_id"] for one in held]
     tab.post("/leave", held=held)  # late: of the leases before
-    assert queue.counts(engine).leased == 2
+    assert metrics.counts(engine).leased == 2
     lost = tab.hold(2, held)  # as if the answer before had never come
     assert [one["item_id"] for one in lost] == [one["item_id"] for one in held]
 
@@ -32,10 +33,10 @@ def test_what_someone_took_meanwhile_is_theirs(
     fill(1)
     held = tab.hold()
     tab.post("/leave", held=held)
-    taken = queue.lease(engine, ben.id)
+    taken = leases.lease(engine, ben.id)
     assert taken is not None
     assert tab.hold(1, held) == []
-    assert queue.resume(engine, ben.id, taken.item.id, taken.token) is not None
+    assert leases.resume(engine, ben.id, taken.item.id, taken.token) is not None
 
 
 def test_what_was_handed_to_a_lead_is_not_had_again(
@@ -43,13 +44,13 @@ def test_what_was_handed_to_a_lead_is_not_had_again(
 ) -> None:
     fill(1)
     held = tab.hold()
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ann.id, item_id=held[0]["item_id"], idempotency_key="e",
         lease_token=held[0]["lease_token"], note="for leads only",
     )  # fmt: skip
     assert tab.hold(1, held) == []
     lea = Tab(client, engine, people.create_moderator(engine, "lea", "lead"))
-    taken = queue.lease_escalated(engine, 2)
+    taken = leases.lease_escalated(engine, 2)
     assert taken is not None
     assert lea.hold(1, [{**held[0], "lease_token": taken.token}]) != []
 
@@ -68,7 +69,7 @@ def test_forged_requests_change_nothing(tab: Tab, fill: Fill, engine: Engine, pa
         answer = tab.post(path, csrf=forged, held=held)
         assert answer.status_code == 403
         assert answer.json()["error"]["code"] == "forbidden"
-    assert queue.counts(engine).leased == 1
+    assert metrics.counts(engine).leased == 1
 
 
 def test_a_session_that_ended_is_reported_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:

@@ -10,11 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import bearer_of, session_of
 from review.labelling import label_all, open_queues, routed_like_gold, settle
@@ -50,7 +51,7 @@ def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
                 ({}, *({"kind": "confirmation", "round": number} for number in (2, 3))), start=1
             )
         ]
-        queue.enqueue(engine, items, day)
+        intake.enqueue(engine, items, day)
         for number, name in enumerate(NAMES):
             person = people.find_moderator(engine, name) if name in known else None
             person = person or people.create_moderator(engine, name, "moderator")
@@ -215,8 +216,8 @@ def test_what_the_lead_holds_is_absent(
 ) -> None:  # fmt: skip
     overturned(1)
     assert "invented text" in lead.get("/lead/errors").text
-    queue.enqueue(engine, [new_item(f"secret-id-{TODAY}-0")], TODAY + timedelta(1))
-    assert queue.lease(engine, cora.id) is not None
+    intake.enqueue(engine, [new_item(f"secret-id-{TODAY}-0")], TODAY + timedelta(1))
+    assert leases.lease(engine, cora.id) is not None
     days = {"first": str(TODAY), "last": str(TODAY)}
     assert "invented text" not in lead.get("/lead/errors").text
     assert lead.get("/api/v1/lead/overturned", params=days).json() == {"labels": [], "more": False}

@@ -7,9 +7,10 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.queue import deciding, leases
 
 Fill = Callable[[int], None]
 
@@ -25,13 +26,13 @@ def test_figures_of_the_queue(
 ) -> None:
     fill(3)
     ann = people.create_moderator(engine, "ann", "moderator")
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
         idempotency_key="k",
     )  # fmt: skip
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET due_at = now() - interval '1 hour'"))
     fresh.get("/api/v1/items/7/lease")

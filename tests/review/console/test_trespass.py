@@ -15,10 +15,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.people import Moderator
+from modwatch.review.queue import metrics
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
 
@@ -51,7 +52,7 @@ def test_forged_forms_change_nothing(
                         where
                     )
     assert rows(engine) == before
-    assert queue.counts(engine).leased == 0
+    assert metrics.counts(engine).leased == 0
     assert all(people.authenticate(engine, item, "session") for item in sessions.values())
 
 
@@ -132,7 +133,7 @@ def test_a_stolen_session_is_of_no_use_once_it_ended(
     leads_to = stranger.get("/day", headers=by_cookie(session)).headers["Location"]
     assert leads_to.startswith("./login")
     assert rows(engine) == before
-    assert queue.counts(engine).leased == 0
+    assert metrics.counts(engine).leased == 0
 
 
 SECRETS = {"prob": 0.876543, "uncertainty": 0.108219, "review_score": 0.135791}

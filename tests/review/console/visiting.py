@@ -15,11 +15,11 @@ from fastapi.testclient import TestClient
 from posting import post
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
@@ -121,13 +121,13 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
     items = [
         new_item(f"c{i}", i + 1, parent_text="p", platform="f", language="de") for i in range(20)
     ]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     for does, more in (
-        (queue.decide, {"label": 1, "policy_code": "threat"}),
-        (queue.escalate, {"reason": "legal"}),
-        (queue.skip, {"reason": "language"}),
+        (deciding.decide, {"label": 1, "policy_code": "threat"}),
+        (deciding.escalate, {"reason": "legal"}),
+        (deciding.skip, {"reason": "language"}),
     ):
-        lease = queue.lease(engine, who["moderator"].id)
+        lease = leases.lease(engine, who["moderator"].id)
         assert lease is not None
         does(
             engine, moderator_id=who["moderator"].id, item_id=lease.item.id, note="note",

@@ -16,7 +16,6 @@ from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.account import Account
 from modwatch.common.errors import LeaseConflictError, QueueError
-from modwatch.review import queue
 from modwatch.review.label_studio import tasks as label_studio_tasks
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.label_studio.tasks import LABELS
@@ -25,7 +24,9 @@ from modwatch.review.label_studio.transfer import (
     export_tasks,
     import_tasks,
 )
+from modwatch.review.log import labels, verification
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import undo
 from modwatch.review.tables import decision, gold_comment, metadata, moderator, review_item
@@ -80,7 +81,7 @@ def test_a_task_without_labels_waits(engine: Engine, ann: Moderator) -> None:
     assert (item["kind"], item["reason"], item["prob"], item["review_score"]) == (
         "imported", "imported", 0.5, 0.0,
     )  # fmt: skip
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
     assert (lease.item.text, lease.item.parent_text) == ("invented c1", "before")
     assert (lease.item.language, lease.item.platform) == ("en", "forum")
@@ -97,16 +98,16 @@ def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) 
     assert set(people) == {"label-studio-7", "label-studio-8"}
     assert all(row["disabled_at"] and not row["password_hash"] for row in people.values())
     assert {row["status"] for row in rows(engine, review_item)} == {"decided"}
-    assert queue.verify_log(engine).problems == ()
-    (batch,) = queue.current_labels(engine, DAY, kind="imported")
+    assert verification.verify_log(engine).problems == ()
+    (batch,) = labels.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [1, 0]
-    assert list(queue.current_labels(engine, DAY)) == []  # in no estimate of the day
+    assert list(labels.current_labels(engine, DAY)) == []  # in no estimate of the day
 
 
 def test_a_task_on_which_people_differ_goes_to_a_lead(engine: Engine, ben: Moderator) -> None:
     load(engine, task("c1", annotation(by=1), annotation("Not toxic", by=2)))
     assert [row["status"] for row in rows(engine, review_item)] == ["escalated"]
-    lease = queue.lease_escalated(engine, ben.id)
+    lease = leases.lease_escalated(engine, ben.id)
     assert lease is not None
     assert [opinion.label for opinion in lease.opinions] == [1, 0]
 
@@ -136,7 +137,7 @@ def test_files_add_up(engine: Engine) -> None:
     assert (done.items, done.labels) == (1, 2)
     status = {row["comment_id"]: row["status"] for row in rows(engine, review_item)}
     assert status == {"c1": "decided", "c2": "escalated", "c3": "waiting"}
-    assert queue.verify_log(engine).problems == ()
+    assert verification.verify_log(engine).problems == ()
 
 
 def test_two_imports_of_one_file_at_once_are_one(engine: Engine) -> None:
@@ -144,7 +145,7 @@ def test_two_imports_of_one_file_at_once_are_one(engine: Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: load(engine, *tasks), range(4)))
     assert sorted(item.labels for item in done) == [0, 0, 0, 20]
-    assert queue.verify_log(engine).problems == ()
+    assert verification.verify_log(engine).problems == ()
 
 
 def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) -> None:
@@ -152,17 +153,17 @@ def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) ->
     decide_all(engine, [ann])
     done = load(engine, task("c1", annotation()))
     assert (done.labels, done.left) == (0, 1)
-    (batch,) = queue.current_labels(engine, DAY, kind="imported")
+    (batch,) = labels.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [0]
 
 
 def test_a_label_ends_the_lease_of_whoever_reads_the_item(engine: Engine, ann: Moderator) -> None:
     load(engine, task("c1"))
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
     load(engine, task("c1", annotation()))
     with pytest.raises(LeaseConflictError):
-        queue.decide(
+        deciding.decide(
             engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
             idempotency_key="k",
         )  # fmt: skip
@@ -181,9 +182,9 @@ def test_a_ground_truth_is_a_gold_comment(engine: Engine) -> None:
 
 
 def test_imported_items_of_others_are_not_withdrawn(engine: Engine, new_item: Any) -> None:
-    queue.enqueue(engine, [new_item("c0", kind="imported")], DAY, kinds=["imported"])
+    intake.enqueue(engine, [new_item("c0", kind="imported")], DAY, kinds=["imported"])
     load(engine, task("c1"))
-    assert queue.counts(engine).waiting == 2
+    assert metrics.counts(engine).waiting == 2
 
 
 def deep(levels: int) -> bytes:
@@ -460,8 +461,8 @@ def test_an_export_holds_the_labels_that_stand(
 
 def test_days_and_kinds_are_chosen(engine: Engine, fill: Fill, new_item: Any) -> None:
     fill(2)
-    queue.enqueue(engine, [new_item("g", kind="gold")], DAY, kinds=["gold"])
-    queue.enqueue(engine, [new_item("c9")], date(2026, 1, 2))
+    intake.enqueue(engine, [new_item("g", kind="gold")], DAY, kinds=["gold"])
+    intake.enqueue(engine, [new_item("c9")], date(2026, 1, 2))
 
     def ids(**chosen: Any) -> list[str]:
         return [item["data"]["comment_id"] for item in exported(engine, **chosen)]
@@ -478,8 +479,8 @@ def test_what_was_exported_can_be_imported(engine: Engine, ann: Moderator, fill:
     content = b"".join(export_tasks(engine))
     done = import_tasks(engine, [content[:100], content[100:]], first_day=DAY)
     assert (done.items, done.labels) == (5, 5)
-    (mine,) = queue.current_labels(engine, DAY)
-    (theirs,) = queue.current_labels(engine, DAY, kind="imported")
+    (mine,) = labels.current_labels(engine, DAY)
+    (theirs,) = labels.current_labels(engine, DAY, kind="imported")
     for column in ("comment_id", "label", "decided_at", "seconds"):
         assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
     assert set(mine.column("moderator").to_pylist()) == {"ann"}

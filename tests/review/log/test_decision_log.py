@@ -10,7 +10,7 @@ from sqlalchemy import Engine, bindparam, select, text
 from sqlalchemy.exc import DBAPIError
 
 from modwatch.common.ledger.chain import GENESIS
-from modwatch.review import queue
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import (
     COVERED,
     Decision,
@@ -54,14 +54,14 @@ def test_several_decisions_are_appended_at_once(engine: Engine, ann: Moderator, 
     assert [decision.previous_hash for decision in done[1:]] == [
         decision.hash for decision in done[:-1]
     ]
-    report = queue.verify_log(engine)
+    report = verification.verify_log(engine)
     assert (report.decisions, report.problems) == (3, ())
 
 
 def test_nothing_to_append_appends_nothing(engine: Engine, ann: Moderator) -> None:
     with engine.begin() as connection:
         assert append(connection, ann.id, []) == []
-    assert queue.verify_log(engine).decisions == 0
+    assert verification.verify_log(engine).decisions == 0
 
 
 def test_what_was_appended_goes_with_its_transaction(
@@ -71,7 +71,7 @@ def test_what_was_appended_goes_with_its_transaction(
     with engine.connect() as connection:
         append(connection, ann.id, contents(engine))
         connection.rollback()
-    report = queue.verify_log(engine)
+    report = verification.verify_log(engine)
     assert (report.decisions, report.problems) == (0, ())
 
 
@@ -107,7 +107,7 @@ def test_the_log_is_append_only(engine: Engine, ann: Moderator, fill: Fill, stat
         connection.execute(text(statement))
     with pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
         connection.execute(text(statement))
-    report = queue.verify_log(engine)
+    report = verification.verify_log(engine)
     assert (report.decisions, report.intact) == (2, True)
 
 

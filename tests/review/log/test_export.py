@@ -14,11 +14,11 @@ from sqlalchemy import Engine, text
 
 from modwatch.common.errors import QueueError
 from modwatch.common.text import original
-from modwatch.review import queue
 from modwatch.review.log import export as module
 from modwatch.review.log.export import export, schema
 from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, leases
 from review.labelling import decide_all
 
 Fill = Callable[[int], None]
@@ -41,9 +41,9 @@ def shift(engine: Engine, ann: Moderator, fill: Fill) -> list[str | None]:
 
 
 def decide_one(engine: Engine, person: Moderator, note: str | None) -> None:
-    lease = queue.lease(engine, person.id)
+    lease = leases.lease(engine, person.id)
     assert lease is not None
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token, label=1,
         note=note, idempotency_key=f"-{lease.item.id}",
     )  # fmt: skip

@@ -5,8 +5,9 @@ import pyarrow as pa
 from sqlalchemy import Engine
 
 from modwatch.data.lake.schemas import LABELS
-from modwatch.review import queue
+from modwatch.review.log import labels
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases
 from review.labelling import decide_all
 
 Fill = Callable[[int], None]
@@ -17,21 +18,21 @@ def test_standing_labels_come_as_batches(
 ) -> None:
     fill(5)
     decide_all(engine, [ann, ben])
-    batches = list(queue.current_labels(engine, day))
+    batches = list(labels.current_labels(engine, day))
     table = pa.Table.from_batches(batches, schema=LABELS)
     assert table.column("comment_id").to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
     assert table.column("label").to_pylist() == [0, 1, 0, 1, 0]
     assert table.column("moderator").to_pylist() == ["ann", "ben", "ann", "ben", "ann"]
-    assert list(queue.current_labels(engine, date(2026, 1, 2))) == []
+    assert list(labels.current_labels(engine, date(2026, 1, 2))) == []
 
 
 def test_skips_and_items_of_other_kinds_are_no_labels(
     engine: Engine, ann: Moderator, fill: Fill, day: date, new_item: Callable[..., object]
 ) -> None:
     fill(1)
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
-    queue.skip(
+    deciding.skip(
         engine,
         moderator_id=ann.id,
         item_id=lease.item.id,
@@ -39,6 +40,6 @@ def test_skips_and_items_of_other_kinds_are_no_labels(
         idempotency_key="s",
     )
     gold = new_item("c0", kind="gold")
-    queue.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
+    intake.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
     decide_all(engine, [ann])
-    assert list(queue.current_labels(engine, day)) == []
+    assert list(labels.current_labels(engine, day)) == []

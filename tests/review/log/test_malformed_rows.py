@@ -12,7 +12,7 @@ from malformed import ACTIONS, SHAPES, spoil, without_rules
 from sqlalchemy import Engine, text
 
 from modwatch.common.ledger.chain import GENESIS
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.embedded import APPLICATION, EmbeddedServer
 from modwatch.review.events import record_event
@@ -23,6 +23,7 @@ from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.labelling import decide_all
 
@@ -39,7 +40,7 @@ def owner(path_server: EmbeddedServer, new_item: Callable[..., NewItem]) -> Iter
     register_policy(engine, load_policy())
     add_gold(engine, [GoldComment(comment_id="g1", text="known", label=1, source="panel")])
     people.set_queues(engine, team[1].id, ["general"])
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(6)], date(2026, 1, 1))
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(6)], date(2026, 1, 1))
     decide_all(engine, team, policy_version=load_policy().version)
     relay_decisions(engine, ["platform"])
     assert verify_log(engine).problems == ()

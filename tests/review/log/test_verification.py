@@ -8,11 +8,12 @@ from sqlalchemy import Engine, text
 
 from modwatch.common.errors import LedgerError
 from modwatch.common.ledger.chain import GENESIS, witness_in
-from modwatch.review import queue
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
 from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases
 from review.labelling import decide_all
 
 Fill = Callable[[int], None]
@@ -174,10 +175,10 @@ def test_an_end_that_was_written_anew_disagrees_with_what_was_witnessed(
 def test_what_was_witnessed_stays_true_as_the_log_grows(
     engine: Engine, shift: str, ann: Moderator, day: object, new_item: Callable[..., object]
 ) -> None:
-    queue.enqueue(engine, [new_item("c7", kind="gold")], day, kinds=["gold"])  # type: ignore[list-item, arg-type]
-    lease = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [new_item("c7", kind="gold")], day, kinds=["gold"])  # type: ignore[list-item, arg-type]
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="more",
     )  # fmt: skip
@@ -187,11 +188,11 @@ def test_what_was_witnessed_stays_true_as_the_log_grows(
 
 
 def test_the_head_witnesses_every_decision(engine: Engine, ann: Moderator, fill: Fill) -> None:
-    empty = queue.verify_log(engine).head
-    assert queue.verify_log(engine).head == empty
+    empty = verification.verify_log(engine).head
+    assert verification.verify_log(engine).head == empty
     fill(1)
     decide_all(engine, [ann])
-    assert queue.verify_log(engine).head != empty
+    assert verification.verify_log(engine).head != empty
 
 
 @pytest.mark.parametrize("witness", ["x", "[[1]]", '[[1, 2, "zz"]]', '{"1": 2}', "[" * 100_000])

@@ -15,12 +15,14 @@ from posting import post
 from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import COVERED, append
+from modwatch.review.log.labels import current_labels
 from modwatch.review.outbox.decision_events import feed, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import dismissal, intake
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import outbox_delivery, outbox_message
@@ -196,7 +198,7 @@ def test_of_several_labels_the_last_word_is_reported(
     engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
     lea: Moderator, day: dt.date,
 ) -> None:  # fmt: skip
-    queue.enqueue(engine, [new_item(name, labels_wanted=2) for name in ("c0", "c1")], day)
+    intake.enqueue(engine, [new_item(name, labels_wanted=2) for name in ("c0", "c1")], day)
     for name, labels in {"c0": (1, 1), "c1": (1, 0)}.items():
         for who, value in zip((ann, ben), labels, strict=True):
             desk.label(who.id, name, value)
@@ -210,7 +212,7 @@ def test_what_measures_people_is_not_reported(
     engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, day: dt.date,
     kind: str,
 ) -> None:  # fmt: skip
-    queue.enqueue(engine, [new_item("c0", kind=kind)], day, kinds=[kind])
+    intake.enqueue(engine, [new_item("c0", kind=kind)], day, kinds=[kind])
     desk.label(ann.id, "c0", kind=kind)
     assert relayed(engine) == []
 
@@ -219,8 +221,8 @@ def test_of_two_items_of_a_comment_the_last_word_counts(
     engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
     day: dt.date,
 ) -> None:  # fmt: skip
-    queue.enqueue(engine, [new_item("c0")], day)
-    queue.enqueue(engine, [new_item("c0", kind="imported")], day, kinds=["imported"])
+    intake.enqueue(engine, [new_item("c0")], day)
+    intake.enqueue(engine, [new_item("c0", kind="imported")], day, kinds=["imported"])
     desk.label(ann.id, "c0", 1)
     later = desk.label(ben.id, "c0", 0, kind="imported")
     desk.undo(later)
@@ -319,7 +321,7 @@ def test_the_last_word_is_what_stands_in_the_queue(
     draw = random.Random(seed)
     names = [f"c{n}" for n in range(6)]
     items = [new_item(name, labels_wanted=n % 3 + 1) for n, name in enumerate(names)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     mine = [person.id for person in (ann, ben, lea)]
     done: list[Any] = []
     for _ in range(80):
@@ -344,13 +346,13 @@ def test_the_last_word_is_what_stands_in_the_queue(
         actions = set(connection.scalars(text("SELECT action FROM decision")))
     assert {"label", "adjudicate", "undo", "correct"} <= actions
     last = {name: label for name, _, label in relayed(engine)}
-    stands = {row["comment_id"]: row["label"] for part in queue.current_labels(engine, day)
+    stands = {row["comment_id"]: row["label"] for part in current_labels(engine, day)
               for row in part.to_pylist()}  # fmt: skip
     assert stands == {name: label for name, label in last.items() if label is not None}
     for name in names:
         mine_only = [row for row in messages(engine) if row.payload["comment_id"] == name]
         assert [row.sequence for row in mine_only] == list(range(1, len(mine_only) + 1))
-    assert queue.verify_log(engine).problems == ()
+    assert verification.verify_log(engine).problems == ()
 
 
 ALERT = OutboxMessage(

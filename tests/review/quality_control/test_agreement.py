@@ -10,7 +10,7 @@ from moderator_groups import count_as_chosen
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.agreement import (
     AgreementReport,
@@ -19,6 +19,7 @@ from modwatch.review.quality_control.agreement import (
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all, routed_like_gold
@@ -70,7 +71,7 @@ def stream(engine: Engine, new_item: Make) -> Callable[..., None]:
             for k in range(n)
             for kind in kinds or ("review",)
         ]
-        queue.enqueue(engine, items, day)
+        intake.enqueue(engine, items, day)
 
     return put
 
@@ -113,7 +114,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     stream(3, "review", "confirmation")
     first, second, _ = label_all(engine, ann, lambda _: 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
         idempotency_key="anew",
     )  # fmt: skip
@@ -139,8 +140,8 @@ def test_several_labels_of_an_item_and_no_adjudication(
     before = report(engine).several_labels_alpha
     assert before.n == 40
     assert 0.6 < before.value < 0.9
-    while (lease := queue.lease_escalated(engine, lea.id)) is not None:
-        queue.decide(
+    while (lease := leases.lease_escalated(engine, lea.id)) is not None:
+        deciding.decide(
             engine, moderator_id=lea.id, item_id=lease.item.id, lease_token=lease.token, label=1,
             idempotency_key=lease.token,
         )  # fmt: skip

@@ -9,7 +9,6 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.blindness import (
     MEASURED,
@@ -19,6 +18,7 @@ from modwatch.review.quality_control.blindness import (
     measure_blindness,
     served_items,
 )
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.statistics.estimate import Estimate
 from review.labelling import held, label_all
@@ -83,7 +83,7 @@ def test_what_was_served_is_read_and_a_measurement_remembered(
             )
             for k in range(60)
         ]
-        queue.enqueue(engine, made, day + timedelta(number), kinds=[kind])
+        intake.enqueue(engine, made, day + timedelta(number), kinds=[kind])
     assert last_recognised(engine) == []
     label_all(engine, ann, lambda _: 0)
     with unguarded(engine) as connection:  # over eight days
@@ -108,12 +108,12 @@ def test_confirmations_are_served_among_the_items_of_the_next_day(
 
     rules = load_lanes()
     more = [{}, {"kind": "confirmation"}, {"kind": "confirmation", "round": 3}]
-    queue.enqueue(engine, [new_item("a", **each) for each in more], day, lanes=rules)
-    queue.decide(
+    intake.enqueue(engine, [new_item("a", **each) for each in more], day, lanes=rules)
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=(lease := held(engine, ann, lanes=rules)).item.id,
         lease_token=lease.token, label=1, idempotency_key="a",
     )  # fmt: skip
-    assert queue.lease(engine, ben.id, lanes=rules) is None
+    assert leases.lease(engine, ben.id, lanes=rules) is None
     with unguarded(engine) as connection:
         connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '1 day'"))
-    assert queue.lease(engine, ben.id, lanes=rules) is not None
+    assert leases.lease(engine, ben.id, lanes=rules) is not None

@@ -6,11 +6,11 @@ from datetime import date, timedelta
 import numpy as np
 from sqlalchemy import Engine
 
-from modwatch.review import queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import intake
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
 from modwatch.statistics.agreement import annotator_error_rate
@@ -39,7 +39,7 @@ def test_retests_stand_next_to_what_the_same_person_answered_first(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     places = [{"stratum": k % 2, "inclusion_probability": 1.0 - 0.5 * (k % 2)} for k in range(100)]
-    queue.enqueue(engine, [new_item(f"c{k}", k + 1, **places[k]) for k in range(100)], day)
+    intake.enqueue(engine, [new_item(f"c{k}", k + 1, **places[k]) for k in range(100)], day)
     label_all(engine, ann, lambda _: 0)
     assert answers(engine, day) == []
     tomorrow = day + timedelta(1)
@@ -63,7 +63,7 @@ def test_retests_stand_next_to_what_the_same_person_answered_first(
 def test_gold_stands_next_to_its_label_until_it_is_retired(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(100)], day)
+    intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(100)], day)
     label_all(engine, ann, lambda _: 0)
     add_gold(engine, panel(40))
     tomorrow = day + timedelta(1)
@@ -81,7 +81,7 @@ def test_gold_stands_next_to_its_label_until_it_is_retired(
 def test_what_was_taken_back_does_not_count(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(20)], day)
+    intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(20)], day)
     label_all(engine, ann, lambda _: 0)
     add_gold(engine, panel(2))
     tomorrow = day + timedelta(1)
@@ -95,7 +95,7 @@ def test_a_planted_error_rate_comes_back(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     rng = np.random.default_rng(5)
-    queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(125)], day)
+    intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(125)], day)
     label_all(engine, ann, lambda _: int(rng.random() < 0.15))
     for later in range(1, 5):  # at most 50 a day
         asked(engine, day + timedelta(later), retest=0.25)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import labels_of_comments
 from modwatch.review.quality_control.error_rates import (
@@ -20,6 +20,7 @@ from modwatch.review.quality_control.error_rates import (
     error_rates,
     labelled_comments,
 )
+from modwatch.review.queue import intake
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label, label_all, label_next
@@ -48,7 +49,7 @@ def route(engine: Engine, new_item: Make) -> Route:
             for number in (2, 3):
                 rank = n + 2 * k + number
                 items.append(new_item(kind="confirmation", **{"round": number}, rank=rank, **named))
-        queue.enqueue(engine, items, day)
+        intake.enqueue(engine, items, day)
 
     return put
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.erasure import erase_reviews
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import (
@@ -22,6 +22,7 @@ from modwatch.review.quality_control.gold import (
     gold_of,
     retire_gold,
 )
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import correct
 from modwatch.review.queue.items import NewItem
@@ -237,7 +238,7 @@ def test_what_two_people_stated_alike_becomes_gold(
     second = new_item(
         "c1", kind="confirmation", language="en", platform="news", parent_text="the parent"
     )
-    queue.enqueue(engine, [item, second], day)
+    intake.enqueue(engine, [item, second], day)
     first = label_next(engine, ann).item_id
     with pytest.raises(QueueError, match="neither a unanimous label"):
         gold_from_decisions(engine, [first])
@@ -254,12 +255,12 @@ def test_what_two_people_stated_alike_becomes_gold(
 def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
     engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c1", labels_wanted=2)], day)
+    intake.enqueue(engine, [new_item("c1", labels_wanted=2)], day)
     item = label_next(engine, ann).item_id
     label_next(engine, ben, 0)
     with pytest.raises(QueueError, match=f"item {item} is not a decided review item"):
         gold_from_decisions(engine, [item])
-    escalated = queue.lease_escalated(engine, lea.id)
+    escalated = leases.lease_escalated(engine, lea.id)
     assert escalated is not None
     assert label(engine, lea, escalated, 0).item_id == item
     assert gold_from_decisions(engine, [item]) == ["c1"]
@@ -269,7 +270,7 @@ def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
 def test_a_leads_correction_settles_and_ones_own_does_not(
     engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
+    intake.enqueue(engine, [new_item("c1")], day)
     item = label_next(engine, ann).item_id
     change = {"engine": engine, "item_id": item, "reason": "policy"}
     correct(**change, moderator_id=ann.id, label=0, version=2, idempotency_key="a")
@@ -283,7 +284,7 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
 def test_what_was_erased_is_no_gold(
     engine: Engine, lea: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
+    intake.enqueue(engine, [new_item("c1")], day)
     item = label_next(engine, lea).item_id
     erase_reviews(engine, {(day, "c1"): "comment"}, [])
     with pytest.raises(QueueError, match=f"item {item} is not a decided review item"):
@@ -303,6 +304,6 @@ def test_retired_gold_waits_for_no_one(engine: Engine, ann: Moderator, day: date
             {"dt": day, "person": ann.id},
         )
     retire_gold(engine, ["g1"])
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     with engine.connect() as connection:
         assert connection.scalar(select(review_item.c.status)) == "withdrawn"

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.audits.review_items import enqueue_audit
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.error_rates import (
     Overturned,
@@ -17,7 +17,7 @@ from modwatch.review.quality_control.error_rates import (
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import dismissal, intake
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -48,7 +48,7 @@ def route(engine: Engine, new_item: Make, day: date) -> Route:
             for k, name in enumerate(ids)
             for n, item in enumerate(confirmations, start=1)
         ]
-        queue.enqueue(engine, items, on)
+        intake.enqueue(engine, items, on)
 
     return put
 
@@ -135,7 +135,7 @@ def test_what_the_lead_holds_or_may_be_served_is_not_listed(
     if kind == "audit":
         enqueue_audit(engine, "yearly", [(later, again)])
     else:
-        queue.enqueue(engine, [again], later, kinds={kind})
+        intake.enqueue(engine, [again], later, kinds={kind})
     assert texts(engine, lea) == ["c2"]
     lease = held(engine, lea)
     assert lease.item.comment_id == "c1"
@@ -163,7 +163,7 @@ def test_a_dismissal_may_be_cancelled(
 ) -> None:
     route("c1")
     overturn(engine, team)
-    queue.enqueue(engine, [new_item("c1")], date(2026, 3, 1))
+    intake.enqueue(engine, [new_item("c1")], date(2026, 3, 1))
     begun = dismissal.start(engine, lea.id, Criteria(comment_ids=("c1",)), "spam_wave", 2)
     assert dismissal.resume(engine, begun.id).closed == 1  # the other one is decided, just now
     assert texts(engine, lea) == []

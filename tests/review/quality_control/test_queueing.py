@@ -10,7 +10,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, RowMapping, select, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.erasure import erase_reviews
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
@@ -20,6 +20,7 @@ from modwatch.review.quality_control.queueing import (
     queue_quality_control,
     unlike_gold,
 )
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
@@ -57,7 +58,7 @@ def labelled_long_ago(
     engine: Engine, person: Moderator, items: Iterable[NewItem], *, today: int = 5
 ) -> list[Decision]:
     """Let a person label `items` two weeks ago, and `today` others now."""
-    queue.enqueue(engine, items, date(2026, 1, 1))
+    intake.enqueue(engine, items, date(2026, 1, 1))
     done = label_all(engine, person, fine)
     time_passes(engine, days=14)
     work_today(engine, person, today)
@@ -71,7 +72,7 @@ def work_today(engine: Engine, person: Moderator, n: int = 5) -> None:
         NewItem(comment_id=f"today-{person.id}-{k}", text="invented", **base, **rest)
         for k in range(n)
     ]
-    queue.enqueue(engine, fresh, date(2026, 1, 20) + timedelta(person.id))
+    intake.enqueue(engine, fresh, date(2026, 1, 20) + timedelta(person.id))
     label_all(engine, person, fine)
 
 
@@ -178,10 +179,10 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
     engine: Engine, ann: Moderator, new_item: Make
 ) -> None:
     day = date(2026, 1, 1)
-    queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(4)], day)
+    intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(4)], day)
     done = {entry.comment_id: entry for entry in label_all(engine, ann, fine)}
     lease = undo(engine, moderator_id=ann.id, decision_id=done["c0"].id, idempotency_key="undo")
-    queue.decide(
+    deciding.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
         idempotency_key="anew",
     )  # fmt: skip
@@ -190,7 +191,7 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
         idempotency_key="corrected", reason="slip",
     )  # fmt: skip
     time_passes(engine, days=14)
-    queue.enqueue(engine, [new_item("c2")], day + timedelta(1))
+    intake.enqueue(engine, [new_item("c2")], day + timedelta(1))
     label_all(engine, ann, fine)
     work_today(engine, ann)
     assert queue_some(engine).retests == 1
@@ -210,18 +211,18 @@ def test_gold_that_a_person_knows_or_will_meet_is_left_out(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make
 ) -> None:
     add_gold(engine, gold(4))
-    queue.enqueue(engine, [new_item("g0")], date(2026, 1, 1))
+    intake.enqueue(engine, [new_item("g0")], date(2026, 1, 1))
     label_all(engine, ann, fine)
-    queue.enqueue(engine, [new_item("g1")], date(2026, 1, 2))
-    held = queue.lease(engine, ben.id)
+    intake.enqueue(engine, [new_item("g1")], date(2026, 1, 2))
+    held = leases.lease(engine, ben.id)
     assert held is not None
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=ben.id, item_id=held.item.id, lease_token=held.token,
         idempotency_key="skip", reason="unsure",
     )  # fmt: skip
     work_today(engine, ann)  # labels g1 too
     work_today(engine, ben)
-    queue.enqueue(engine, [new_item("g2")], date(2026, 1, 3))
+    intake.enqueue(engine, [new_item("g2")], date(2026, 1, 3))
     queue_some(engine)
     assert {row["comment_id"] for row in checks(engine, ann)} == {"g3"}
     assert {row["comment_id"] for row in checks(engine, ben)} == {"g0", "g3"}
@@ -253,7 +254,7 @@ def test_no_one_is_served_what_they_do_not_work(
         for language in ("de", "en")
         for k, reason in enumerate(("uncertainty", "toxicity"))
     ]
-    queue.enqueue(engine, items, date(2026, 1, 1), lanes=lanes)
+    intake.enqueue(engine, items, date(2026, 1, 1), lanes=lanes)
     label_all(engine, ann, fine)
     time_passes(engine, days=14)
     work_today(engine, ann)
@@ -309,10 +310,10 @@ def test_checks_take_places_in_the_stream_and_none_at_its_end(
         NewItem(**{**vars(item), "comment_id": f"new{k}", "rank": k + 1})
         for k, item in enumerate(3 * old_items)
     ]
-    queue.enqueue(engine, fresh, TODAY)
+    intake.enqueue(engine, fresh, TODAY)
     assert queue_some(engine) == Queued(people=1, retests=5, gold=5)
     kinds = []
-    while lease := queue.lease(engine, ann.id):
+    while lease := leases.lease(engine, ann.id):
         kinds.append(label(engine, ann, lease).kind)
     assert Counter(kinds) == {"review": 60, "retest": 5, "gold": 5}
     assert kinds[-1] == "review"
@@ -330,7 +331,7 @@ def test_gold_looks_as_the_day_does(engine: Engine, ann: Moderator, new_item: Ma
         new_item(f"c{k}", k + 1, text=f"invented gold {10 + k % 90}", **looks[k % 10 == 0])
         for k in range(400)
     ]
-    queue.enqueue(engine, day, TODAY)
+    intake.enqueue(engine, day, TODAY)
     queue_quality_control(engine, TODAY, retest_share=0, gold_share=1, salt="s")
     of = Counter(row["comment_id"][0] for row in checks(engine))
     assert of.total() > 25
@@ -361,7 +362,7 @@ def test_checks_that_no_one_decided_are_withdrawn(
     work_today(engine, ann)
     queue_some(engine)
     assert withdraw_expired(engine, TODAY) == 0
-    assert queue.claim(engine, ann.id, checks(engine)[0]["id"]) is not None
+    assert leases.claim(engine, ann.id, checks(engine)[0]["id"]) is not None
     fill(1)
     assert withdraw_expired(engine, TODAY + timedelta(1)) == 3
     assert {row["status"] for row in checks(engine)} == {"withdrawn"}
@@ -372,7 +373,7 @@ def test_a_withdrawn_check_comes_again_unless_it_was_seen(engine: Engine, ann: M
     add_gold(engine, gold(5))
     work_today(engine, ann)
     assert queue_some(engine).gold == 5
-    lease = queue.claim(engine, ann.id, checks(engine)[0]["id"])
+    lease = leases.claim(engine, ann.id, checks(engine)[0]["id"])
     assert lease is not None
     withdraw_expired(engine, TODAY + timedelta(1))
     assert queue_some(engine, TODAY + timedelta(1)).gold == 4

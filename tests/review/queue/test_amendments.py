@@ -5,10 +5,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import labels, verification
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from review.labelling import held, label
@@ -24,7 +26,7 @@ def lea(engine: Engine) -> Moderator:
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
     rows = [
-        row for part in queue.current_labels(engine, day, kind=kind) for row in part.to_pylist()
+        row for part in labels.current_labels(engine, day, kind=kind) for row in part.to_pylist()
     ]
     return {row["comment_id"]: (row["label"], row["moderator"]) for row in rows}
 
@@ -46,7 +48,7 @@ def test_what_is_undone_stands_no_more_and_is_decided_anew(
     assert again.item.version == first.item.version + 2
     label(engine, ann, again, 0)
     assert standing(engine, day) == {"c0": (0, "ann")}
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_the_same_undo_again_gives_the_item_again(
@@ -56,7 +58,7 @@ def test_the_same_undo_again_gives_the_item_again(
     done = label(engine, ann, held(engine, ann), 1)
     undone(engine, ann, done)
     again = undone(engine, ann, done)
-    assert queue.verify_log(engine).decisions == 2
+    assert verification.verify_log(engine).decisions == 2
     label(engine, ann, again, 0)
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
@@ -76,11 +78,11 @@ def test_an_escalation_can_be_undone(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    done = send_on(engine, ann, queue.escalate)
-    assert queue.lease(engine, ann.id) is None
+    done = send_on(engine, ann, deciding.escalate)
+    assert leases.lease(engine, ann.id) is None
     back = undone(engine, ann, done)
-    assert queue.lease_escalated(engine, lea.id) is None
-    assert queue.release(engine, ann.id, back.item.id, back.token)
+    assert leases.lease_escalated(engine, lea.id) is None
+    assert leases.release(engine, ann.id, back.item.id, back.token)
 
 
 def test_a_skip_cannot_be_undone(
@@ -88,7 +90,7 @@ def test_a_skip_cannot_be_undone(
 ) -> None:
     """While others work, only a reserved item would be left to bring back."""
     fill(1)
-    done = send_on(engine, ann, queue.skip)
+    done = send_on(engine, ann, deciding.skip)
     with pytest.raises(QueueError, match="cannot be undone"):
         undone(engine, ann, done)
     assert held(engine, ben).item.id == done.item_id
@@ -99,7 +101,7 @@ def test_an_item_that_is_brought_back_goes_to_others_when_the_lease_runs_out(
 ) -> None:
     fill(1)
     again = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET leased_until = now()"))
     with pytest.raises(LeaseConflictError):
@@ -111,13 +113,13 @@ def test_an_undo_that_comes_too_late_is_refused(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    done = send_on(engine, ann, queue.escalate)
+    done = send_on(engine, ann, deciding.escalate)
     with pytest.raises(LeaseConflictError, match="only be undone within"):
         undo(
             engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
             within=timedelta(0),
         )  # fmt: skip
-    other = queue.lease_escalated(engine, lea.id)
+    other = leases.lease_escalated(engine, lea.id)
     assert other is not None
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
@@ -138,7 +140,7 @@ def test_an_undo_cannot_be_undone(engine: Engine, ann: Moderator, fill: Fill) ->
 
 def confirmations(engine: Engine, new_item: Make, day: date) -> None:
     items = [new_item("c0"), new_item("c0", kind="confirmation")]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
 
 
 def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
@@ -146,9 +148,9 @@ def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
 ) -> None:
     confirmations(engine, new_item, day)
     first = held(engine, ann)
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     label(engine, ann, first, 1)
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     label(engine, ben, held(engine, ben), 0)
     assert standing(engine, day) == {"c0": (1, "ann")}
     assert standing(engine, day, "confirmation") == {"c0": (0, "ben")}
@@ -159,9 +161,9 @@ def test_a_confirmation_waits_again_when_the_first_label_is_undone(
 ) -> None:
     confirmations(engine, new_item, day)
     back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     label(engine, ann, back, 0)
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     assert held(engine, ben).item.comment_id == "c0"
 
 
@@ -172,10 +174,10 @@ def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
     done = label(engine, ann, held(engine, ann), 1)
     reading = held(engine, ben)
     back = undone(engine, ann, done)
-    assert queue.release(engine, ann.id, back.item.id, back.token)
-    assert queue.lease(engine, ben.id) is None
+    assert leases.release(engine, ann.id, back.item.id, back.token)
+    assert leases.lease(engine, ben.id) is None
     label(engine, ben, reading, 0)
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     assert held(engine, ann).item.id == back.item.id
 
 
@@ -184,28 +186,28 @@ def test_who_skipped_the_first_is_no_stranger(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date, late: bool
 ) -> None:
     if late:
-        queue.enqueue(engine, [new_item("c0")], day)
+        intake.enqueue(engine, [new_item("c0")], day)
     else:
         confirmations(engine, new_item, day)
     lease = held(engine, ben)
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="s",
     )  # fmt: skip
     label(engine, ann, held(engine, ann), 1)
     if late:
         confirmations(engine, new_item, day)
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     assert held(engine, people.create_moderator(engine, "cai", "moderator")).item.text
 
 
 def test_a_confirmation_that_is_routed_late_knows_who_labelled_the_first(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c0")], day)
+    intake.enqueue(engine, [new_item("c0")], day)
     label(engine, ann, held(engine, ann), 1)
     confirmations(engine, new_item, day)
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     assert held(engine, ben).item.comment_id == "c0"
 
 
@@ -215,12 +217,12 @@ def test_a_confirmation_of_another_text_waits(
     confirmations(engine, new_item, day)
     label(engine, ann, held(engine, ann), 1)
     items = [new_item("c0", text="edited"), new_item("c0", kind="confirmation", text="edited")]
-    queue.enqueue(engine, items, day)
-    assert queue.lease(engine, ben.id) is None
+    intake.enqueue(engine, items, day)
+    assert leases.lease(engine, ben.id) is None
 
 
 def several(engine: Engine, new_item: Make, day: date, wanted: int) -> None:
-    queue.enqueue(engine, [new_item("c0", labels_wanted=wanted)], day)
+    intake.enqueue(engine, [new_item("c0", labels_wanted=wanted)], day)
 
 
 def test_an_item_of_two_labels_is_decided_when_both_agree(
@@ -228,7 +230,7 @@ def test_an_item_of_two_labels_is_decided_when_both_agree(
 ) -> None:
     several(engine, new_item, day, 2)
     label(engine, ann, held(engine, ann), 1)
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     assert standing(engine, day) == {}  # one of two decides nothing
     label(engine, ben, held(engine, ben), 1)
     assert standing(engine, day) == {"c0": (1, "ben")}
@@ -245,7 +247,7 @@ def test_a_lead_settles_what_two_people_see_differently(
     assert second.opinions == ()  # nobody knows of the other
     label(engine, ben, second, 0)
     assert standing(engine, day) == {}
-    third = queue.lease_escalated(engine, lea.id)
+    third = leases.lease_escalated(engine, lea.id)
     assert third is not None
     assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
         ("ann", 1),
@@ -255,7 +257,7 @@ def test_a_lead_settles_what_two_people_see_differently(
     assert settled.action == "adjudicate"
     assert label(engine, lea, third, 0) == settled
     assert standing(engine, day) == {"c0": (0, "lea")}
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_a_lead_who_labelled_an_item_does_not_settle_it(
@@ -264,8 +266,8 @@ def test_a_lead_who_labelled_an_item_does_not_settle_it(
     several(engine, new_item, day, 2)
     label(engine, lea, held(engine, lea), 1)
     label(engine, ann, held(engine, ann), 0)
-    assert queue.lease_escalated(engine, lea.id) is None
-    assert queue.claim(engine, lea.id, 1) is None
+    assert leases.lease_escalated(engine, lea.id) is None
+    assert leases.claim(engine, lea.id, 1) is None
 
 
 def test_a_label_that_was_undone_does_not_count_among_several(
@@ -273,7 +275,7 @@ def test_a_label_that_was_undone_does_not_count_among_several(
 ) -> None:
     several(engine, new_item, day, 2)
     back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    assert queue.release(engine, ann.id, back.item.id, back.token)
+    assert leases.release(engine, ann.id, back.item.id, back.token)
     label(engine, ben, held(engine, ben), 0)
     assert standing(engine, day) == {}
     label(engine, ann, held(engine, ann), 0)
@@ -286,10 +288,10 @@ def test_an_undone_settlement_is_for_the_leads_again(
     several(engine, new_item, day, 2)
     label(engine, ann, held(engine, ann), 1)
     label(engine, ben, held(engine, ben), 0)
-    third = queue.lease_escalated(engine, lea.id)
+    third = leases.lease_escalated(engine, lea.id)
     assert third is not None
     back = undone(engine, lea, label(engine, lea, third, 1))
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     assert label(engine, lea, back, 0).action == "adjudicate"
     assert standing(engine, day) == {"c0": (0, "lea")}
 
@@ -299,12 +301,12 @@ def test_an_escalated_item_says_why(
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="e", reason="severe", note="a private remark",
     )  # fmt: skip
-    assert queue.lease(engine, ben.id) is None
-    settled = queue.lease_escalated(engine, lea.id)
+    assert leases.lease(engine, ben.id) is None
+    settled = leases.lease_escalated(engine, lea.id)
     assert settled is not None
     result = settled.opinions[0]
     assert (result.pseudonym, result.action, result.reason) == ("ann", "escalate", "severe")
@@ -331,13 +333,13 @@ def test_a_correction_replaces_the_label_that_stands(
     theirs = correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
     assert theirs.refers_to == mended.id
     assert standing(engine, day) == {"c0": (1, "lea")}
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_what_is_compared_is_corrected_by_no_one_else(
     engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
+    intake.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
     label(engine, ann, held(engine, ann), 1)
     wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
     with pytest.raises(QueueError, match="is a measurement"):
@@ -370,8 +372,8 @@ def test_a_lead_corrects_in_their_queues_alone(
 def test_who_holds_both_of_two_items_of_a_comment_decides_one(
     engine: Engine, ann: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c0")], day)
-    queue.enqueue(engine, [new_item("c0", kind="audit", reason="audit")], day, kinds=("audit",))
+    intake.enqueue(engine, [new_item("c0")], day)
+    intake.enqueue(engine, [new_item("c0", kind="audit", reason="audit")], day, kinds=("audit",))
     one, other = held(engine, ann), held(engine, ann)
     label(engine, ann, one, 1)
     with pytest.raises(LeaseConflictError):
@@ -386,7 +388,7 @@ def test_a_lead_does_not_see_what_was_taken_back(
     back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
     label(engine, ann, back, 0)
     label(engine, ben, held(engine, ben), 1)
-    third = queue.lease_escalated(engine, lea.id)
+    third = leases.lease_escalated(engine, lea.id)
     assert third is not None
     assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
         ("ann", 0),
@@ -399,7 +401,7 @@ def test_several_people_label_the_same_text(
 ) -> None:
     several(engine, new_item, day, 2)
     label(engine, ann, held(engine, ann), 1)
-    queue.enqueue(engine, [new_item("c0", labels_wanted=1, text="edited")], day)
+    intake.enqueue(engine, [new_item("c0", labels_wanted=1, text="edited")], day)
     second = held(engine, ben)
     assert second.item.text == new_item("c0").text
     label(engine, ben, second, 1)
@@ -411,15 +413,15 @@ def test_an_old_escalation_says_nothing_of_what_was_routed_again(
 ) -> None:
     def hand_on(person: Moderator) -> Decision:
         lease = held(engine, person)
-        return queue.escalate(
+        return deciding.escalate(
             engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
             idempotency_key=lease.token,
         )  # fmt: skip
 
-    queue.enqueue(engine, [new_item("c0")], day)
+    intake.enqueue(engine, [new_item("c0")], day)
     hand_on(ben)
-    queue.enqueue(engine, [], day)
-    queue.enqueue(engine, [new_item("c0")], day)
+    intake.enqueue(engine, [], day)
+    intake.enqueue(engine, [new_item("c0")], day)
     back = undone(engine, ann, hand_on(ann))
     assert label(engine, ann, back, 1).action == "label"
 
@@ -430,7 +432,7 @@ def test_a_confirmation_counts_as_it_was_first_given(
     confirmations(engine, new_item, day)
     label(engine, ann, held(engine, ann), 1)
     item = held(engine, ben).item
-    queue.release(engine, ben.id, item.id, "")
+    leases.release(engine, ben.id, item.id, "")
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET leased_until = now()"))
     label(engine, ben, held(engine, ben), 0)

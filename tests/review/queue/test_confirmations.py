@@ -12,11 +12,12 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.log.labels import confirming_labels
+from modwatch.review.log.labels import confirming_labels, current_labels
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
@@ -47,7 +48,7 @@ def route(engine: Engine, new_item: Make, day: date) -> Route:
         for number in (2, 3) if confirms else ():
             more = {"kind": "confirmation", "round": number, "confirms": list(confirms)}
             items.append(new_item("c0", number, **more, **fields))
-        queue.enqueue(engine, items, day)
+        intake.enqueue(engine, items, day)
 
     return put
 
@@ -95,8 +96,8 @@ def test_a_label_is_confirmed_if_it_is_one_of_those(
     label_next(engine, ann, value)
     opened = value in confirms
     assert statuses(engine) == ["decided", "waiting" if opened else "blocked", "blocked"]
-    assert (queue.lease(engine, ben.id) is not None) == opened
-    assert queue.lease(engine, ann.id) is None
+    assert (leases.lease(engine, ben.id) is not None) == opened
+    assert leases.lease(engine, ann.id) is None
 
 
 @pytest.mark.parametrize("second", [0, 1])
@@ -107,14 +108,14 @@ def test_a_third_person_labels_where_two_differ(
     route(0, 1)
     label_next(engine, ann, 1)
     label_next(engine, ben, second)
-    assert queue.lease(engine, ann.id) is queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ann.id) is leases.lease(engine, ben.id) is None
     assert confirmed(engine, day) == [(2, second, 1, "ben")]
     if second == 1:
-        assert queue.lease(engine, cai.id) is None
+        assert leases.lease(engine, cai.id) is None
         return
     label_next(engine, cai, 1)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
@@ -123,13 +124,13 @@ def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
     route(1)
     label_next(engine, ann, 1)
     lease = held(engine, cai)
-    queue.skip(
+    deciding.skip(
         engine, moderator_id=cai.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="s",
     )  # fmt: skip
     label_next(engine, ben, 0)
     for person in (ann, ben, cai):
-        assert queue.lease(engine, person.id) is None
+        assert leases.lease(engine, person.id) is None
     dan = people.create_moderator(engine, "dan", "moderator")
     label_next(engine, dan, 1)
     assert [row[0] for row in confirmed(engine, day)] == [2, 3]
@@ -148,8 +149,8 @@ def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(
     label(engine, ann, back, 0)
     assert statuses(engine) == ["decided", "decided", "blocked"]  # both say 0
     assert confirmed(engine, day) == [(2, 0, 1, "ben")]  # it was opened for label 1
-    assert queue.lease(engine, cai.id) is None
-    assert queue.verify_log(engine).intact
+    assert leases.lease(engine, cai.id) is None
+    assert verification.verify_log(engine).intact
 
 
 def test_a_first_label_given_again_may_be_another_that_is_not_confirmed(
@@ -158,7 +159,7 @@ def test_a_first_label_given_again_may_be_another_that_is_not_confirmed(
     route(1)
     label(engine, ann, undone(engine, label_next(engine, ann, 1)), 0)
     assert statuses(engine) == ["decided", "blocked", "blocked"]
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
     assert confirmed(engine, day) == []
 
 
@@ -169,7 +170,7 @@ def test_an_undone_second_label_closes_round_3(
     label_next(engine, ann, 1)
     back = undone(engine, label_next(engine, ben, 0))
     assert statuses(engine) == ["decided", "waiting", "blocked"]
-    assert queue.lease(engine, cai.id) is None
+    assert leases.lease(engine, cai.id) is None
     label(engine, ben, back, 1)
     assert statuses(engine) == ["decided", "decided", "blocked"]
     assert confirmed(engine, day) == [(2, 1, 1, "ben")]
@@ -204,7 +205,7 @@ def test_a_corrected_first_label_keeps_its_confirmations(
     if rounds == 3:
         corrected(engine, lea, first.item_id, 0)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
-    (labels,) = queue.current_labels(engine, day)
+    (labels,) = current_labels(engine, day)
     assert labels.select(["label", "moderator", "first_label", "first_moderator"]).to_pylist() == [
         {"label": 0, "moderator": "lea", "first_label": 1, "first_moderator": "ann"}
     ]
@@ -218,7 +219,7 @@ def test_a_correction_opens_nothing(
     corrected(engine, lea, label_next(engine, ann, 0).item_id, 1)
     settle_days(engine, [day])
     assert statuses(engine) == ["decided", "blocked", "blocked"]
-    assert queue.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None
 
 
 def test_who_corrected_the_first_label_confirms_nothing(
@@ -230,8 +231,8 @@ def test_who_corrected_the_first_label_confirms_nothing(
     corrected(engine, lea, first.item_id, 0)
     with pytest.raises(LeaseConflictError):
         label(engine, lea, reading, 0)
-    queue.release(engine, lea.id, reading.item.id, reading.token)
-    assert queue.lease(engine, lea.id) is None
+    leases.release(engine, lea.id, reading.item.id, reading.token)
+    assert leases.lease(engine, lea.id) is None
     label_next(engine, ben, 1)
     assert confirmed(engine, day) == [(2, 1, 1, "ben")]
 
@@ -273,7 +274,7 @@ def test_what_is_routed_no_more_takes_its_confirmations_with_it(
     engine: Engine, route: Route, day: date
 ) -> None:
     route(0, 1)
-    assert queue.enqueue(engine, [], day).withdrawn == 3
+    assert intake.enqueue(engine, [], day).withdrawn == 3
     route(0, 1)
     assert statuses(engine) == ["waiting", "blocked", "blocked"]
 
@@ -315,7 +316,7 @@ def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
     first = label_next(engine, ann, 1)
     label_next(engine, ben, 0)
     back = undone(engine, first)
-    queue.release(engine, ann.id, back.item.id, back.token)
+    leases.release(engine, ann.id, back.item.id, back.token)
     criteria = dismissal.Criteria(comment_ids=("c0",))
     begun = dismissal.start(engine, lea.id, criteria, "spam", 1)
     dismissal.resume(engine, begun.id)
@@ -326,7 +327,7 @@ def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
     label_next(engine, ann, 1)
     label_next(engine, cai, 1)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -336,16 +337,16 @@ def test_a_small_team_is_not_held_up(
     items = [new_item(f"c{n}", n + 1) for n in range(6)]
     for number in (2, 3):
         items += [new_item(f"c{n}", n + 2, kind="confirmation", round=number) for n in range(6)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     team = (ann, ben)[:size]
     while sum(len(label_all(engine, person, lambda _, p=person: p.id % 2)) for person in team):
         pass
-    state = queue.counts(engine)
+    state = metrics.counts(engine)
     assert state.decided == 6 * size
     assert state.waiting == 6  # of the next round, for someone else
     assert withdraw_expired(engine, day) == 0
     withdraw_expired(engine, day + timedelta(days=1))
-    state = queue.counts(engine)
+    state = metrics.counts(engine)
     assert (state.waiting, state.blocked, state.decided) == (0, 0, 6 * size)
 
 
@@ -356,11 +357,11 @@ def test_an_escalated_confirmation_confirms_nothing(
     route(1)
     label_next(engine, ann, 1)
     lease = held(engine, ben)
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="e",
     )  # fmt: skip
-    third = queue.lease_escalated(engine, lea.id)
+    third = leases.lease_escalated(engine, lea.id)
     assert third is not None
     label(engine, lea, third, 0)
     assert statuses(engine) == ["decided", "decided", "blocked"]
@@ -373,16 +374,16 @@ def test_a_resolved_first_item_is_confirmed_too(
 ) -> None:  # fmt: skip
     route(1, labels_wanted=None)
     lease = held(engine, ann)
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="e",
     )  # fmt: skip
-    assert queue.lease(engine, ben.id) is None
-    third = queue.lease_escalated(engine, lea.id)
+    assert leases.lease(engine, ben.id) is None
+    third = leases.lease_escalated(engine, lea.id)
     assert third is not None
     label(engine, lea, third, 1)
-    assert queue.lease(engine, lea.id) is None
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, lea.id) is None
+    assert leases.lease(engine, ann.id) is None
     label_next(engine, ben, 0)
     label_next(engine, cai, 0)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 0, 1, "cai")]
@@ -423,8 +424,8 @@ def test_impossible_confirmations_are_refused(
 ) -> None:
     bad = new_item("c0", **{"kind": "confirmation", **fields})
     with pytest.raises(DatabaseError, match="review_item_round_check"):
-        queue.enqueue(engine, [new_item("c1"), bad], day)
-    assert queue.counts(engine).waiting == 0
+        intake.enqueue(engine, [new_item("c1"), bad], day)
+    assert metrics.counts(engine).waiting == 0
 
 
 def test_a_forged_first_label_shows(
@@ -433,10 +434,10 @@ def test_a_forged_first_label_shows(
     route(1)
     label_next(engine, ann, 1)
     label_next(engine, ben, 1)
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET first_label = 0 WHERE round = 2"))
-    changed, forged = queue.verify_log(engine).problems
+    changed, forged = verification.verify_log(engine).problems
     assert changed.endswith("has other values than when it was decided")
     assert forged.endswith("confirms a label that the comment never got")
 
@@ -450,7 +451,7 @@ def test_what_simultaneous_changes_leave_is_settled_later(
     label_next(engine, ben, 0)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET status = 'blocked' WHERE round = 3"))
-    assert queue.lease(engine, cai.id) is None
+    assert leases.lease(engine, cai.id) is None
     assert settle_days(engine, [day]) == 1
     assert held(engine, cai).item.comment_id == "c0"
     assert settle_days(engine, [day]) == 0
@@ -467,13 +468,13 @@ def test_many_people_at_once_never_label_a_comment_twice(
             new_item(f"c{k}", k + 2, kind="confirmation", round=number, confirms=[k % 2, 1])
             for k in range(n)
         ]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     team = [people.create_moderator(engine, f"p{k}", "moderator") for k in range(6)]
 
     def work(seed: int) -> None:
         person, rng, idle = team[seed % 6], np.random.default_rng(seed), 0
         while idle < 3:
-            lease = queue.lease(engine, person.id)
+            lease = leases.lease(engine, person.id)
             if lease is None:
                 idle += 1
             else:
@@ -490,7 +491,7 @@ def test_many_people_at_once_never_label_a_comment_twice(
 def _act(engine: Engine, person: Moderator, lease: Any, rng: np.random.Generator) -> None:
     try:
         if rng.random() < 0.1:
-            queue.skip(
+            deciding.skip(
                 engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
                 idempotency_key=lease.token,
             )  # fmt: skip
@@ -503,7 +504,7 @@ def _act(engine: Engine, person: Moderator, lease: Any, rng: np.random.Generator
 
 
 def _check_everything(engine: Engine, day: date) -> None:
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
     with engine.connect() as connection:
         rows = connection.execute(
             text(
@@ -550,7 +551,7 @@ def test_rounds_open_as_often_as_the_stored_probabilities_say(
         )
         for number, rank in zip((2, 3), ranks, strict=True)
     ]  # fmt: skip
-    queue.enqueue(engine, [*items, *further], day)
+    intake.enqueue(engine, [*items, *further], day)
     result = rng.random((3, size)) < prob
     for person, labels in zip((ann, ben, cai), result, strict=True):
         label_all(engine, person, lambda name, labels=labels: int(labels[int(name[1:])]))

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
 from review.labelling import held
@@ -25,7 +27,7 @@ OVER = timedelta(0)
 def label(
     engine: Engine, person: Moderator, lease: Lease, key: str = "k", value: int = 1, **more: object
 ) -> Decision:
-    return queue.decide(
+    return deciding.decide(
         engine,
         moderator_id=person.id,
         item_id=lease.item.id,
@@ -37,7 +39,7 @@ def label(
 
 
 def skip(engine: Engine, person: Moderator, lease: Lease, key: str = "s") -> Decision:
-    return queue.skip(
+    return deciding.skip(
         engine,
         moderator_id=person.id,
         item_id=lease.item.id,
@@ -52,19 +54,19 @@ def logged(engine: Engine) -> int:
 
 
 def test_an_empty_queue_has_nothing(engine: Engine, ann: Moderator) -> None:
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
 
 
 def test_items_come_by_rank_and_by_how_long_they_waited(
     engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("second", 2), new_item("first", 1)], day)
+    intake.enqueue(engine, [new_item("second", 2), new_item("first", 1)], day)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET serve_by = serve_by - interval '13 hours'"))
-    queue.enqueue(engine, [new_item("later", 1)], day + timedelta(days=1))
+    intake.enqueue(engine, [new_item("later", 1)], day + timedelta(days=1))
     served = [held(engine, ann).item.comment_id for _ in range(3)]
     assert served == ["first", "second", "later"]
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
 
 
 def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: Fill) -> None:
@@ -76,7 +78,7 @@ def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: 
     assert (done.item_version, done.position) == (1, 1)
     assert "unsure" not in repr(done)
     assert lease.token not in repr(lease)
-    assert queue.counts(engine).decided == 1
+    assert metrics.counts(engine).decided == 1
 
 
 def test_seconds_default_to_the_time_since_the_claim(
@@ -107,7 +109,7 @@ def test_the_same_request_again_is_the_same_decision(
 def test_a_label_may_be_a_truth_value(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
     assert label(engine, ann, held(engine, ann), value=True).label == 1
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_a_clock_that_jumps_back_costs_no_decision(
@@ -137,7 +139,7 @@ def test_foreign_expired_and_used_leases_conflict(
     assert lease.item.id == expired.item.id  # it came back by itself
     for person, token in ((ann, expired.token), (ann, lease.token), (ben, "guess")):
         with pytest.raises(LeaseConflictError):
-            queue.decide(
+            deciding.decide(
                 engine,
                 moderator_id=person.id,
                 item_id=lease.item.id,
@@ -153,7 +155,7 @@ def test_foreign_expired_and_used_leases_conflict(
 
 def test_an_unknown_item_is_not_found(engine: Engine, ann: Moderator, fill: Fill) -> None:
     with pytest.raises(ItemNotFoundError, match="item 7"):
-        queue.skip(engine, moderator_id=ann.id, item_id=7, lease_token="t", idempotency_key="k")
+        deciding.skip(engine, moderator_id=ann.id, item_id=7, lease_token="t", idempotency_key="k")
 
 
 def test_a_skipped_item_is_for_the_others(
@@ -162,7 +164,7 @@ def test_a_skipped_item_is_for_the_others(
     fill(1)
     lease = held(engine, ann)
     assert skip(engine, ann, lease) == skip(engine, ann, lease)
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     assert held(engine, ben).item.id == lease.item.id
 
 
@@ -171,9 +173,9 @@ def test_a_lease_can_be_taken_up_again(
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    assert queue.resume(engine, ann.id, lease.item.id, lease.token) == lease
-    assert queue.resume(engine, ben.id, lease.item.id, lease.token) is None
-    assert queue.resume(engine, ann.id, lease.item.id, "guess") is None
+    assert leases.resume(engine, ann.id, lease.item.id, lease.token) == lease
+    assert leases.resume(engine, ben.id, lease.item.id, lease.token) is None
+    assert leases.resume(engine, ann.id, lease.item.id, "guess") is None
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
 
     def work(person: Moderator) -> list[int]:
         served = []
-        while (lease := queue.lease(engine, person.id)) is not None:
+        while (lease := leases.lease(engine, person.id)) is not None:
             served.append(lease.item.id)
             label(engine, person, lease, key=f"{lease.item.id}")
         return served
@@ -215,7 +217,7 @@ def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
     assert len(served) == 400
     assert set(served.values()) == {1}
     assert logged(engine) == 400
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_racing_retries_make_one_decision(engine: Engine, ann: Moderator, fill: Fill) -> None:
@@ -230,15 +232,15 @@ def test_racing_retries_make_one_decision(engine: Engine, ann: Moderator, fill: 
 
 KILLED = """
 import os, sys
-from modwatch.review import queue
 from modwatch.review.database import connect
+from modwatch.review.queue import deciding
 url, moderator, item, token, when = sys.argv[1:]
 engine = connect(url)
 if when == "before the answer":
     engine.pool.connect().close()
     print("deciding", flush=True)
-queue.decide(engine, moderator_id=int(moderator), item_id=int(item), lease_token=token,
-             label=1, idempotency_key="k")
+deciding.decide(engine, moderator_id=int(moderator), item_id=int(item), lease_token=token,
+                label=1, idempotency_key="k")
 os.kill(os.getpid(), 9)
 """
 
@@ -254,7 +256,7 @@ def test_killed_before_the_reply_a_retry_makes_one_decision(
     assert logged(engine) == 1
     label(engine, ann, lease)
     assert logged(engine) == 1
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_killed_while_the_database_is_at_it_a_retry_makes_one_decision(
@@ -267,14 +269,14 @@ def test_killed_while_the_database_is_at_it_a_retry_makes_one_decision(
         connection.execute(text("SELECT FROM review_item FOR UPDATE"))
         with subprocess.Popen(
             [sys.executable, "-c", KILLED, *arguments], stdout=subprocess.PIPE
-        ) as deciding:
-            assert deciding.stdout is not None
-            assert deciding.stdout.readline() == b"deciding\n"
+        ) as worker:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == b"deciding\n"
             _wait_for_a_blocked_statement(engine)
-            deciding.kill()
+            worker.kill()
     label(engine, ann, lease)
     assert logged(engine) == 1
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def _wait_for_a_blocked_statement(engine: Engine) -> None:

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from sqlalchemy import Engine, event, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import CRITERIA, Criteria, Dismissal
 from modwatch.review.queue.items import NewItem
 from review.labelling import cancel, held, label
@@ -61,8 +62,8 @@ def test_all_that_match_are_closed_and_logged(engine: Engine, cora: Moderator, f
     assert (done.state, done.matched, done.closed) == ("closed", 5, 5)
     assert set(statuses(engine).values()) == {"closed"}
     assert actions(engine) == [("close", f"c{i}") for i in range(5)]
-    assert queue.verify_log(engine).intact
-    assert queue.lease(engine, cora.id) is None
+    assert verification.verify_log(engine).intact
+    assert leases.lease(engine, cora.id) is None
     assert dismissal.latest(engine) == [done]
 
 
@@ -84,7 +85,7 @@ def test_a_cancel_brings_all_back(
         ).scalars()
         assert pairs.all() == [True] * 5
     assert cancel(engine, cora.id, done.id) == back  # twice is once
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
     label(engine, ann, held(engine, ann))
 
 
@@ -94,16 +95,16 @@ def test_a_cancel_by_another_lead_is_theirs(engine: Engine, cora: Moderator, fil
     back = cancel(engine, dan.id, close(engine, cora).id)
     assert (back.moderator_id, back.cancelled_by) == (cora.id, dan.id)
     assert actions(engine) == [("close", "c0")]
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_what_is_held_decided_or_measured_stays(
     engine: Engine, cora: Moderator, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
-    queue.enqueue(engine, [new_item("g", 9, kind="gold")], day, kinds=["gold"])
-    queue.enqueue(engine, [new_item("a", 9, kind="audit")], day, kinds=["audit"])
-    queue.enqueue(engine, [new_item("i", 9, kind="imported")], day, kinds=["imported"])
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
+    intake.enqueue(engine, [new_item("g", 9, kind="gold")], day, kinds=["gold"])
+    intake.enqueue(engine, [new_item("a", 9, kind="audit")], day, kinds=["audit"])
+    intake.enqueue(engine, [new_item("i", 9, kind="imported")], day, kinds=["imported"])
     label(engine, ann, held(engine, ann))
     taken = held(engine, ben)
     assert close(engine, cora).closed == 2
@@ -123,7 +124,7 @@ def test_decided_between_two_batches_is_left_alone(
 ) -> None:
     fill(4)
     lease = held(engine, ann)
-    queue.release(engine, ann.id, lease.item.id, lease.token)
+    leases.release(engine, ann.id, lease.item.id, lease.token)
     begun = dismissal.start(engine, cora.id, GENERAL, "spam", 4)
     again = held(engine, ann)
     label(engine, ann, again)
@@ -137,7 +138,7 @@ def test_what_comes_later_is_left_alone(
 ) -> None:
     fill(2)
     begun = dismissal.start(engine, cora.id, GENERAL, "spam", 2)
-    queue.enqueue(engine, [new_item("later")], day + timedelta(days=1))
+    intake.enqueue(engine, [new_item("later")], day + timedelta(days=1))
     assert dismissal.resume(engine, begun.id).closed == 2
     assert statuses(engine)["later review"] == "waiting"
 
@@ -177,7 +178,7 @@ def test_a_killed_process_leaves_whole_batches(engine: Engine, cora: Moderator, 
     event.remove(engine, "commit", die_in_the_third)
     left = dismissal.progress(engine, begun.id)
     assert (left.state, left.closed) == ("closing", 2)
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
     assert dismissal.resume(engine, begun.id).closed == 5
     assert len(actions(engine)) == 5
 
@@ -193,7 +194,7 @@ def test_a_cancel_stops_one_that_runs(engine: Engine, cora: Moderator, fill: Fil
     runner.join()
     assert dismissal.progress(engine, begun.id).state == "brought back"
     assert set(statuses(engine).values()) == {"waiting"}
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_two_at_once_close_each_item_once(engine: Engine, cora: Moderator, fill: Fill) -> None:
@@ -210,8 +211,8 @@ def test_two_at_once_close_each_item_once(engine: Engine, cora: Moderator, fill:
         thread.join()
     done = [dismissal.progress(engine, id_) for id_ in ids]
     assert sum(decision.closed for decision in done) == 40
-    assert queue.verify_log(engine).decisions == 40
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).decisions == 40
+    assert verification.verify_log(engine).intact
 
 
 def test_people_decide_while_a_closing_runs(
@@ -220,7 +221,7 @@ def test_people_decide_while_a_closing_runs(
     fill(120)
 
     def work(person: Moderator) -> None:
-        while lease := queue.lease(engine, person.id):
+        while lease := leases.lease(engine, person.id):
             label(engine, person, lease)
 
     begun = dismissal.start(engine, cora.id, GENERAL, "spam", 120)
@@ -230,16 +231,16 @@ def test_people_decide_while_a_closing_runs(
     dismissal.resume(engine, begun.id, batch=5)
     for thread in threads:
         thread.join()
-    counts = queue.counts(engine)
-    assert counts.closed + counts.decided == queue.verify_log(engine).decisions == 120
-    assert queue.verify_log(engine).intact
+    counts = metrics.counts(engine)
+    assert counts.closed + counts.decided == verification.verify_log(engine).decisions == 120
+    assert verification.verify_log(engine).intact
 
 
 def test_confirmations_go_and_come_with_their_items(
     engine: Engine, cora: Moderator, new_item: New, day: date
 ) -> None:
     items = [new_item("c1", kind=kind) for kind in ("review", "confirmation")]
-    queue.enqueue(engine, [*items, new_item("c2", 2)], day)
+    intake.enqueue(engine, [*items, new_item("c2", 2)], day)
     done = close(engine, cora, Criteria(comment_ids=("c1",)))
     assert statuses(engine) == {
         "c1 review": "closed",
@@ -270,9 +271,9 @@ def test_confirmations_go_and_come_with_their_items(
 def test_criteria(
     engine: Engine, cora: Moderator, new_item: New, criteria: Criteria, expected: set[str]
 ) -> None:
-    queue.enqueue(engine, [new_item("a", platform="forum")], date(2026, 1, 1))
+    intake.enqueue(engine, [new_item("a", platform="forum")], date(2026, 1, 1))
     more = [new_item("b", reason="toxicity"), new_item("c", 2, language="de")]
-    queue.enqueue(engine, more, date(2026, 1, 2))
+    intake.enqueue(engine, more, date(2026, 1, 2))
     assert dismissal.matching(engine, criteria) == len(expected)
     close(engine, cora, criteria)
     closed = {key.split()[0] for key, status in statuses(engine).items() if status == "closed"}

@@ -7,9 +7,9 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
-from modwatch.review.queue import dismissal
+from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
 from modwatch.review.queue.items import NewItem
@@ -32,7 +32,7 @@ def end_review(engine: Engine) -> None:
         )
 
 
-def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = queue.skip) -> str:
+def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = deciding.skip) -> str:
     lease = held(engine, person)
     how(
         engine,
@@ -65,7 +65,7 @@ def test_each_missing_label_has_its_reason(
     fill(5)
     label_next(engine, ann)
     assert skip_next(engine, ann) == "c1"
-    assert skip_next(engine, ann, queue.escalate) == "c2"
+    assert skip_next(engine, ann, deciding.escalate) == "c2"
     criteria = Criteria(comment_ids=("c3",))
     begun = dismissal.start(engine, lead.id, criteria, "spam", expected=1)
     dismissal.resume(engine, begun.id)
@@ -78,7 +78,7 @@ def test_confirmations_are_not_followed_up(
     engine: Engine, day: date, ann: Moderator, new_item: Make
 ) -> None:
     items = [new_item("c0"), new_item("c0", 2, kind="confirmation")]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     label_next(engine, ann)
     end_review(engine)
     assert unlabelled(engine, day) == {}
@@ -90,7 +90,7 @@ def test_a_follow_up_comes_first_to_who_did_not_skip_it(
     fill(4)
     assert [skip_next(engine, ann) for _ in range(4)] == ["c0", "c1", "c2", "c3"]
     assert serve_first(engine, day, ["c2"]) == 1
-    assert queue.lease(engine, ann.id) is None
+    assert leases.lease(engine, ann.id) is None
     first = held(engine, ben)
     assert first.item.comment_id == "c2"
     assert set(vars(first.item)) == {
@@ -114,9 +114,9 @@ def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
 def test_follow_ups_come_before_older_items_and_again_is_the_same(
     engine: Engine, day: date, ann: Moderator, new_item: Make
 ) -> None:
-    queue.enqueue(engine, [new_item("old")], day)
+    intake.enqueue(engine, [new_item("old")], day)
     end_review(engine)
-    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], LATER)
+    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], LATER)
     for _ in range(2):
         assert serve_first(engine, LATER, ["b"]) == 1
     assert [label_next(engine, ann).comment_id for _ in range(3)] == ["b", "old", "a"]
@@ -127,9 +127,9 @@ def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
 ) -> None:
     fill(2)
     for _ in range(2):
-        skip_next(engine, ann, queue.escalate)
+        skip_next(engine, ann, deciding.escalate)
     serve_first(engine, day, ["c1"])
-    lease = queue.lease_escalated(engine, lead.id)
+    lease = leases.lease_escalated(engine, lead.id)
     assert lease is not None
     assert lease.item.comment_id == "c1"
 
@@ -140,5 +140,5 @@ def test_a_leased_item_stays_leased(
     fill(1)
     lease = held(engine, ann)
     assert serve_first(engine, day, ["c0"]) == 1
-    assert queue.lease(engine, ben.id) is None
-    assert queue.resume(engine, ann.id, lease.item.id, lease.token) is not None
+    assert leases.lease(engine, ben.id) is None
+    assert leases.resume(engine, ann.id, lease.item.id, lease.token) is not None

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import queue
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
@@ -23,31 +23,31 @@ def rows(engine: Engine) -> list[tuple[object, ...]]:
 
 def test_the_same_day_again_changes_nothing(engine: Engine, new_item: Make, day: date) -> None:
     items = [new_item(f"c{i}", i + 1, prob=0.1 * i) for i in range(5)]
-    assert queue.enqueue(engine, iter(items), day) == Enqueued(routed=5, changed=5, withdrawn=0)
+    assert intake.enqueue(engine, iter(items), day) == Enqueued(routed=5, changed=5, withdrawn=0)
     before = rows(engine)
-    assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=5, changed=0, withdrawn=0)
+    assert intake.enqueue(engine, items[::-1], day) == Enqueued(routed=5, changed=0, withdrawn=0)
     assert rows(engine) == before
 
 
 def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, day: date) -> None:
     for kind in ("review", "gold"):
-        queue.enqueue(engine, [new_item("c1", kind=kind)], day, kinds=[kind])
-    queue.enqueue(engine, [new_item("c1")], date(2026, 1, 2))
-    assert queue.counts(engine).waiting == 3
-    assert queue.enqueue(engine, [], day).withdrawn == 1
-    assert queue.counts(engine, day).waiting == 1
+        intake.enqueue(engine, [new_item("c1", kind=kind)], day, kinds=[kind])
+    intake.enqueue(engine, [new_item("c1")], date(2026, 1, 2))
+    assert metrics.counts(engine).waiting == 3
+    assert intake.enqueue(engine, [], day).withdrawn == 1
+    assert metrics.counts(engine, day).waiting == 1
 
 
 def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
     engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
     first, second = new_item("c1", 1), new_item("c2", 2)
-    queue.enqueue(engine, [first, second], day)
-    held = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [first, second], day)
+    held = leases.lease(engine, ann.id)
     assert held is not None
-    assert queue.enqueue(engine, [second], day).withdrawn == 1
+    assert intake.enqueue(engine, [second], day).withdrawn == 1
     with pytest.raises(ItemNotFoundError, match="withdrawn"):
-        queue.decide(
+        deciding.decide(
             engine,
             moderator_id=ann.id,
             item_id=held.item.id,
@@ -55,8 +55,10 @@ def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
             label=1,
             idempotency_key="k",
         )
-    assert queue.enqueue(engine, [first, second], day) == Enqueued(routed=2, changed=1, withdrawn=0)
-    again = queue.lease(engine, ann.id)
+    assert intake.enqueue(engine, [first, second], day) == Enqueued(
+        routed=2, changed=1, withdrawn=0
+    )
+    again = leases.lease(engine, ann.id)
     assert again is not None
     assert again.item.id == held.item.id
 
@@ -64,10 +66,10 @@ def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
 def test_decided_items_stay_as_they_are(
     engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
-    held = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [new_item("c1")], day)
+    held = leases.lease(engine, ann.id)
     assert held is not None
-    queue.decide(
+    deciding.decide(
         engine,
         moderator_id=ann.id,
         item_id=held.item.id,
@@ -76,23 +78,23 @@ def test_decided_items_stay_as_they_are(
         idempotency_key="k",
     )
     before = rows(engine)
-    queue.enqueue(engine, [new_item("c1", rank=9, text="another")], day)
-    queue.enqueue(engine, [], day)
+    intake.enqueue(engine, [new_item("c1", rank=9, text="another")], day)
+    intake.enqueue(engine, [], day)
     assert rows(engine) == before
 
 
 def test_a_lease_survives_a_new_rank_but_not_a_new_text(
     engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
-    held = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [new_item("c1")], day)
+    held = leases.lease(engine, ann.id)
     assert held is not None
-    queue.enqueue(engine, [new_item("c1", rank=3)], day)
-    assert queue.resume(engine, ann.id, held.item.id, held.token) is not None
-    queue.enqueue(engine, [new_item("c1", rank=3, text="edited")], day)
-    assert queue.resume(engine, ann.id, held.item.id, held.token) is None
+    intake.enqueue(engine, [new_item("c1", rank=3)], day)
+    assert leases.resume(engine, ann.id, held.item.id, held.token) is not None
+    intake.enqueue(engine, [new_item("c1", rank=3, text="edited")], day)
+    assert leases.resume(engine, ann.id, held.item.id, held.token) is None
     with pytest.raises(LeaseConflictError):
-        queue.skip(
+        deciding.skip(
             engine,
             moderator_id=ann.id,
             item_id=held.item.id,
@@ -117,8 +119,8 @@ def test_a_lease_survives_a_new_rank_but_not_a_new_text(
 def test_hostile_text_comes_back_as_it_went_in(
     engine: Engine, new_item: Make, day: date, ann: Moderator, content: str
 ) -> None:
-    queue.enqueue(engine, [new_item("c1", text=content, parent_text=content)], day)
-    held = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [new_item("c1", text=content, parent_text=content)], day)
+    held = leases.lease(engine, ann.id)
     assert held is not None
     assert held.item.text == held.item.parent_text == content
 
@@ -138,11 +140,11 @@ def test_hostile_text_comes_back_as_it_went_in(
 def test_one_bad_item_leaves_the_queue_untouched(
     engine: Engine, new_item: Make, day: date, fields: dict[str, object], named: str
 ) -> None:
-    queue.enqueue(engine, [new_item("good")], day)
+    intake.enqueue(engine, [new_item("good")], day)
     before = rows(engine)
     bad = new_item(**{"comment_id": "bad", **fields})
     with pytest.raises((QueueError, DatabaseError), match=named) as refused:
-        queue.enqueue(engine, [new_item("good", rank=5), bad], day)
+        intake.enqueue(engine, [new_item("good", rank=5), bad], day)
     assert "private" not in str(refused.value)
     assert rows(engine) == before
 
@@ -155,39 +157,39 @@ def test_a_source_that_breaks_half_way_leaves_the_queue_untouched(
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        queue.enqueue(engine, broken(), day)  # type: ignore[arg-type]
+        intake.enqueue(engine, broken(), day)  # type: ignore[arg-type]
     assert rows(engine) == []
 
 
 def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: date) -> None:
     items = [new_item(f"c{i}", i + 1) for i in range(200)]
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda part: queue.enqueue(engine, part, day), [items] * 4))
+        done = list(pool.map(lambda part: intake.enqueue(engine, part, day), [items] * 4))
     assert sorted(decision.changed for decision in done) == [0, 0, 0, 200]
 
 
 def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:
     with pytest.raises(QueueError, match="choose one of review"):
-        queue.enqueue(engine, [], day, kinds=["other"])
+        intake.enqueue(engine, [], day, kinds=["other"])
 
 
 def test_both_kinds_of_a_comment_are_queued_and_counted(
     engine: Engine, new_item: Make, day: date
 ) -> None:
     items = [new_item("c1"), new_item("c1", 2, kind="confirmation"), new_item("c2", 2)]
-    assert queue.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
+    assert intake.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
     before = rows(engine)
-    assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)
+    assert intake.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)
     assert rows(engine) == before
-    assert queue.enqueue(engine, [items[0]], day) == Enqueued(routed=1, changed=0, withdrawn=2)
+    assert intake.enqueue(engine, [items[0]], day) == Enqueued(routed=1, changed=0, withdrawn=2)
 
 
 def test_what_a_person_gave_up_stays_so(engine: Engine, new_item: Make, day: date) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
+    intake.enqueue(engine, [new_item("c1")], day)
     with engine.begin() as connection:
         connection.execute(update(review_item).values(status="closed"))
-    assert queue.enqueue(engine, [new_item("c1", prob=0.9)], day).changed == 0
-    assert queue.counts(engine).closed == 1
+    assert intake.enqueue(engine, [new_item("c1", prob=0.9)], day).changed == 0
+    assert metrics.counts(engine).closed == 1
 
 
 def test_a_row_that_the_database_refuses_is_not_quoted(
@@ -195,6 +197,6 @@ def test_a_row_that_the_database_refuses_is_not_quoted(
 ) -> None:
     broken = new_item("c1", text="private words", model_version=None)
     with pytest.raises(DatabaseError, match="model_version") as refused:
-        queue.enqueue(engine, [broken], day)
+        intake.enqueue(engine, [broken], day)
     message = "".join(traceback.format_exception(refused.value))
     assert "private words" not in message

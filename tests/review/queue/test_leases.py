@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
 from review.labelling import held
@@ -41,21 +42,21 @@ def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
     fill(1)
     lease = held(engine, ann)
     age(engine, 9)
-    until = queue.extend(engine, ann.id, lease.item.id, lease.token)
+    until = leases.extend(engine, ann.id, lease.item.id, lease.token)
     assert timedelta(minutes=9) < until - (lease.expires_at - 9 * MINUTE) <= timedelta(minutes=9.1)
     for _ in range(5):
         age(engine, 9)
-        last = queue.extend(engine, ann.id, lease.item.id, lease.token)
+        last = leases.extend(engine, ann.id, lease.item.id, lease.token)
     assert last == lease.claimed_at + 6 * MINUTE  # an hour after the claim, which was 54 min ago
     age(engine, 9)
     with pytest.raises(LeaseConflictError, match="has expired"):
-        queue.extend(engine, ann.id, lease.item.id, lease.token)
+        leases.extend(engine, ann.id, lease.item.id, lease.token)
 
 
 def test_a_heartbeat_never_shortens(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
     lease = held(engine, ann)
-    assert queue.extend(engine, ann.id, lease.item.id, lease.token, MINUTE) == lease.expires_at
+    assert leases.extend(engine, ann.id, lease.item.id, lease.token, MINUTE) == lease.expires_at
 
 
 def test_a_heartbeat_of_nothing_is_refused(
@@ -64,17 +65,17 @@ def test_a_heartbeat_of_nothing_is_refused(
     fill(1)
     lease = held(engine, ann)
     with pytest.raises(LeaseConflictError):
-        queue.extend(engine, ben.id, lease.item.id, lease.token)
+        leases.extend(engine, ben.id, lease.item.id, lease.token)
     with pytest.raises(ItemNotFoundError):
-        queue.extend(engine, ann.id, 99, lease.token)
+        leases.extend(engine, ann.id, 99, lease.token)
 
 
 def test_a_released_item_is_for_everybody_again(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
     lease = held(engine, ann)
-    assert queue.lease(engine, ann.id) is None
-    assert queue.release(engine, ann.id, lease.item.id, lease.token)
-    assert not queue.release(engine, ann.id, lease.item.id, lease.token)
+    assert leases.lease(engine, ann.id) is None
+    assert leases.release(engine, ann.id, lease.item.id, lease.token)
+    assert not leases.release(engine, ann.id, lease.item.id, lease.token)
     assert held(engine, ann).item.id == lease.item.id
 
 
@@ -86,10 +87,10 @@ def test_a_lease_that_runs_out_while_deciding_costs_the_decision_and_not_the_ite
     age(engine, 11)
     request = {"item_id": lease.item.id, "label": 1, "idempotency_key": "k"}
     with pytest.raises(LeaseConflictError):
-        queue.decide(engine, moderator_id=ann.id, lease_token=lease.token, **request)
+        deciding.decide(engine, moderator_id=ann.id, lease_token=lease.token, **request)
     again = held(engine, ben)
-    queue.decide(engine, moderator_id=ben.id, lease_token=again.token, **request)
-    assert queue.counts(engine).decided == 1
+    deciding.decide(engine, moderator_id=ben.id, lease_token=again.token, **request)
+    assert metrics.counts(engine).decided == 1
 
 
 def test_a_clock_set_back_keeps_no_one_waiting(
@@ -98,7 +99,7 @@ def test_a_clock_set_back_keeps_no_one_waiting(
     fill(1)
     lease = held(engine, ann)
     age(engine, -24 * 60)  # claimed tomorrow
-    assert queue.resume(engine, ann.id, lease.item.id, lease.token) is not None
+    assert leases.resume(engine, ann.id, lease.item.id, lease.token) is not None
     assert held(engine, ben).item.id == lease.item.id
 
 
@@ -116,11 +117,11 @@ def test_people_are_served_their_queues_alone(
 ) -> None:
     rules = Lanes(queue_by="language")
     items = [new_item(f"c{i}", i + 1, language=("de", "en", None)[i % 3]) for i in range(6)]
-    queue.enqueue(engine, items, day, lanes=rules)
+    intake.enqueue(engine, items, day, lanes=rules)
     served = [held(engine, ann, queues=["de"]).item.comment_id for _ in range(2)]
     assert served == ["c0", "c3"]
-    assert queue.lease(engine, ann.id, queues=["de"]) is None
-    assert queue.lease(engine, ann.id, queues=[]) is None
+    assert leases.lease(engine, ann.id, queues=["de"]) is None
+    assert leases.lease(engine, ann.id, queues=[]) is None
     assert held(engine, ann, queues=["general"]).item.comment_id == "c2"
 
 
@@ -128,9 +129,9 @@ def test_what_a_person_opted_out_of_is_for_others(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     items = [new_item("c1", 1, reason="toxicity"), new_item("c2", 2, reason="random_slice")]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     assert held(engine, ann, opt_outs=["toxicity"]).item.comment_id == "c2"
-    assert queue.lease(engine, ann.id, opt_outs=["toxicity"]) is None
+    assert leases.lease(engine, ann.id, opt_outs=["toxicity"]) is None
     assert held(engine, ben).item.comment_id == "c1"
 
 
@@ -139,7 +140,7 @@ def test_reasons_are_served_as_often_as_their_turns_say(
 ) -> None:
     reasons = ("uncertainty", "random_slice")
     items = [new_item(f"c{i}", i + 1, reason=reasons[i % 2]) for i in range(800)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     rules = Lanes(reason={"uncertainty": Lane(turns=3), "random_slice": Lane(turns=1)})
     with engine.connect() as connection:
         of = dict(connection.execute(text("SELECT id, reason FROM review_item")).all())
@@ -152,7 +153,7 @@ def test_reasons_are_served_as_often_as_their_turns_say(
 def test_a_reason_that_no_rule_names_is_served_too(
     engine: Engine, ann: Moderator, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c1", reason="something new")], day)
+    intake.enqueue(engine, [new_item("c1", reason="something new")], day)
     assert held(engine, ann).item.comment_id == "c1"
 
 
@@ -160,7 +161,7 @@ def test_the_first_of_a_day_is_due_sooner_than_the_last(
     engine: Engine, new_item: Make, day: date
 ) -> None:
     items = [new_item(f"c{i}", i + 1) for i in range(4)]
-    queue.enqueue(engine, items, day, lanes=load_lanes())
+    intake.enqueue(engine, items, day, lanes=load_lanes())
     with engine.connect() as connection:
         hours = [
             float(row.hours)
@@ -177,10 +178,10 @@ def test_the_first_of_a_day_is_due_sooner_than_the_last(
 def test_routing_again_keeps_the_promise_of_the_first_time(
     engine: Engine, new_item: Make, day: date
 ) -> None:
-    queue.enqueue(engine, [new_item("c1")], day)
+    intake.enqueue(engine, [new_item("c1")], day)
     with engine.begin() as connection:
         connection.execute(text("UPDATE review_item SET queued_at = now() - interval '20 hours'"))
-    queue.enqueue(engine, [new_item("c1", prob=0.4)], day)
+    intake.enqueue(engine, [new_item("c1", prob=0.4)], day)
     with engine.connect() as connection:
         left = connection.scalar(
             text("SELECT extract(epoch FROM due_at - now()) / 3600 FROM review_item")
@@ -194,7 +195,7 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
     shown = {"language": "en", "platform": "forum", "parent_text": "p"}
     unlike = [shown | {name: None} for name in shown] + [shown | {"text": "long " * 40}]
     items = [new_item(f"c{k}", k + 1, **more) for k, more in enumerate([*unlike, shown, shown])]
-    queue.enqueue(engine, [*items, new_item("mine", 9, **shown)], day)
+    intake.enqueue(engine, [*items, new_item("mine", 9, **shown)], day)
     with engine.begin() as connection:
         connection.execute(
             text(
@@ -208,12 +209,12 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
         with engine.begin() as connection:
             connection.execute(text("UPDATE review_item SET leased_until = now()"))
         skipped = held(engine, ann)
-        queue.skip(
+        deciding.skip(
             engine, moderator_id=ann.id, item_id=skipped.item.id, lease_token=skipped.token,
             idempotency_key=skipped.token,
         )  # fmt: skip
     assert [held(engine, ben).item.comment_id for _ in range(6)] == [f"c{k}" for k in range(6)]
-    assert queue.lease(engine, ann.id) is None  # nothing is left in whose place it could come
+    assert leases.lease(engine, ann.id) is None  # nothing is left in whose place it could come
 
 
 def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
@@ -226,11 +227,11 @@ def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
         served = []
         for _ in range(races):
             start.wait()
-            lease = queue.lease(engine, person.id)
+            lease = leases.lease(engine, person.id)
             start.wait()
             served.append(lease.item.id if lease else 0)
             if lease:
-                assert queue.release(engine, person.id, lease.item.id, lease.token)
+                assert leases.release(engine, person.id, lease.item.id, lease.token)
         return served
 
     with ThreadPoolExecutor(len(team)) as pool:
@@ -246,13 +247,13 @@ def test_a_lead_may_claim_what_no_one_holds(
     engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    lease = queue.claim(engine, ann.id, 1)
+    lease = leases.claim(engine, ann.id, 1)
     assert lease is not None
-    assert queue.claim(engine, ben.id, 1) is None
-    assert queue.release(engine, ann.id, 1, lease.token)
-    assert queue.claim(engine, ben.id, 1, escalated_only=True) is None
-    assert queue.claim(engine, ben.id, 1) is not None
-    assert queue.claim(engine, ben.id, 99) is None
+    assert leases.claim(engine, ben.id, 1) is None
+    assert leases.release(engine, ann.id, 1, lease.token)
+    assert leases.claim(engine, ben.id, 1, escalated_only=True) is None
+    assert leases.claim(engine, ben.id, 1) is not None
+    assert leases.claim(engine, ben.id, 99) is None
 
 
 def test_an_escalated_item_is_leased_again_to_leads_only(
@@ -260,16 +261,16 @@ def test_an_escalated_item_is_leased_again_to_leads_only(
 ) -> None:
     fill(1)
     first = held(engine, ann)
-    queue.escalate(
+    deciding.escalate(
         engine, moderator_id=ann.id, item_id=1, lease_token=first.token,
         reason="unsure", idempotency_key="e",
     )  # fmt: skip
-    lease = queue.claim(engine, ben.id, 1, escalated_only=True)
+    lease = leases.claim(engine, ben.id, 1, escalated_only=True)
     assert lease is not None
-    assert queue.release(engine, ben.id, 1, lease.token)
-    assert queue.renew(engine, ben.id, 1, lease.token) is None
-    assert queue.renew(engine, ann.id, 1, first.token, escalated=True) is None  # she escalated it
-    again = queue.renew(engine, ben.id, 1, lease.token, escalated=True)
+    assert leases.release(engine, ben.id, 1, lease.token)
+    assert leases.renew(engine, ben.id, 1, lease.token) is None
+    assert leases.renew(engine, ann.id, 1, first.token, escalated=True) is None  # she escalated it
+    again = leases.renew(engine, ben.id, 1, lease.token, escalated=True)
     assert again is not None
     assert again.opinions == lease.opinions
 
@@ -284,8 +285,8 @@ def test_a_version_that_has_passed_conflicts(engine: Engine, ann: Moderator, fil
         "idempotency_key": "k",
     }
     with pytest.raises(LeaseConflictError, match="has changed"):
-        queue.decide(engine, label=1, version=lease.item.version + 1, **request)
-    assert queue.decide(engine, label=1, version=lease.item.version, **request).label == 1
+        deciding.decide(engine, label=1, version=lease.item.version + 1, **request)
+    assert deciding.decide(engine, label=1, version=lease.item.version, **request).label == 1
 
 
 #: Ends the other connections of the role to the database; the owner's are not its own.
@@ -304,7 +305,7 @@ def test_a_lost_connection_is_nothing_to_a_lease(
         ended = connection.execute(text(END_OTHERS)).all()
     assert ended
     request = {"moderator_id": ann.id, "item_id": first.item.id, "lease_token": first.token}
-    assert queue.decide(engine, label=1, idempotency_key="k", **request).position == 1
+    assert deciding.decide(engine, label=1, idempotency_key="k", **request).position == 1
     assert held(engine, ann).item.id != first.item.id
 
 
@@ -334,7 +335,7 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
     with unguarded(engine) as connection:
         connection.execute(text("DELETE FROM review_item"))
         connection.execute(text("DELETE FROM lane"))
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(len(rows))], day)
+    intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(len(rows))], day)
     with engine.begin() as connection:
         for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):
             connection.execute(
@@ -369,6 +370,6 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
             places.add(name)
     may_be |= {item for item, name in reserved_ones.items() if name in places}
     served = []
-    while lease := queue.lease(engine, ann.id, queues=queues, opt_outs=opt_outs):
+    while lease := leases.lease(engine, ann.id, queues=queues, opt_outs=opt_outs):
         served.append(lease.item.comment_id)
     assert sorted(served) == sorted(may_be)

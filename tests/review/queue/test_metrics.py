@@ -4,25 +4,28 @@ from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
 from modwatch.statistics.drift.day_comparison import Queue
 
 
 def test_an_empty_queue(engine: Engine) -> None:
-    assert set(asdict(queue.counts(engine)).values()) == {0}
-    assert queue.queue_ages(engine) == QueueAges(items=0, median_seconds=None, oldest_seconds=None)
+    assert set(asdict(metrics.counts(engine)).values()) == {0}
+    assert metrics.queue_ages(engine) == QueueAges(
+        items=0, median_seconds=None, oldest_seconds=None
+    )
 
 
 def test_each_item_is_counted_once(
     engine: Engine, ann: Moderator, fill: Callable[[int], None], day: date
 ) -> None:
     fill(4)
-    decided = queue.lease(engine, ann.id)
+    decided = leases.lease(engine, ann.id)
     assert decided is not None
-    queue.decide(
+    deciding.decide(
         engine,
         moderator_id=ann.id,
         item_id=decided.item.id,
@@ -30,12 +33,12 @@ def test_each_item_is_counted_once(
         label=0,
         idempotency_key="k",
     )
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     expected = QueueCounts(
         waiting=2, leased=1, decided=1, withdrawn=0, blocked=0, escalated=0, closed=0
     )
-    assert queue.counts(engine) == queue.counts(engine, day) == expected
-    assert queue.counts(engine, day + timedelta(days=1)).waiting == 0
+    assert metrics.counts(engine) == metrics.counts(engine, day) == expected
+    assert metrics.counts(engine, day + timedelta(days=1)).waiting == 0
 
 
 def test_every_status_has_its_place(
@@ -49,23 +52,23 @@ def test_every_status_has_its_place(
                 text("UPDATE review_item SET status = :status WHERE rank = :rank"),
                 {"status": status, "rank": rank},
             )
-    found = asdict(queue.counts(engine))
+    found = asdict(metrics.counts(engine))
     assert found == dict.fromkeys(places, 1) | {"waiting": 3, "leased": 0}
     lead = people.create_moderator(engine, "cora", "lead")
-    assert queue.lease_escalated(engine, lead.id) is not None
-    queue.lease(engine, ann.id)
-    found = asdict(queue.counts(engine))
+    assert leases.lease_escalated(engine, lead.id) is not None
+    leases.lease(engine, ann.id)
+    found = asdict(metrics.counts(engine))
     assert (found["waiting"], found["leased"], found["escalated"]) == (2, 2, 0)
     assert sum(found.values()) == 8
-    assert queue.queue_ages(engine).items == 4  # blocked ones cannot be decided
+    assert metrics.queue_ages(engine).items == 4  # blocked ones cannot be decided
 
 
 def test_an_expired_lease_counts_as_waiting(
     engine: Engine, ann: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(1)
-    queue.lease(engine, ann.id, timedelta(0))
-    assert queue.counts(engine).waiting == 1
+    leases.lease(engine, ann.id, timedelta(0))
+    assert metrics.counts(engine).waiting == 1
 
 
 def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int], None]) -> None:
@@ -75,7 +78,7 @@ def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int],
             text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
         )
         connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 3"))
-    ages = queue.queue_ages(engine)
+    ages = metrics.queue_ages(engine)
     assert ages.items == 2
     assert ages.median_seconds is not None
     assert ages.oldest_seconds is not None
@@ -84,9 +87,9 @@ def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int],
 
 
 def label_next(engine: Engine, person: Moderator) -> None:
-    held = queue.lease(engine, person.id)
+    held = leases.lease(engine, person.id)
     assert held is not None
-    queue.decide(
+    deciding.decide(
         engine,
         moderator_id=person.id,
         item_id=held.item.id,
@@ -107,7 +110,7 @@ def test_a_day_is_routed_when_its_first_item_is_queued(
 ) -> None:
     """A backfilled day is routed today, however old its comments are."""
     fill(3)
-    queue.enqueue(engine, [new_item("late")], day - timedelta(days=300))
+    intake.enqueue(engine, [new_item("late")], day - timedelta(days=300))
     with engine.begin() as connection:
         for rank, status, age in ((1, "waiting", 1), (2, "decided", 2), (3, "withdrawn", 9)):
             connection.execute(
@@ -130,8 +133,8 @@ def test_a_day_is_timed_by_what_waits_and_what_is_decided(
     day: date,
 ) -> None:
     fill(5)
-    queue.enqueue(engine, [new_item("elsewhere")], day + timedelta(days=1))
-    queue.enqueue(engine, [new_item("known", kind="gold")], day, kinds=["gold"])
+    intake.enqueue(engine, [new_item("elsewhere")], day + timedelta(days=1))
+    intake.enqueue(engine, [new_item("known", kind="gold")], day, kinds=["gold"])
     with engine.begin() as connection:
         connection.execute(
             text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
@@ -145,7 +148,7 @@ def test_a_day_is_timed_by_what_waits_and_what_is_decided(
         )
     for _ in range(2):  # the first two, one and two hours old
         label_next(engine, ann)
-    queue.lease(engine, ann.id)
+    leases.lease(engine, ann.id)
     found = day_queue(engine, day)
     assert (found.waiting, found.decided) == (2, 2)
     times = (found.age_median, found.age_oldest, found.decision_median)

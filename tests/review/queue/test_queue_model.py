@@ -18,9 +18,11 @@ from hypothesis.stateful import (
 from sqlalchemy import Engine, func, select
 
 from modwatch.common.errors import LeaseConflictError, QueueError
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.log.labels import confirming_labels
+from modwatch.review.log.labels import confirming_labels, current_labels
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import Lease, NewItem
@@ -99,7 +101,7 @@ class QueueModel(RuleBasedStateMachine):
         super().__init__()
         run = type(self).runs = type(self).runs + 1
         self.day = date(2026, 1, 1) + timedelta(days=run)
-        queue.enqueue(self.engine, [], self.day - timedelta(days=1))  # what the last run left
+        intake.enqueue(self.engine, [], self.day - timedelta(days=1))  # what the last run left
         self.items = self.plan(run)
         self._route()
         self.people = [
@@ -118,7 +120,7 @@ class QueueModel(RuleBasedStateMachine):
             )
             for rank, item in enumerate(self.items)
         ]  # fmt: skip
-        return queue.enqueue(self.engine, items, self.day)
+        return intake.enqueue(self.engine, items, self.day)
 
     @rule()
     def route_again(self) -> None:
@@ -159,11 +161,11 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, LEAD), expires=st.booleans())
     def lease(self, who: int, expires: bool) -> None:
-        self._take(who, "waiting", queue.lease, expires)
+        self._take(who, "waiting", leases.lease, expires)
 
     @rule(expires=st.booleans())
     def lease_escalated(self, expires: bool) -> None:
-        self._take(LEAD, "escalated", queue.lease_escalated, expires)
+        self._take(LEAD, "escalated", leases.lease_escalated, expires)
 
     def _take(self, who: int, status: str, take: Callable[..., Any], expires: bool) -> None:
         free = [
@@ -171,7 +173,7 @@ class QueueModel(RuleBasedStateMachine):
             for wanted in sorted(self.items, key=lambda item: item.round)  # served a day later
             if wanted.status == status and wanted.holder is None and who not in wanted.excluded
         ]
-        lease = take(self.engine, self.people[who], OVER if expires else queue.LEASE_LENGTH)
+        lease = take(self.engine, self.people[who], OVER if expires else leases.LEASE_LENGTH)
         assert (lease.item.comment_id if lease else None) == (free[0].name if free else None)
         if lease and not expires:
             free[0].holder = who
@@ -182,7 +184,7 @@ class QueueModel(RuleBasedStateMachine):
     def release(self, which: int) -> None:
         held = self.held.pop(which % len(self.held))
         held.item.holder = None
-        assert queue.release(
+        assert leases.release(
             self.engine, self.people[held.who], held.lease.item.id, held.lease.token
         )
 
@@ -195,7 +197,9 @@ class QueueModel(RuleBasedStateMachine):
     )
     def settle(self, which: int, action: str, value: int, sent: int) -> None:
         held = self.held[which % len(self.held)]
-        act = {"label": queue.decide, "skip": queue.skip, "escalate": queue.escalate}[action]
+        act = {"label": deciding.decide, "skip": deciding.skip, "escalate": deciding.escalate}[
+            action
+        ]
         request = {
             "moderator_id": self.people[held.who],
             "item_id": held.lease.item.id,
@@ -329,7 +333,7 @@ class QueueModel(RuleBasedStateMachine):
         found = sorted(
             (row["comment_id"], kind, row["label"], row["moderator"].rpartition("-")[2])
             for kind in ("review", "confirmation")
-            for part in queue.current_labels(self.engine, self.day, kind=kind)
+            for part in current_labels(self.engine, self.day, kind=kind)
             for row in part.to_pylist()
         )
         expected = sorted(
@@ -383,4 +387,4 @@ def test_the_queue_agrees_with_a_simple_model(
     }  # fmt: skip
     machine = type("Queue", (QueueModel,), given)
     run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=25))
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import database, queue, workload
+from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import codes_of, titles_of
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
@@ -36,7 +36,8 @@ from modwatch.review.console.schemas import (
     error_responses,
     new_key,
 )
-from modwatch.review.queue import LONGEST_NOTE
+from modwatch.review.queue import leases
+from modwatch.review.queue.deciding import LONGEST_NOTE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.lanes import Lanes
 from modwatch.review.workload import Escalation, Holding, LaneWork
@@ -105,8 +106,8 @@ class QueuesPage(Page, template="queues.html"):
 
     def holders(self) -> list[tuple[int, str]]:
         """Return id and name of everyone with more than one lease."""
-        leases = Counter((lease.moderator_id, lease.pseudonym) for lease in self.holdings)
-        return [person for person, items in leases.items() if items > 1]
+        held = Counter((lease.moderator_id, lease.pseudonym) for lease in self.holdings)
+        return [person for person, items in held.items() if items > 1]
 
     def oldest(self, name: str) -> float | None:
         """Return the maximum of an age over all queues and reasons."""
@@ -202,7 +203,7 @@ def adjudicate(
     except (LeaseConflictError, ItemNotFoundError):
         return _back(session, "../lead?notice=gone")
     except QueueError as exc:
-        lease = queue.resume(session.engine, session.person.id, item_id, lease_token)
+        lease = leases.resume(session.engine, session.person.id, item_id, lease_token)
         if lease is None:
             return _back(session, "../lead?notice=gone")
         return render(_page(session, lease, str(exc)), session)
@@ -214,7 +215,7 @@ def leave(session: LeadForm, held: LeaseCookie = "") -> Response:
     """Release the item without a decision."""
     lease = resume(session, held)
     if lease is not None:
-        queue.release(session.engine, session.person.id, lease.item.id, lease.token)
+        leases.release(session.engine, session.person.id, lease.item.id, lease.token)
     return _back(session, "../lead?notice=back")
 
 
@@ -223,7 +224,7 @@ def _lease(session: Session, item_id: int | None) -> Lease | None:
     if item_id is None:
         return next(iter(lease_for(session.context, person, 1, escalated=True)), None)
     take = partial(
-        queue.claim, session.engine, person.id, item_id, queues=person.queues, escalated_only=True
+        leases.claim, session.engine, person.id, item_id, queues=person.queues, escalated_only=True
     )
     return session.context.lease_limit.within(person.id, take)
 

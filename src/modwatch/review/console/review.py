@@ -9,7 +9,6 @@ from fastapi import APIRouter, Body, Depends, Header, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from modwatch.common.errors import LeaseConflictError, TooManyLeasesError
-from modwatch.review import queue
 from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of
 from modwatch.review.console.request_context import (
     Context,
@@ -31,7 +30,7 @@ from modwatch.review.console.schemas import (
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, leases, metrics
 from modwatch.review.queue.items import Lease, Opinion
 from modwatch.review.queue.metrics import QueueAges
 
@@ -181,10 +180,10 @@ def lease_next(
     request = request or LeaseRequest()
     if request.escalated:
         check_scopes(person, "lead")
-    leases = lease_for(context, person, request.count or 1, escalated=request.escalated)
-    if not leases:
+    leased = lease_for(context, person, request.count or 1, escalated=request.escalated)
+    if not leased:
         return Response(status_code=204)
-    return leases[0] if request.count is None else leases
+    return leased[0] if request.count is None else leased
 
 
 @api.get(
@@ -194,7 +193,7 @@ def resume_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> Lease:
     """Return the lease if it is still valid."""
-    lease = queue.resume(context.engine, person.id, item_id, lease_token)
+    lease = leases.resume(context.engine, person.id, item_id, lease_token)
     if lease is None:
         raise LeaseConflictError(
             f"the lease of item {item_id} has expired or is not yours; lease the next item"
@@ -207,7 +206,7 @@ def extend_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> ExpirySchema:
     """Extend the lease (heartbeat), up to an hour after the claim."""
-    until = queue.extend(context.engine, person.id, item_id, lease_token)
+    until = leases.extend(context.engine, person.id, item_id, lease_token)
     return ExpirySchema(expires_at=until)
 
 
@@ -216,7 +215,7 @@ def release_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> None:
     """Release the item without a decision; a no-op for an invalid lease."""
-    queue.release(context.engine, person.id, item_id, lease_token)
+    leases.release(context.engine, person.id, item_id, lease_token)
 
 
 @api.post(
@@ -245,12 +244,12 @@ def decide_item(
     if request.label is None:
         severe = context.options.lanes.severe.seconds(request.reason)
         if request.action == "escalate" and severe is not None:
-            return queue.escalate(context.engine, severe_seconds=severe, **common)
-        act = queue.skip if request.action == "skip" else queue.escalate
+            return deciding.escalate(context.engine, severe_seconds=severe, **common)
+        act = deciding.skip if request.action == "skip" else deciding.escalate
         with context.hourly_limit.turn(person.id, request.action, idempotency_key):
             return act(context.engine, **common)
     _check_code(context, request.label, request.policy_code)
-    return queue.decide(
+    return deciding.decide(
         context.engine, label=request.label, policy_code=request.policy_code, **common
     )
 
@@ -298,7 +297,7 @@ def correct_item(
 def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
     """Return the number of items by state, of one day or of all, and their ages."""
     engine = context.engine
-    return QueueSchema(counts=queue.counts(engine, day), ages=queue.queue_ages(engine))
+    return QueueSchema(counts=metrics.counts(engine, day), ages=metrics.queue_ages(engine))
 
 
 @api.get("/policy", dependencies=[Depends(require("review", "decisions:read"))])
@@ -314,23 +313,23 @@ def lease_for(
 
     Raises `TooManyLeasesError` if they may not have even one.
     """
-    lease_next: Callable[..., Lease | None] = queue.lease_escalated
+    lease_next: Callable[..., Lease | None] = leases.lease_escalated
     if not escalated:
         opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
-        lease_next = partial(queue.lease, opt_outs=opt_outs, lanes=context.options.lanes)
+        lease_next = partial(leases.lease, opt_outs=opt_outs, lanes=context.options.lanes)
     take = partial(lease_next, context.engine, person.id, queues=person.queues)
-    leases: list[Lease] = []
+    leased: list[Lease] = []
     for _ in range(count):
         try:
             lease = context.lease_limit.within(person.id, take)
         except TooManyLeasesError:
-            if not leases:
+            if not leased:
                 raise
             break
         if lease is None:
             break
-        leases.append(lease)
-    return leases
+        leased.append(lease)
+    return leased
 
 
 def correct(

@@ -21,7 +21,6 @@ from pydantic import ConfigDict, Field
 from sqlalchemy import Engine, exists, select
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, TooManyLeasesError
-from modwatch.review import queue
 from modwatch.review.console import review
 from modwatch.review.console.activity import toxic_today
 from modwatch.review.console.decision_choices import Choices, choices_of, request_of
@@ -40,6 +39,7 @@ from modwatch.review.console.request_context import (
 )
 from modwatch.review.console.schemas import FormId, FormKey, FormNote, RequestSchema, Token
 from modwatch.review.people.accounts import ACCOUNT
+from modwatch.review.queue import leases
 from modwatch.review.queue.deciding import UNDOABLE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import ShownCounts
@@ -73,7 +73,7 @@ def parse_cookie(cookie: str) -> tuple[int, str]:
 
 def resume(session: Session, cookie: str) -> Lease | None:
     """Return the lease of a cookie if it is still valid."""
-    return queue.resume(session.engine, session.person.id, *parse_cookie(cookie))
+    return leases.resume(session.engine, session.person.id, *parse_cookie(cookie))
 
 
 def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
@@ -85,7 +85,7 @@ def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
     """
     person = session.person
     take = partial(
-        queue.renew,
+        leases.renew,
         session.engine,
         person.id,
         remembered.item_id,
@@ -287,7 +287,7 @@ def undo_decision(
         return _home("notice=late")
     if fragment:
         return _cards(session, [lease])
-    queue.release(session.engine, session.person.id, *parse_cookie(held))
+    leases.release(session.engine, session.person.id, *parse_cookie(held))
     response = _home("notice=undone")
     set_cookie(session.request, response, LEASE_COOKIE, cookie_of(lease))
     return response
@@ -311,7 +311,7 @@ def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None
     """Release the leases of a tab that closes."""
     check_csrf(session.token, csrf)
     for held in wanted.held:
-        queue.release(session.engine, session.person.id, held.item_id, held.lease_token)
+        leases.release(session.engine, session.person.id, held.item_id, held.lease_token)
 
 
 def _choices(session: Session) -> Choices:
@@ -319,9 +319,9 @@ def _choices(session: Session) -> Choices:
     return choices_of(session.policy, session.locale, severe=severe)
 
 
-def _cards(session: Session, leases: Sequence[Lease]) -> Response:
+def _cards(session: Session, leased: Sequence[Lease]) -> Response:
     page = ItemCardsPage(
-        cards=[_card(session, lease) for lease in leases],
+        cards=[_card(session, lease) for lease in leased],
         choices=_choices(session),
     )
     return render(page, session)

@@ -8,7 +8,7 @@ from fastapi import Depends, Form, Header, Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from modwatch.common.errors import QueueError
-from modwatch.review.queue import LONGEST_NOTE
+from modwatch.review.queue.deciding import LONGEST_NOTE
 
 #: Long enough for every token and key.
 Token = Annotated[str, Field(min_length=1, max_length=200)]

@@ -34,7 +34,7 @@ from modwatch.review.console.schemas import (
     problem_of,
 )
 from modwatch.review.people import ROLE_SCOPES, Moderator
-from modwatch.review.queue import LONGEST_NOTE
+from modwatch.review.queue.deciding import LONGEST_NOTE
 from modwatch.review.search import (
     OWN_DAYS,
     Found,

@@ -9,11 +9,11 @@ from sqlalchemy import Engine, text
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.operations import alert_severe_escalations
-from modwatch.review import people, queue, workload
+from modwatch.review import people, workload
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
 
@@ -37,9 +37,9 @@ def lea(engine: Engine) -> Moderator:
 
 def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:
     """Escalate the next item for a reason; return the item and the decision."""
-    lease = queue.lease(engine, person.id)
+    lease = leases.lease(engine, person.id)
     assert lease is not None
-    done = queue.escalate(
+    done = deciding.escalate(
         engine,
         moderator_id=person.id,
         item_id=lease.item.id,
@@ -55,7 +55,7 @@ def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tupl
 def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date) -> int:
     """Five escalations in two queues, of which the last, and newest, is severe; returns it."""
     items = [new_item(f"c{i}", i + 1, platform="ab"[i % 2]) for i in range(5)]
-    queue.enqueue(
+    intake.enqueue(
         engine, items, day, lanes=load_lanes().model_copy(update={"queue_by": "platform"})
     )
     for _ in range(4):
@@ -64,10 +64,10 @@ def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day:
 
 
 def test_the_severe_one_is_served_first(engine: Engine, crowd: int, lea: Moderator) -> None:
-    lease = queue.lease_escalated(engine, lea.id)
+    lease = leases.lease_escalated(engine, lea.id)
     assert lease is not None
     assert lease.item.id == crowd
-    following = queue.lease_escalated(engine, lea.id)
+    following = leases.lease_escalated(engine, lea.id)
     assert following is not None
     assert following.item.id != crowd
 
@@ -84,10 +84,10 @@ def test_a_second_escalation_for_a_lesser_reason_postpones_nothing(
     engine: Engine, crowd: int, lea: Moderator
 ) -> None:
     before = workload.escalations(engine)[0].severe_due_at
-    lease = queue.lease_escalated(engine, lea.id)
+    lease = leases.lease_escalated(engine, lea.id)
     assert lease is not None
     request = {"item_id": lease.item.id, "lease_token": lease.token, "idempotency_key": "k"}
-    queue.escalate(engine, moderator_id=lea.id, reason="context", **request)
+    deciding.escalate(engine, moderator_id=lea.id, reason="context", **request)
     assert workload.escalations(engine)[0].severe_due_at == before
 
 

@@ -15,14 +15,14 @@ from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
 from modwatch.common.errors import DatabaseError
 from modwatch.common.ledger.chain import GENESIS, witness_in, witness_of
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.log.decision_log import item_digest_sql, row_hash, text_commitment_sql
 from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision, decision_chain, review_item
 from review.labelling import decide_all, label_next
@@ -36,11 +36,11 @@ def witness(
     register_policy(engine, load_policy())
     gold = [GoldComment(comment_id=f"g{n}", text="known", label=1, source="panel") for n in (1, 2)]
     add_gold(engine, gold)
-    queue.enqueue(
+    intake.enqueue(
         engine, [new_item(f"c{i}", i + 1, parent_text="said before") for i in range(6)], day
     )
     decide_all(engine, [ann, ben], policy_version=load_policy().version, note="a thought")
-    queue.enqueue(engine, [new_item("late")], date(2026, 1, 2))
+    intake.enqueue(engine, [new_item("late")], date(2026, 1, 2))
     people.change_role(engine, ben.id, "lead")
     people.change_role(engine, ben.id, "moderator")
     people.set_queues(engine, ben.id, ["general"])
@@ -424,19 +424,19 @@ def test_work_goes_on_and_everything_it_does_is_reported(
 ) -> None:
     """No false alarm: items that are undone, routed again with another text, or escalated."""
     day = date(2026, 1, 3)
-    queue.enqueue(engine, [new_item(f"d{i}", i + 1) for i in range(4)], day)
-    lease = queue.lease(engine, ann.id)
+    intake.enqueue(engine, [new_item(f"d{i}", i + 1) for i in range(4)], day)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
     request = {"moderator_id": ann.id, "item_id": lease.item.id, "lease_token": lease.token}
-    done = queue.decide(engine, label=1, idempotency_key="1", **request)
+    done = deciding.decide(engine, label=1, idempotency_key="1", **request)
     deciding.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="2")
     others = [new_item(f"d{i}", i + 1, text=f"edited {i}") for i in range(4)]
-    queue.enqueue(engine, others, day)
+    intake.enqueue(engine, others, day)
     label_next(engine, ann)
-    lease = queue.lease(engine, ann.id)
+    lease = leases.lease(engine, ann.id)
     assert lease is not None
     request = {"moderator_id": ann.id, "item_id": lease.item.id, "lease_token": lease.token}
-    queue.escalate(engine, idempotency_key="3", **request)
+    deciding.escalate(engine, idempotency_key="3", **request)
     report: LogReport = verify_log(engine, witness)
     assert report.problems == ()
 

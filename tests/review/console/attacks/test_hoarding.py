@@ -13,11 +13,11 @@ from tabs import Tab
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import TooManyLeasesError
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.app import create_app, server
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
-from modwatch.review.queue import leases
+from modwatch.review.queue import leases, metrics
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.leases import LeaseLimit
 
@@ -51,8 +51,8 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
     with ThreadPoolExecutor(20) as pool:
         answers = [status for item in pool.map(hoard, range(20)) for status in item]
     assert set(answers) == {201, 429}
-    assert queue.counts(engine).leased == MOST
-    assert queue.lease(engine, ben.id) is not None  # there is something left for others
+    assert metrics.counts(engine).leased == MOST
+    assert leases.lease(engine, ben.id) is not None  # there is something left for others
 
 
 def test_whoever_decides_as_they_go_meets_no_limit(
@@ -77,8 +77,8 @@ def test_released_and_expired_ones_make_room(
     fill(10)
     limit = LeaseLimit(engine, 3)
 
-    def take(length: dt.timedelta = queue.LEASE_LENGTH) -> Lease:
-        lease = limit.within(ann.id, lambda: queue.lease(engine, ann.id, length))
+    def take(length: dt.timedelta = leases.LEASE_LENGTH) -> Lease:
+        lease = limit.within(ann.id, lambda: leases.lease(engine, ann.id, length))
         assert lease is not None
         return lease
 
@@ -86,7 +86,7 @@ def test_released_and_expired_ones_make_room(
     take()  # one has expired
     with pytest.raises(TooManyLeasesError, match="decide or release"):
         take()
-    queue.release(engine, ann.id, first.item.id, first.token)
+    leases.release(engine, ann.id, first.item.id, first.token)
     take()
     with pytest.raises(TooManyLeasesError):
         take()
@@ -97,9 +97,9 @@ def test_a_process_that_starts_anew_knows_what_is_held(
 ) -> None:
     fill(10)
     for _ in range(3):
-        queue.lease(engine, ann.id)
+        leases.lease(engine, ann.id)
     with pytest.raises(TooManyLeasesError):
-        LeaseLimit(engine, 3).within(ann.id, lambda: queue.lease(engine, ann.id))
+        LeaseLimit(engine, 3).within(ann.id, lambda: leases.lease(engine, ann.id))
 
 
 def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
@@ -145,4 +145,4 @@ def test_neither_undoing_nor_leasing_again_goes_beyond_it(
             assert tab.post("/next", held=held, count=0).status_code in (200, 429)
         for _ in range(5):
             client.post("/api/v1/leases", headers=bearer)
-    assert queue.counts(engine).leased == 4
+    assert metrics.counts(engine).leased == 4

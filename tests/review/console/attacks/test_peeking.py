@@ -15,8 +15,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import STATUSES
 from modwatch.routing.confirmation_design import draw_confirmations
@@ -58,15 +59,15 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
 ) -> None:  # fmt: skip
     more = [{"kind": "confirmation", "round": value} for value in (2, 3)]
     items = [new_item("both", prob=0.345, **value) for value in ({}, *more)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     label_next(engine, ann, 1, note="toxic, clearly")
     if number == 3:
         label_next(engine, ben, 0, note="a joke")
-    queue.enqueue(engine, [new_item("plain", prob=0.345)], day + dt.timedelta(days=1))
+    intake.enqueue(engine, [new_item("plain", prob=0.345)], day + dt.timedelta(days=1))
     for _ in range(2):  # held, and again after it was given back
         held = {}
         for _ in range(2):
-            lease = queue.lease(engine, lead.id)
+            lease = leases.lease(engine, lead.id)
             assert lease is not None
             held[lease.item.comment_id] = lease
         second, ordinary = (everything(ask, held[name].item.id, name) for name in ("both", "plain"))
@@ -74,14 +75,14 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
         assert "item_not_found" in str(ordinary[0])
         assert ordinary[1] == {"items": [], "cursor": None}
         for each in held.values():
-            queue.release(engine, lead.id, each.item.id, each.token)
+            leases.release(engine, lead.id, each.item.id, each.token)
 
 
 def test_what_is_decided_is_read_as_before(
     engine: Engine, ask: Callable[..., Any], ann: Moderator,
     new_item: Callable[..., NewItem], day: date,
 ) -> None:  # fmt: skip
-    queue.enqueue(engine, [new_item("a", prob=0.345)], day)
+    intake.enqueue(engine, [new_item("a", prob=0.345)], day)
     decided = label_next(engine, ann, 1)
     history, found, *_ = everything(ask, decided.item_id, "a")
     for items in (history["items"], found["items"]):
@@ -93,8 +94,8 @@ def test_a_token_of_fewer_scopes_does_not_show_more(
     engine: Engine, client: TestClient, lead: Moderator, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """A lead who holds an item in the browser, and asks with a token that may not review."""
-    queue.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
-    assert queue.lease(engine, lead.id) is not None
+    intake.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
+    assert leases.lease(engine, lead.id) is not None
     token = people.issue_token(engine, lead.id, scopes=["lead", "decisions:read"])
     bearer = {"Authorization": f"Bearer {token}"}
     for comment_id in ("held", "open"):
@@ -167,7 +168,7 @@ def _routed(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Call
         for row, ranks in zip(drawn.row, drawn.rank.tolist(), strict=True)
         for number, rank in zip((2, 3), ranks, strict=True)
     ]  # fmt: skip
-    queue.enqueue(engine, [*items, *further], day)
+    intake.enqueue(engine, [*items, *further], day)
     a_later_day(engine)
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT id, kind, round FROM review_item")).all()

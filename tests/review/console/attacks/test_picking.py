@@ -18,10 +18,11 @@ from sqlalchemy import Engine, text
 from tabs import Tab
 
 from modwatch.common.errors import LeaseConflictError
-from modwatch.review import people, queue, workload
+from modwatch.review import people, workload
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, Limits, load_lanes
@@ -37,11 +38,11 @@ ITEMS = range(1, 15)
 def queued(engine: Engine, new_item: Make, day: date, tab: Tab, ben: Moderator) -> None:
     """Fourteen items, which ann may be served in turn, later or never."""
     ordinary = [new_item(f"c{n}", n) for n in range(1, 10)]
-    queue.enqueue(engine, [*ordinary, new_item("toxic", 10, reason="toxicity")], day)
+    intake.enqueue(engine, [*ordinary, new_item("toxic", 10, reason="toxicity")], day)
     twins = [
         new_item(f"c{n}", n, kind="confirmation", round=number) for number in (2, 3) for n in (1, 2)
     ]
-    queue.enqueue(engine, twins, day, kinds=["confirmation"])
+    intake.enqueue(engine, twins, day, kinds=["confirmation"])
     with engine.begin() as connection:
         reserve = text("UPDATE review_item SET reserved_for = :id WHERE comment_id = 'c9'")
         connection.execute(reserve, {"id": ben.id})
@@ -76,11 +77,11 @@ def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
 def test_no_one_goes_on_with_the_lease_of_another(
     tab: Tab, engine: Engine, queued: None, ben: Moderator
 ) -> None:
-    theirs = queue.lease(engine, ben.id)
+    theirs = leases.lease(engine, ben.id)
     assert theirs is not None
     stolen = {"item_id": theirs.item.id, "lease_token": theirs.token}
     assert tab.hold(0, [stolen]) == []
-    queue.release(engine, ben.id, theirs.item.id, theirs.token)
+    leases.release(engine, ben.id, theirs.item.id, theirs.token)
     assert tab.hold(0, [stolen]) == []
 
 
@@ -89,9 +90,9 @@ def test_an_item_that_was_given_back_and_had_by_another_is_gone(
 ) -> None:
     [known] = tab.hold(1)
     tab.post("/leave", held=[known])
-    lease = queue.claim(engine, ben.id, known["item_id"])
+    lease = leases.claim(engine, ben.id, known["item_id"])
     assert lease is not None
-    queue.release(engine, ben.id, lease.item.id, lease.token)
+    leases.release(engine, ben.id, lease.item.id, lease.token)
     assert tab.hold(0, [known]) == []
 
 
@@ -99,7 +100,7 @@ def test_a_comment_that_someone_decided_is_not_had_again_by_an_old_lease(
     tab: Tab, engine: Engine, queued: None, ann: Moderator
 ) -> None:
     [known] = tab.hold(1)
-    queue.skip(
+    deciding.skip(
         engine,
         moderator_id=ann.id,
         item_id=known["item_id"],
@@ -174,15 +175,15 @@ def test_someone_in_danger_is_never_over_the_limit(browse: Any) -> None:
 
 
 def test_a_request_that_is_sent_again_is_answered_at_the_limit(browse: Any) -> None:
-    leases = [browse.lease() for _ in range(MOST)]
+    leased = [browse.lease() for _ in range(MOST)]
     for _ in range(2):
-        assert [browse(f"k{n}", lease) for n, lease in enumerate(leases)] == [[201]] * MOST
+        assert [browse(f"k{n}", lease) for n, lease in enumerate(leased)] == [[201]] * MOST
 
 
 def test_many_skips_at_once_are_not_too_many(browse: Any) -> None:
-    leases = [browse.lease() for _ in range(12)]
+    leased = [browse.lease() for _ in range(12)]
     with ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda n: browse(f"k{n}", leases[n])[0], range(12)))
+        answers = list(pool.map(lambda n: browse(f"k{n}", leased[n])[0], range(12)))
     assert sorted(answers) == [201] * MOST + [429] * (12 - MOST)
 
 
@@ -207,15 +208,17 @@ def test_no_one_holds_an_item_for_ever_by_renewing(
     first = lease.claimed_at
     for minutes in (9, 25, 24):
         _pass(engine, minutes=minutes)
-        again = queue.renew(engine, ann.id, lease.item.id, lease.token)
+        again = leases.renew(engine, ann.id, lease.item.id, lease.token)
         assert again is not None
         lease, first = again, first - timedelta(minutes=minutes)
         assert lease.claimed_at == first
         assert lease.expires_at <= first + timedelta(hours=1)
     _pass(engine, minutes=1)
-    assert queue.renew(engine, ann.id, lease.item.id, lease.token, timedelta(minutes=1)) is not None
+    assert (
+        leases.renew(engine, ann.id, lease.item.id, lease.token, timedelta(minutes=1)) is not None
+    )
     _pass(engine, minutes=1)
-    token = queue.renew(engine, ann.id, lease.item.id, lease.token)
+    token = leases.renew(engine, ann.id, lease.item.id, lease.token)
     assert token is None
 
 
@@ -242,15 +245,15 @@ def test_no_one_holds_an_item_for_ever_by_giving_it_back(
     first = lease.claimed_at
     for minutes in (9, 50):
         _pass(engine, minutes=minutes)
-        queue.release(engine, ann.id, lease.item.id, lease.token)
+        leases.release(engine, ann.id, lease.item.id, lease.token)
         lease, first = held(engine, ann), first - timedelta(minutes=minutes)
         assert lease.claimed_at == first
         assert lease.expires_at <= first + timedelta(hours=1)
     _pass(engine, minutes=1)
-    assert queue.lease(engine, ann.id) is None
-    assert queue.claim(engine, ann.id, lease.item.id) is None
+    assert leases.lease(engine, ann.id) is None
+    assert leases.claim(engine, ann.id, lease.item.id) is None
     theirs = held(engine, ben)
-    queue.release(engine, ben.id, theirs.item.id, theirs.token)
+    leases.release(engine, ben.id, theirs.item.id, theirs.token)
     assert held(engine, ann).claimed_at >= theirs.claimed_at
 
 
@@ -267,17 +270,17 @@ def test_what_is_given_back_does_not_tell_a_reserved_item(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     """Others take an ordinary item that ann gives back; nobody else may take a reserved one."""
-    queue.enqueue(engine, [new_item(f"c{n}", n) for n in (1, 2, 3)], day)
-    queue.enqueue(engine, [new_item("gold", kind="gold")], day, kinds=["gold"])
+    intake.enqueue(engine, [new_item(f"c{n}", n) for n in (1, 2, 3)], day)
+    intake.enqueue(engine, [new_item("gold", kind="gold")], day, kinds=["gold"])
     with engine.begin() as connection:
         reserve = text("UPDATE review_item SET reserved_for = :id WHERE kind = 'gold'")
         connection.execute(reserve, {"id": ann.id})
     lease = held(engine, ann)
     assert lease.item.comment_id == "gold"
-    queue.release(engine, ann.id, lease.item.id, lease.token)
-    again = queue.renew(engine, ann.id, lease.item.id, lease.token)  # the page was loaded again
+    leases.release(engine, ann.id, lease.item.id, lease.token)
+    again = leases.renew(engine, ann.id, lease.item.id, lease.token)  # the page was loaded again
     assert again is not None
-    queue.release(engine, ann.id, lease.item.id, again.token)
+    leases.release(engine, ann.id, lease.item.id, again.token)
     label(engine, ben, held(engine, ben))
-    assert queue.renew(engine, ann.id, lease.item.id, again.token) is None
+    assert leases.renew(engine, ann.id, lease.item.id, again.token) is None
     assert {held(engine, ann).item.comment_id for _ in range(2)} == {"c2", "c3"}

@@ -12,8 +12,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, endpoints
 from review.labelling import label_next
@@ -32,7 +33,7 @@ ABOUT_ONESELF = {"/api/v1/me"}
 def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str:
     """The token of the platform; one comment is decided and one waits."""
     items = [new_item(f"c{n}", n, text=f"quillfeather {n}", prob=0.345) for n in (1, 2)]
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     label_next(engine, people.create_moderator(engine, "zedfox", "moderator"), note="quillfeather")
     ops = people.create_moderator(engine, "olga", "ops")
     return people.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])

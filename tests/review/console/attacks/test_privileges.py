@@ -8,9 +8,9 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import ProgrammingError
 
 from modwatch.common.errors import DatabaseError
-from modwatch.review import queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
+from modwatch.review.log import verification
 from modwatch.review.migrate import PRIVILEGES, may_alter_log, upgrade
 from modwatch.review.people import Moderator
 from modwatch.review.tables import metadata
@@ -57,7 +57,7 @@ def test_the_application_may_not(
     denied = "permission denied|must be owner"
     with pytest.raises(ProgrammingError, match=denied), engine.begin() as connection:
         connection.execute(text(statement))
-    assert queue.verify_log(engine).intact
+    assert verification.verify_log(engine).intact
 
 
 def test_every_table_has_its_privileges() -> None:

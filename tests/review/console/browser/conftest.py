@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
-from modwatch.review import queue
 from modwatch.review.console.app import server
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.people import Moderator
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import session_of
 
@@ -56,7 +56,7 @@ def queued(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Calla
 
     def put(*texts: str, **fields: object) -> None:
         items = [new_item(f"c{i}", i + 1, text=text, **fields) for i, text in enumerate(texts)]
-        queue.enqueue(engine, items, day, kinds={item.kind for item in items})
+        intake.enqueue(engine, items, day, kinds={item.kind for item in items})
 
     return put
 

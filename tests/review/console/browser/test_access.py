@@ -8,8 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from sqlalchemy import Engine
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all, settle
 
@@ -77,7 +78,7 @@ def test_the_error_rates_have_no_violation(
     texts = {"text": "w" * 500, "parent_text": "above it"}
     items = [new_item(f"c{k}", 3 * k + n, **item, **texts) for k in range(31)
              for n, item in enumerate(more, start=1)]  # fmt: skip
-    queue.enqueue(engine, items, day)
+    intake.enqueue(engine, items, day)
     cai, lea = (
         people.create_moderator(engine, *who) for who in (("cai", "moderator"), ("lea", "lead"))
     )

@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.review_page import ReviewPage
 from modwatch.review.people import Moderator
+from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -36,7 +37,7 @@ def test_nothing_in_a_comment_runs(
         desk.press("m")
         desk.page.keyboard.insert_text(ATTACKS[0])
         desk.press("Escape", "n")
-    desk.until(lambda: queue.counts(engine).decided, len(ATTACKS))
+    desk.until(lambda: metrics.counts(engine).decided, len(ATTACKS))
     desk.open("day")
     assert desk.page.locator(".begin").count() == len(ATTACKS)
     assert desk.page.evaluate("window.caught") is None

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE
 from modwatch.review.people import Moderator
+from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -57,11 +58,11 @@ def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
         return desk.page.request.post(desk.address + path, data=data, headers=headers)
 
     assert post("leave", held=held).status == 204
-    assert queue.counts(engine).leased == 0
+    assert metrics.counts(engine).leased == 0
     again = post("next", held=held[1:], count=0)
     assert again.status == 200
     assert 'data-item="2"' in again.text()
-    assert queue.counts(engine).leased == 1
+    assert metrics.counts(engine).leased == 1
 
 
 def test_what_is_taken_back_from_my_day_comes_first(
@@ -123,9 +124,9 @@ def test_a_tab_that_took_much_back_gives_back_and_regains_it(
     desk.wait_for("comment 4")
     for last in ("comment 3", "comment 2", "comment 1", "comment 0"):
         desk.press("u").wait_for(last)
-    desk.until(lambda: queue.counts(engine).leased, 6)
+    desk.until(lambda: metrics.counts(engine).leased, 6)
     desk.page.reload()
     assert desk.settled().comment == "comment 0"
     desk.open("day")
     desk.page.wait_for_selector(".log")
-    desk.until(lambda: queue.counts(engine).leased, 0)
+    desk.until(lambda: metrics.counts(engine).leased, 0)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, queue
+from modwatch.review import people
+from modwatch.review.log import verification
 from modwatch.review.people import Moderator
-from modwatch.review.queue import deciding
+from modwatch.review.queue import deciding, leases, metrics
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -103,7 +104,7 @@ def test_undo_brings_the_comment_back(
         ("c1", "label", 1, None, None),
         ("c1", "undo", None, None, None),
     ]
-    assert queue.verify_log(engine).decisions == 6
+    assert verification.verify_log(engine).decisions == 6
 
 
 def test_undo_comes_too_late_kindly(
@@ -113,7 +114,7 @@ def test_undo_comes_too_late_kindly(
     desk = desk_of(ann).press("e")
     until(desk, engine, 1)
     lead = people.create_moderator(engine, "lea", "lead")
-    taken = queue.lease_escalated(engine, lead.id)
+    taken = leases.lease_escalated(engine, lead.id)
     assert taken is not None
     desk.press("u")
     desk.says("no longer be undone")
@@ -146,7 +147,7 @@ def test_a_reload_and_the_back_button_show_the_same(
         assert desk.settled().comment == "comment 1"
     desk.page.get_by_role("link", name="My activity").click()
     desk.page.wait_for_selector(".log")
-    desk.until(lambda: queue.counts(engine).leased, 0)  # whoever leaves gives back
+    desk.until(lambda: metrics.counts(engine).leased, 0)  # whoever leaves gives back
     desk.page.go_back()
     assert desk.settled().comment == "comment 1"
     desk.press("t").wait_for("comment 2")
