@@ -18,12 +18,17 @@ from installation import MONDAY, TUESDAY, Installation, copy_home, known_labels
 from modwatch.audits import files
 from modwatch.audits import workflow as audit_module
 from modwatch.audits.descriptions import describe_plan
-from modwatch.audits.dsa import DsaReportError
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_lock
 from modwatch.audits.sources import current_labels
 from modwatch.audits.verify import verify
-from modwatch.common.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
+from modwatch.common.errors import (
+    AuditCancelledError,
+    AuditError,
+    DatabaseError,
+    DesignError,
+    DsaReportError,
+)
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as audit_pipeline

@@ -16,8 +16,9 @@ from small_audits import plan_audit
 from sqlalchemy import select
 
 from installation import MONDAY, TUESDAY, Installation
-from modwatch.audits.dsa import automated_means_csv, qualitative_csv, validate
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
+from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import LANGUAGES
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE

@@ -355,8 +355,9 @@ def _folder(path: Path) -> "AuditFolder":
 @click.argument("file", type=FILE)
 def validate_dsa(file: BinaryIO) -> int:
     """Validate a DSA transparency report in CSV; exit status 1 if there is a problem."""
-    from modwatch.audits import dsa
+    from modwatch.audits.dsa.findings import exit_status, printed
+    from modwatch.audits.dsa.validation import validate
 
-    findings = dsa.validate(file.read())
-    sys.stdout.write(dsa.printed(findings) or f"{file.name}: no problems found\n")
-    return int(dsa.exit_status(findings))
+    findings = validate(file.read())
+    sys.stdout.write(printed(findings) or f"{file.name}: no problems found\n")
+    return exit_status(findings)

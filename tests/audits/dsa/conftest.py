@@ -6,18 +6,23 @@ from datetime import date
 
 import pytest
 
-from modwatch.audits.dsa import (
+from modwatch.audits.dsa.statement import (
     AutomatedMeans,
     Missing,
-    Provider,
     Qualitative,
     Rate,
     ScopeValues,
     automated_means_csv,
     qualitative_csv,
-    validate,
 )
-from modwatch.audits.dsa.vocabulary import NAM_TOTAL, NAM_TRUSTED_FLAGGER, OWN_INITIATIVE, TOTAL
+from modwatch.audits.dsa.validation import validate
+from modwatch.audits.dsa.vocabulary import (
+    NAM_TOTAL,
+    NAM_TRUSTED_FLAGGER,
+    OWN_INITIATIVE,
+    TOTAL,
+    Provider,
+)
 
 COUNTS = {
     TOTAL: (900, 400),

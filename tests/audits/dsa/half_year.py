@@ -11,8 +11,8 @@ from typing import Any
 
 from audit_making import CONFIRMED, Auditor, days_of, make_comments, make_plan
 
-from modwatch.audits.dsa import automated_means_csv, qualitative_csv
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
+from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
 from modwatch.audits.verify import read_evidence
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from modwatch.statistics.audit.results import computed

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.audits.dsa import RULES
+from modwatch.audits.dsa.findings import RULES
 from modwatch.audits.dsa.vocabulary import COLUMNS, LANGUAGES, QUALITATIVE_COLUMNS, REQUIRED_OF
 
 PAGE = (Path(__file__).parents[3] / "docs" / "dsa.md").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa import RULES, Finding, exit_status, printed
 from modwatch.audits.dsa.cells import echo
+from modwatch.audits.dsa.findings import RULES, Finding, exit_status, printed
 
 ERROR = Finding(rule="rate-range", row=3, column="Value", message="'97.5' is above 1.")
 WARNING = Finding(rule="blank-row", row=4, column=None, message="The row is empty; remove it.")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audits.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8
-from modwatch.audits.dsa import validate
 from modwatch.audits.dsa.from_audit import Measures, automated_means
 from modwatch.audits.dsa.statement import Missing
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import LANGUAGES, NAM_TOTAL, OWN_INITIATIVE, TOTAL, Indicator
 from modwatch.common.errors import AuditError, DsaReportError
 

@@ -7,9 +7,10 @@ from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa import DsaReportError, Finding, exit_status, validate
-from modwatch.audits.dsa.validation import MAX_FINDINGS
+from modwatch.audits.dsa.findings import Finding, exit_status
+from modwatch.audits.dsa.validation import MAX_FINDINGS, validate
 from modwatch.audits.dsa.vocabulary import COLUMNS
+from modwatch.common.errors import DsaReportError
 
 
 @examples(300)

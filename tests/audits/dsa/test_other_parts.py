@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa import Finding, exit_status, printed, validate
+from modwatch.audits.dsa.findings import Finding, exit_status, printed
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
 from modwatch.cli.main import main
 

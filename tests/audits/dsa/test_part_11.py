@@ -3,9 +3,9 @@
 import pytest
 
 from audits.dsa.half_year import GOLDEN, MEASURES, audited, part_11
-from modwatch.audits.dsa import validate
 from modwatch.audits.dsa.from_audit import automated_means, qualitative
 from modwatch.audits.dsa.statement import value_text
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import TOTAL
 
 

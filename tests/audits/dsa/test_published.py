@@ -1,6 +1,6 @@
 """Faults that reports published since 2026 have, one file with many of each."""
 
-from modwatch.audits.dsa import validate
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import PLACEHOLDER_PERIOD, RATES
 
 CONTEXT = "Contextual Information"

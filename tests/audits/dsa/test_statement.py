@@ -3,9 +3,15 @@ from datetime import date
 import numpy as np
 import pytest
 
-from modwatch.audits.dsa import DsaReportError, Missing, Provider, Rate, ScopeValues
-from modwatch.audits.dsa.vocabulary import NAM_TOTAL, NAM_TRUSTED_FLAGGER, OWN_INITIATIVE, TOTAL
-from modwatch.common.errors import ModwatchError
+from modwatch.audits.dsa.statement import Missing, Rate, ScopeValues
+from modwatch.audits.dsa.vocabulary import (
+    NAM_TOTAL,
+    NAM_TRUSTED_FLAGGER,
+    OWN_INITIATIVE,
+    TOTAL,
+    Provider,
+)
+from modwatch.common.errors import DsaReportError, ModwatchError
 
 NONE = Missing(reason="nobody looked")
 

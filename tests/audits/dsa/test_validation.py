@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa import RULES, exit_status, printed, validate
+from modwatch.audits.dsa.findings import RULES, exit_status, printed
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import (
     NAM_TOTAL,
     NAM_TRUSTED_FLAGGER,

@@ -10,18 +10,17 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa import (
+from modwatch.audits.dsa.cells import FORMULA_SIGNS
+from modwatch.audits.dsa.statement import (
     AutomatedMeans,
     Missing,
-    Provider,
     Qualitative,
     Rate,
     ScopeValues,
     automated_means_csv,
     qualitative_csv,
-    validate,
 )
-from modwatch.audits.dsa.cells import FORMULA_SIGNS
+from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import (
     COLUMNS,
     LANGUAGES,
@@ -29,6 +28,7 @@ from modwatch.audits.dsa.vocabulary import (
     NAM_TRUSTED_FLAGGER,
     OWN_INITIATIVE,
     TOTAL,
+    Provider,
 )
 from modwatch.common.errors import DsaReportError
 

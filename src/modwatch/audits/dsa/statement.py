@@ -259,7 +259,6 @@ def automated_means_csv(report: AutomatedMeans) -> bytes:
     Missing values are blank, with the reason in the context. Cells that start like a formula are
     prefixed with an apostrophe.
 
-    >>> from modwatch.audits.dsa import Provider, ScopeValues
     >>> report = AutomatedMeans(
     ...     service="Forum", start=date(2026, 1, 1), end=date(2026, 12, 31), audit="2026",
     ...     provider=Provider.INTERMEDIARY,
