@@ -25,11 +25,11 @@ import pandas as pd
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade
+from modwatch.review.people import access_tokens, accounts
 from modwatch.review.quality_control.blindness import (
     above_chance,
     blind_integrity,
@@ -76,8 +76,8 @@ def main() -> None:
 def simulate(engine: Engine, days: int, regime: str) -> None:
     """Let a team work `days` days."""
     rng = np.random.default_rng(7)
-    team = [people.create_moderator(engine, f"p{n}", "moderator") for n in range(TEAM)]
-    tokens = [people.issue_token(engine, person.id) for person in team]
+    team = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(TEAM)]
+    tokens = [access_tokens.issue_token(engine, person.id) for person in team]
     like = [comment(rng, f"g{n}") for n in range(1_500)]
     corpus = [NewItem(**{**vars(comment(rng, f"x{n}")), "platform": None, "parent_text": None})
               for n in range(500)]  # fmt: skip

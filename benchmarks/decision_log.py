@@ -24,13 +24,13 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from modwatch.common.ledger.chain import GENESIS, commitment
-from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.log import export, verification
 from modwatch.review.log.decision_log import COVERED, content_of, item_digest_sql, row_hash
 from modwatch.review.migrate import upgrade
+from modwatch.review.people import accounts
 
 MODERATORS = 64
 
@@ -68,7 +68,7 @@ def main() -> None:
 
 def build(engine: Engine, n: int) -> None:
     """Make `n` decided items and the log of their labels."""
-    team = [people.create_moderator(engine, f"m{i}", "moderator").id for i in range(MODERATORS)]
+    team = [accounts.create_moderator(engine, f"m{i}", "moderator").id for i in range(MODERATORS)]
     with engine.begin() as connection:
         for table in ("decision", "review_item"):
             connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))

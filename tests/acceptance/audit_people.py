@@ -20,7 +20,7 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.database import create_database
 from modwatch.review.events import record_event
 from modwatch.review.migrate import upgrade
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.leases import claim
 from modwatch.review.tables import decision, outbox_message, review_item
 from modwatch.settings import Settings

@@ -32,7 +32,7 @@ from modwatch.common.errors import (
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as audit_pipeline
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item

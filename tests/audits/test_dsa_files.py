@@ -27,7 +27,7 @@ from modwatch.audits.review_items import enqueue_audit
 from modwatch.audits.sources import scored
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem

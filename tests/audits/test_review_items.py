@@ -15,7 +15,7 @@ from modwatch.audits.review_items import (
     withdraw_audit,
 )
 from modwatch.common.errors import QueueError
-from modwatch.review.people import Moderator, create_moderator
+from modwatch.review.people.accounts import Moderator, create_moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem

@@ -11,7 +11,7 @@ from killing import run
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from review.labelling import label_all
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

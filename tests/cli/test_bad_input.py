@@ -8,7 +8,8 @@ import pytest
 from installation import MONDAY, Installation
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
-from modwatch.review.people import create_moderator, disable, find_moderator
+from modwatch.review.people.accounts import create_moderator, find_moderator
+from modwatch.review.people.changes import disable
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -27,7 +27,7 @@ from modwatch.cli.main import main
 from modwatch.common.errors import SettingsError
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
-from modwatch.review.people import authenticate
+from modwatch.review.people.sessions import authenticate
 from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.label_plan import plan_labels
 

@@ -9,7 +9,9 @@ from installation import Installation
 from modwatch.cli.main import main
 from modwatch.common.errors import AccessDeniedError
 from modwatch.installation.resources import open_resources
-from modwatch.review.people import authenticate, find_moderator, log_in
+from modwatch.review.people.accounts import find_moderator
+from modwatch.review.people.passwords import log_in
+from modwatch.review.people.sessions import authenticate
 from review.labelling import open_queues
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

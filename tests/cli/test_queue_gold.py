@@ -10,7 +10,7 @@ from sqlalchemy import select
 from installation import MONDAY, Installation
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment

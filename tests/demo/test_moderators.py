@@ -36,7 +36,7 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.log.labels import confirming_labels, current_labels
-from modwatch.review.people import authenticate
+from modwatch.review.people.sessions import authenticate
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control

@@ -14,7 +14,7 @@ from modwatch.installation.resources import open_resources
 from modwatch.review.embedded import embedded
 from modwatch.review.log.verification import verify_log
 from modwatch.review.migrate import may_alter_log
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.settings import Settings
 
 ROOT = Path(__file__).parents[2]

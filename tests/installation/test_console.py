@@ -13,7 +13,8 @@ from installation import Installation
 from modwatch.common.addresses import OPS_PREFIX
 from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole, console_options, deliverer
 from modwatch.installation.resources import open_resources
-from modwatch.review.people import create_moderator, issue_token
+from modwatch.review.people.access_tokens import issue_token
+from modwatch.review.people.accounts import create_moderator
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -15,7 +15,7 @@ from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements.tables import labelled_day
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease
 from modwatch.review.simulated import SimulatedModerator

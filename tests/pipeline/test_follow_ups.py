@@ -25,7 +25,7 @@ from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.keys import FOLLOW_UPS
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import decide, skip
 from modwatch.review.queue.leases import claim, lease
 from modwatch.review.tables import review_item

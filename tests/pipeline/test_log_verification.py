@@ -13,9 +13,9 @@ from modwatch.common.errors import DatabaseError
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
-from modwatch.review import people
 from modwatch.review.database import now
 from modwatch.review.log.witnesses import verify_decision_log
+from modwatch.review.people import accounts
 from modwatch.review.policy.tree import load_policy, register_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -27,7 +27,7 @@ def test_a_log_that_was_altered_is_alerted_of(install: Callable[..., Installatio
     home = install()
     home = home.but(witness_folder=str(home.home / "witnesses"))
     with open_resources(home.settings) as resources:
-        people.create_moderator(resources.database, "ann", "moderator")
+        accounts.create_moderator(resources.database, "ann", "moderator")
         register_policy(resources.database, load_policy())
     assert home.run("verify_log") == [0]
     assert incidents(home) == []
@@ -57,7 +57,7 @@ def test_a_verification_that_fails_is_alerted_of(install: Callable[..., Installa
     """And it does not end the alert that the log was altered."""
     home = install()
     with open_resources(home.settings) as resources:
-        people.create_moderator(resources.database, "ann", "moderator")
+        accounts.create_moderator(resources.database, "ann", "moderator")
         with unguarded(resources.database) as connection:
             connection.execute(text("UPDATE moderator SET role = 'admin'"))
     assert home.run("verify_log") == [1]

@@ -31,7 +31,7 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import personal_data
 from modwatch.pipeline.personal_data import Certificate, erase, export, find, problems
 from modwatch.review.log.verification import verify_log
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue.deciding import decide, undo
 from modwatch.review.queue.intake import enqueue

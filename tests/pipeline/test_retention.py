@@ -23,8 +23,8 @@ from modwatch.monitoring.publishing.days import Day, save_day
 from modwatch.pipeline import opinions, retention
 from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import create_moderator
 from modwatch.review.people.access_tokens import issue_token
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.settings import Settings

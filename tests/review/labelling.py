@@ -8,7 +8,7 @@ from databases import unguarded
 from sqlalchemy import Engine, insert, select, text
 
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, leases
 from modwatch.review.queue.dismissal import Dismissal
 from modwatch.review.queue.items import Lease

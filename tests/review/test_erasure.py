@@ -12,7 +12,7 @@ from modwatch.review.erasure import erase_old
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
 from modwatch.review.log.verification import verify_log
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from review.labelling import held, label_next
 
 NEXT = dt.timedelta(days=1)

@@ -3,24 +3,24 @@ from databases import as_owner
 from sqlalchemy import Engine, delete, update
 from sqlalchemy.exc import DBAPIError
 
-from modwatch.review import people
 from modwatch.review.events import recent_events, record_event
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, passwords
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import event
 from review.labelling import open_queues
 
 
 def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
-    admin = people.create_moderator(engine, "zoe", "admin")
+    admin = accounts.create_moderator(engine, "zoe", "admin")
     by = {"actor_id": admin.id}
-    token = people.issue_token(engine, ann.id, name="script", scopes=["review"], **by)
-    people.change_role(engine, ann.id, "lead", **by)
+    token = access_tokens.issue_token(engine, ann.id, name="script", scopes=["review"], **by)
+    changes.change_role(engine, ann.id, "lead", **by)
     open_queues(engine, "a", "b")
-    people.set_queues(engine, ann.id, {"b", "a"}, **by)
-    people.set_password(engine, ann.id, "correct horse battery", **by)
-    people.disable(engine, ann.id, **by)
-    people.enable(engine, ann.id, **by)
-    people.revoke_token(engine, token)
+    changes.set_queues(engine, ann.id, {"b", "a"}, **by)
+    passwords.set_password(engine, ann.id, "correct horse battery", **by)
+    changes.disable(engine, ann.id, **by)
+    changes.enable(engine, ann.id, **by)
+    access_tokens.revoke_token(engine, token)
     found = recent_events(engine, subject_id=ann.id)
     assert [(event.action, event.actor, dict(event.details)) for event in reversed(found)] == [
         ("create", None, {"pseudonym": "ann", "role": "moderator", "by_oidc": False}),
@@ -37,10 +37,10 @@ def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
 
 
 def test_what_changes_nothing_is_no_event(engine: Engine, ann: Moderator) -> None:
-    people.create_moderator(engine, "ann", "moderator")
-    people.change_role(engine, ann.id, "moderator")
-    people.enable(engine, ann.id)
-    people.save_preferences(engine, ann.id, {"theme": "dark"})
+    accounts.create_moderator(engine, "ann", "moderator")
+    changes.change_role(engine, ann.id, "moderator")
+    changes.enable(engine, ann.id)
+    changes.save_preferences(engine, ann.id, {"theme": "dark"})
     assert [event.action for event in recent_events(engine)] == ["create"]
 
 

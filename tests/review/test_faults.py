@@ -17,13 +17,13 @@ import pytest
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.connections import listen
-from modwatch.review import people
 from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.log import verification
 from modwatch.review.migrate import upgrade
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
@@ -76,7 +76,7 @@ def test_a_console_that_dies_between_decision_and_reply_costs_nothing(
     engine: Engine, queue_url: str, ann: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    token = people.issue_token(engine, ann.id)
+    token = access_tokens.issue_token(engine, ann.id)
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one and the same"}
     with console(queue_url, deadly=True) as (address, process):
         lease = httpx.post(f"{address}/api/v1/leases", headers=headers, timeout=30).json()
@@ -124,9 +124,9 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
 
 
 def simulated(engine: Engine, name: str) -> SimulatedModerator:
-    person = people.create_moderator(engine, name, "moderator")
+    person = accounts.create_moderator(engine, name, "moderator")
     return SimulatedModerator(
-        token=people.issue_token(engine, person.id),
+        token=access_tokens.issue_token(engine, person.id),
         false_positive_rate=0.0,
         false_negative_rate=0.0,
         seed=person.id,

@@ -9,12 +9,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, csrf_of
 from modwatch.review.database import connect
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, sessions
+from modwatch.review.people.accounts import Moderator
 
 Fill = Callable[[int], None]
 Consoles = tuple[TestClient, TestClient]
@@ -33,7 +33,7 @@ def consoles(engine: Engine, queue_url: str) -> Iterator[Consoles]:
 
 
 def bearer(engine: Engine, person: Moderator) -> dict[str, str]:
-    return {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+    return {"Authorization": f"Bearer {access_tokens.issue_token(engine, person.id)}"}
 
 
 def decide(
@@ -51,7 +51,7 @@ def test_a_person_may_go_from_one_console_to_the_other(
 ) -> None:
     fill(3)
     first, second = consoles
-    session = people.open_session(engine, people.issue_token(engine, ann.id))
+    session = sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
     cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}
     shown = first.get("/", headers=cookie)
     held = {"Cookie": f"{cookie['Cookie']}; modwatch_lease={shown.cookies['modwatch_lease']}"}

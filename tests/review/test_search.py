@@ -10,8 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
-from modwatch.review import people, search
-from modwatch.review.people import Moderator
+from modwatch.review import search
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
@@ -162,7 +163,7 @@ def history_of(engine: Engine, viewer: Viewer, comment_id: str) -> search.Histor
 def test_a_history_tells_all_in_order(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     intake.enqueue(engine, [new_item("a")], day)
     first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
     lease = deciding.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
@@ -235,7 +236,7 @@ def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date, kind: str
 ) -> None:
     """Its decided item, with its label, would tell that the item that waits is a measurement."""
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
@@ -267,7 +268,7 @@ def test_no_status_finds_what_waits(engine: Engine, new_item: New, day: date, st
 def test_ones_own_decisions_look_alike_whatever_they_were_of(
     engine: Engine, new_item: New, day: date
 ) -> None:
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     for viewer in (own(cora), replace(LEAD, moderator_id=cora.id)):
         for n, kind in enumerate(("review", "gold", "retest", "audit")):
             there = day + timedelta(n)
@@ -287,7 +288,7 @@ def test_ones_own_decisions_look_alike_whatever_they_were_of(
 def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("known"), new_item("mine", 2)], day)
     label_next(engine, ann)
@@ -371,7 +372,7 @@ def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
 def test_the_next_of_several_does_not_read_what_the_first_answered(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
-    lea = people.create_moderator(engine, "lea", "lead")
+    lea = accounts.create_moderator(engine, "lea", "lead")
     intake.enqueue(engine, [new_item("a", labels_wanted=2)], day)
     label_next(engine, ann, 1, policy_code="hate")
     viewer = replace(LEAD, moderator_id=lea.id)
@@ -386,7 +387,7 @@ def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
     engine: Engine, new_item: New, day: date, sees_all: bool
 ) -> None:
     """The day of a comment would tell a confirmation, its id a gold item."""
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id) if sees_all else own(cora)
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, cora)
@@ -403,7 +404,7 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
     engine: Engine, ben: Moderator, new_item: New, day: date, goes_on: bool
 ) -> None:
     """Others go on with an ordinary item, and not with one that is reserved."""
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
     lease = leases.lease(engine, cora.id)
@@ -415,7 +416,7 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
     label_next(engine, cora)
     if goes_on:
         label_next(engine, ben, 1, policy_code="hate")
-        label_next(engine, people.create_moderator(engine, "dan", "moderator"), 1)
+        label_next(engine, accounts.create_moderator(engine, "dan", "moderator"), 1)
     second, first = search.find(engine, SearchQuery(), viewer).items
     assert first.id == lease.item.id
     assert (first.status, first.version, first.label) == (None, None, None)
@@ -431,7 +432,7 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
 def test_the_first_label_is_hidden_while_the_second_can_be_undone(
     engine: Engine, ann: Moderator, new_item: New, day: date, act: str
 ) -> None:
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
     label_next(engine, ann)

@@ -9,10 +9,10 @@ from sqlalchemy import Engine, select
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import AccessDeniedError, QueueError
-from modwatch.review import people
 from modwatch.review.console.app import server
 from modwatch.review.log import verification
 from modwatch.review.log.labels import confirming_labels, current_labels
+from modwatch.review.people import access_tokens, accounts
 from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import Ratings, SimulatedModerator, work
@@ -36,10 +36,10 @@ def base_url(engine: Engine) -> Iterator[str]:
 def simulated(
     engine: Engine, name: str, role: str = "moderator", **fields: object
 ) -> SimulatedModerator:
-    person = people.create_moderator(engine, name, role)
+    person = accounts.create_moderator(engine, name, role)
     rates = {"false_positive_rate": 0.0, "false_negative_rate": 0.0, "seed": person.id}
     return SimulatedModerator(
-        token=people.issue_token(engine, person.id),
+        token=access_tokens.issue_token(engine, person.id),
         **(rates | fields),  # type: ignore[arg-type]
     )
 

@@ -5,9 +5,10 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, workload
+from modwatch.review import workload
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -21,7 +22,7 @@ New = Callable[..., NewItem]
 
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "cora", "lead")
+    return accounts.create_moderator(engine, "cora", "lead")
 
 
 def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:

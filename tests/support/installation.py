@@ -18,7 +18,7 @@ from modwatch.data.lake.schemas import TABLES
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import daily
 from modwatch.review.database import connect, create_database
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease
 from modwatch.settings import Settings

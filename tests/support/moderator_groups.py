@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import ANNOTATIONS
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.people.changes import describe_group
 
 #: Severity from which a group calls a comment toxic: the model follows the north.

@@ -9,9 +9,9 @@ from databases import AS_INSTALLED, NUMBERED, as_owner
 from sqlalchemy import Engine, text
 
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
-from modwatch.review import people
 from modwatch.review.database import connect
-from modwatch.review.people import Moderator, passwords
+from modwatch.review.people import accounts, passwords
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 
@@ -85,9 +85,9 @@ def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callabl
 
 @pytest.fixture
 def ann(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "ann", "moderator")
+    return accounts.create_moderator(engine, "ann", "moderator")
 
 
 @pytest.fixture
 def ben(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "ben", "moderator")
+    return accounts.create_moderator(engine, "ben", "moderator")

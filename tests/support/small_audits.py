@@ -7,7 +7,7 @@ from sqlalchemy import select
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import correct
 from modwatch.review.tables import decision, review_item
 from modwatch.statistics.audit.plan import AuditPlan

@@ -6,14 +6,14 @@ from typing import Any
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, sessions
+from modwatch.review.people.accounts import Moderator
 
 
 class Tab:
     def __init__(self, client: TestClient, engine: Engine, person: Moderator) -> None:
-        token = people.issue_token(engine, person.id)
-        self.session = people.open_session(engine, token)
+        token = access_tokens.issue_token(engine, person.id)
+        self.session = sessions.open_session(engine, token)
         self.client = client
 
     def post(self, path: str, csrf: str | None = None, **body: Any) -> Any:

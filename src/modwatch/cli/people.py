@@ -52,7 +52,8 @@ def token(
     days: float | None,
 ) -> None:
     """Print an access token for the console, creating the account if necessary."""
-    from modwatch.review.people import create_moderator, find_moderator, issue_token
+    from modwatch.review.people.access_tokens import issue_token
+    from modwatch.review.people.accounts import create_moderator, find_moderator
 
     engine = resources.database
     try:
@@ -74,7 +75,7 @@ def person() -> None:
 @with_resources
 def list_(resources: "Resources") -> None:
     """List the accounts with their roles and queues."""
-    from modwatch.review.people import people
+    from modwatch.review.people.accounts import people
 
     for account in people(resources.database):
         state = "disabled" if account.disabled_at else "active"
@@ -88,7 +89,7 @@ def list_(resources: "Resources") -> None:
 @with_resources
 def add(resources: "Resources", *, pseudonym: str, role: str) -> None:
     """Create an account."""
-    from modwatch.review.people import create_moderator
+    from modwatch.review.people.accounts import create_moderator
 
     made = create_moderator(resources.database, pseudonym, role)
     print(f"{made.pseudonym} is a {made.role}; set a password or issue a token next")
@@ -99,7 +100,8 @@ def add(resources: "Resources", *, pseudonym: str, role: str) -> None:
 @with_resources
 def password(resources: "Resources", *, pseudonym: str) -> None:
     """Set a password, from a prompt or from standard input."""
-    from modwatch.review.people import find_moderator, set_password
+    from modwatch.review.people.accounts import find_moderator
+    from modwatch.review.people.passwords import set_password
 
     found = find_moderator(resources.database, pseudonym)
     prompted = sys.stdin.isatty()
@@ -115,7 +117,8 @@ def password(resources: "Resources", *, pseudonym: str) -> None:
 @with_resources
 def reset_factor(resources: "Resources", *, pseudonym: str) -> None:
     """Remove the second factor of an account whose device is lost."""
-    from modwatch.review.people import find_moderator, second_factor
+    from modwatch.review.people import second_factor
+    from modwatch.review.people.accounts import find_moderator
 
     second_factor.reset(resources.database, find_moderator(resources.database, pseudonym).id)
 
@@ -126,7 +129,8 @@ def reset_factor(resources: "Resources", *, pseudonym: str) -> None:
 @with_resources
 def role(resources: "Resources", *, pseudonym: str, role: str) -> None:
     """Change the role of an account."""
-    from modwatch.review.people import change_role, find_moderator
+    from modwatch.review.people.accounts import find_moderator
+    from modwatch.review.people.changes import change_role
 
     change_role(resources.database, find_moderator(resources.database, pseudonym).id, role)
 
@@ -136,7 +140,8 @@ def role(resources: "Resources", *, pseudonym: str, role: str) -> None:
 @with_resources
 def disable(resources: "Resources", *, pseudonym: str) -> None:
     """Disable an account."""
-    from modwatch.review.people import disable, find_moderator
+    from modwatch.review.people.accounts import find_moderator
+    from modwatch.review.people.changes import disable
 
     disable(resources.database, find_moderator(resources.database, pseudonym).id)
 
@@ -146,7 +151,8 @@ def disable(resources: "Resources", *, pseudonym: str) -> None:
 @with_resources
 def enable(resources: "Resources", *, pseudonym: str) -> None:
     """Enable an account again."""
-    from modwatch.review.people import enable, find_moderator
+    from modwatch.review.people.accounts import find_moderator
+    from modwatch.review.people.changes import enable
 
     enable(resources.database, find_moderator(resources.database, pseudonym).id)
 
@@ -157,7 +163,8 @@ def enable(resources: "Resources", *, pseudonym: str) -> None:
 @with_resources
 def queues(resources: "Resources", *, pseudonym: str, queue: tuple[str, ...]) -> None:
     """Assign a person to queues."""
-    from modwatch.review.people import find_moderator, set_queues
+    from modwatch.review.people.accounts import find_moderator
+    from modwatch.review.people.changes import set_queues
 
     found = find_moderator(resources.database, pseudonym)
     set_queues(resources.database, found.id, list(queue) or None, lanes=resources.lanes)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from sqlalchemy import Engine, func, select
 
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator, find_moderator, issue_token, set_queues
+from modwatch.review.people.access_tokens import issue_token
+from modwatch.review.people.accounts import create_moderator, find_moderator
+from modwatch.review.people.changes import set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue.lanes import Lanes
 from modwatch.review.queue.metrics import counts

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
     from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.outbox.delivery import Deliverer
-    from modwatch.review.people import OidcOptions
+    from modwatch.review.people.oidc import OidcOptions
 
 #: Path of the console on Airflow's address.
 AIRFLOW_PREFIX = "/modwatch"
@@ -95,7 +95,7 @@ def console_options(settings: Settings, address: str) -> "ConsoleOptions":
 
 
 def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
-    from modwatch.review.people import OidcOptions
+    from modwatch.review.people.oidc import OidcOptions
 
     if settings.oidc_issuer is None:
         return None

@@ -12,7 +12,7 @@ from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
 from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.leases import lease
 from modwatch.statistics.audit.labels import AuditLabel, Key, in_order, key_of
 from review.labelling import label

@@ -14,11 +14,11 @@ from sqlalchemy import text
 from modwatch.cli.main import main
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import verify_and_witness
+from modwatch.review.people import access_tokens, accounts
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
@@ -42,7 +42,7 @@ def place(small: Resources) -> Folder:
 def erased(small: Resources, place: Folder) -> Resources:
     """An audit carried out, witnessed and erased: folder, register, database."""
     for labeller in ("ann", "ben"):
-        people.create_moderator(small.database, labeller, "moderator")
+        accounts.create_moderator(small.database, labeller, "moderator")
     with small.database.connect() as connection:
         last = connection.scalar(text("SELECT max(id) FROM event"))
     go_to(small, "estimate")
@@ -83,8 +83,8 @@ def test_an_erased_audit_contradicts_the_witness(
 
 
 def test_verify_now_uses_the_kept_witness(erased: Resources, place: Folder) -> None:
-    auditor = people.create_moderator(erased.database, "ada", "auditor")
-    token = people.issue_token(erased.database, auditor.id)
+    auditor = accounts.create_moderator(erased.database, "ada", "auditor")
+    token = access_tokens.issue_token(erased.database, auditor.id)
     bearer = {"Authorization": f"Bearer {token}"}
     for folder, intact, says in (
         (place, False, "compared with the witness of 20"),

@@ -13,7 +13,7 @@ from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.text import folded
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from review.labelling import label_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -13,7 +13,7 @@ from modwatch.audits import files
 from modwatch.audits.publication import Publication, level_of_files
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from review.labelling import label_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

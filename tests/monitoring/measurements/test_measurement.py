@@ -10,7 +10,7 @@ from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.pipeline.daily import plan_labels
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease

@@ -19,7 +19,7 @@ from modwatch.installation.resources import Resources
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.airflow import labels_trigger
 from modwatch.pipeline.airflow.audits import CANCEL, STOP, AuditLabels
-from modwatch.review.people import create_moderator
+from modwatch.review.people.accounts import create_moderator
 from pipeline.airflow.answers import TI_ID, answer, context, did, last, wait
 from review.labelling import label_next
 

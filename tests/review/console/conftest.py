@@ -8,9 +8,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 from tabs import Tab
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people.accounts import Moderator
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def stranger(visitor: TestClient) -> TestClient:
 
 @pytest.fixture
 def token(engine: Engine, ann: Moderator) -> str:
-    return people.issue_token(engine, ann.id)
+    return access_tokens.issue_token(engine, ann.id)
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def bearer(token: str) -> dict[str, str]:
 @pytest.fixture
 def scraper(engine: Engine) -> dict[str, str]:
     """The header of Prometheus, which may read metrics and nothing else."""
-    ops = people.create_moderator(engine, "prometheus", "ops")
-    token = people.issue_token(engine, ops.id, scopes=["metrics:read"])
+    ops = accounts.create_moderator(engine, "prometheus", "ops")
+    token = access_tokens.issue_token(engine, ops.id, scopes=["metrics:read"])
     return {"Authorization": f"Bearer {token}"}
 
 

@@ -4,10 +4,10 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.app import BODY_LIMIT, create_app
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens
+from modwatch.review.people.accounts import Moderator
 from review.console.visiting import hidden
 
 
@@ -61,7 +61,7 @@ def test_cookies_over_https_are_of_this_host(
     app = create_app(engine, ConsoleOptions(secure_cookies=True))
     client = TestClient(app, base_url="https://mods.example.org", root_path=root)
     form = hidden(client.get(f"{root}/login"))
-    token = people.issue_token(engine, ann.id)
+    token = access_tokens.issue_token(engine, ann.id)
     answer = client.post(f"{root}/login", data={**form, "token": token}, follow_redirects=False)
     assert answer.status_code == 303
     set_ = [cookie for name, cookie in answer.headers.multi_items() if name == "set-cookie"]

@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.models.serving.telemetry import ProcessTelemetry
-from modwatch.review import people
+from modwatch.review.people import accounts
 from modwatch.review.queue import deciding, leases
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "docker" / "grafana" / "modwatch.json"
@@ -41,7 +41,7 @@ def queries() -> list[str]:
 def pages(client: TestClient, engine: Engine, fill: Any, scraper: dict[str, str]) -> dict[str, str]:
     """Return what the console and the model server show, some time after they started."""
     fill(3)
-    ann = people.create_moderator(engine, "ann", "moderator")
+    ann = accounts.create_moderator(engine, "ann", "moderator")
     lease = leases.lease(engine, ann.id)
     assert lease is not None
     deciding.decide(

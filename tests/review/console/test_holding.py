@@ -7,8 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 
 Fill = Callable[[int], None]
@@ -98,8 +98,8 @@ def test_escalated_items_are_for_leads(
     fill(1)
     decided(client, bearer, action="escalate", reason="legal", note="look")
     assert leased(client, bearer, escalated=True).status_code == 403
-    lead = people.create_moderator(engine, "lea", "lead")
-    headers = {"Authorization": f"Bearer {people.issue_token(engine, lead.id)}"}
+    lead = accounts.create_moderator(engine, "lea", "lead")
+    headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lead.id)}"}
     opinions = leased(client, headers, escalated=True).json()["opinions"]
     assert [(opinion["pseudonym"], opinion["reason"], opinion["note"]) for opinion in opinions] == [
         ("ann", "legal", "look")
@@ -123,7 +123,7 @@ def test_my_day_says_nothing_of_what_it_was_for(
     assert [one["undoable"] for one in day["decisions"]] == [False, False, True, True]
     assert day["decisions"][0]["item_version"] is None
     assert not {"kind", "prob", "review_score", "text", "excerpt"} & set(day["decisions"][0])
-    other = {"Authorization": f"Bearer {people.issue_token(engine, ben.id)}"}
+    other = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ben.id)}"}
     assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0
 
 
@@ -150,7 +150,7 @@ def test_a_cookie_alone_changes_nothing(
     client: TestClient, token: str, fill: Fill, engine: Engine, method: str
 ) -> None:
     fill(1)
-    session = people.open_session(engine, token)
+    session = sessions.open_session(engine, token)
     client.cookies.set("modwatch_session", session)
     me = client.get("/api/v1/me").json()
     assert me["pseudonym"] == "ann"

@@ -17,12 +17,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, passwords
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import (
@@ -200,7 +200,7 @@ def test_what_is_sent_is_a_value(
     for path, name in (("decisions", "after"), ("deliveries/dead", "channel")):
         answer = stranger.get(f"/api/v1/{path}", params={name: attack}, headers=admin)
         assert answer.status_code < 500
-    people.create_moderator(engine, "zed", "moderator")  # the tables are still there
+    accounts.create_moderator(engine, "zed", "moderator")  # the tables are still there
     after = rows(engine)
     assert all(after[table] >= before[table] for table in before)
     assert after["decision"] == before["decision"] + 1
@@ -213,7 +213,7 @@ def test_what_is_sent_is_a_value(
 def test_nothing_that_is_typed_comes_back_as_a_header(
     engine: Engine, stranger: TestClient, ann: Moderator, attack: str
 ) -> None:
-    people.set_password(engine, ann.id, "a long pass phrase")
+    passwords.set_password(engine, ann.id, "a long pass phrase")
     asked = stranger.get("/login", params={"next": attack})
     typed = {"csrf": csrf_of("s"), "pseudonym": "ann", "password": "a long pass phrase"}
     cookie = {"Cookie": f"{LOGIN_COOKIE}=s"}
@@ -246,7 +246,7 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
     path: str,
     sign: str,
 ) -> None:
-    lead = people.create_moderator(engine, "cora", "lead")
+    lead = accounts.create_moderator(engine, "cora", "lead")
     long = sign * (1_000_000 // len(sign.encode()))
     intake.enqueue(engine, [new_item(f"c{i}", i + 1, text=long) for i in range(8)], day)
     lease = leases.lease(engine, lead.id)
@@ -277,7 +277,7 @@ def test_a_search_by_program_is_bounded(
     long = "\U0001f525" * 250_000
     items = [new_item(f"c{i}", i + 1, text=long, parent_text=long) for i in range(10)]
     intake.enqueue(engine, items, day)
-    headers = bearer_of(engine, people.create_moderator(engine, "cora", "admin"))
+    headers = bearer_of(engine, accounts.create_moderator(engine, "cora", "admin"))
     found = stranger.post("/api/v1/items/search", json={}, headers=headers)
     assert len(found.json()["items"]) == 10
     assert len(found.content) < 10 * 2 * 2_000 * 12 + 10_000
@@ -324,7 +324,7 @@ def test_what_json_can_say_and_a_database_cannot_store_is_refused(
     engine: Engine, stranger: TestClient, fill: Fill, escape: str
 ) -> None:
     fill(1)
-    lead = people.create_moderator(engine, "cora", "lead")
+    lead = accounts.create_moderator(engine, "cora", "lead")
     headers = bearer_of(engine, lead)
     lease = stranger.post("/api/v1/leases", headers=headers).json()
     sent = {**headers, "Content-Type": "application/json", "Idempotency-Key": "k"}
@@ -363,8 +363,8 @@ def test_absurd_times_are_refused_or_harmless(
 ) -> None:
     """Seconds, days and moments that no clock ever shows."""
     fill(3)
-    headers = bearer_of(engine, people.create_moderator(engine, "cora", "lead"))
-    admin = bearer_of(engine, people.create_moderator(engine, "ada", "admin"))
+    headers = bearer_of(engine, accounts.create_moderator(engine, "cora", "lead"))
+    admin = bearer_of(engine, accounts.create_moderator(engine, "ada", "admin"))
     lease = stranger.post("/api/v1/leases", headers=headers).json()
     path = f"/api/v1/items/{lease['item']['id']}/decisions"
     keyed = {**headers, "Idempotency-Key": "k", "Content-Type": "application/json"}

@@ -7,29 +7,30 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import AccessDeniedError
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people.accounts import Moderator
+from modwatch.review.people.sessions import authenticate, open_session
 from review.labelling import open_queues
 
 
 @pytest.fixture
 def ada(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "ada", "admin")
+    return accounts.create_moderator(engine, "ada", "admin")
 
 
 @pytest.fixture
 def bearer(engine: Engine, ada: Moderator) -> dict[str, str]:
-    return {"Authorization": f"Bearer {people.issue_token(engine, ada.id)}"}
+    return {"Authorization": f"Bearer {access_tokens.issue_token(engine, ada.id)}"}
 
 
 @pytest.fixture
 def admin(engine: Engine, ada: Moderator) -> Iterator[TestClient]:
     with TestClient(create_app(engine), raise_server_exceptions=False) as client:
         client.headers["Accept"] = "text/html"
-        token = people.issue_token(engine, ada.id)
-        client.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
+        token = access_tokens.issue_token(engine, ada.id)
+        client.cookies.set(SESSION_COOKIE, open_session(engine, token))
         yield client
 
 
@@ -43,14 +44,14 @@ def plain(page: httpx.Response) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
-def account(engine: Engine, pseudonym: str) -> people.Account:
-    return next(person for person in people.people(engine) if person.pseudonym == pseudonym)
+def account(engine: Engine, pseudonym: str) -> accounts.Account:
+    return next(person for person in accounts.people(engine) if person.pseudonym == pseudonym)
 
 
 def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> None:
     form = csrf(admin.get("/admin"))
     page = admin.post("/admin/people", data=form | {"pseudonym": "wren", "role": "moderator"})
-    wren = people.find_moderator(engine, "wren")
+    wren = accounts.find_moderator(engine, "wren")
     here = f"/admin/people/{wren.id}"
     assert page.url.path == here
     admin.post(here, data=form | {"role": "lead"})
@@ -81,25 +82,25 @@ def test_a_token_is_shown_once(engine: Engine, admin: TestClient, ann: Moderator
     assert page.status_code == 201
     shown = re.search(r'class="secret"[^>]*>([^<]+)<', page.text)
     assert shown is not None
-    assert people.authenticate(engine, shown[1]).scopes == {"review"}
+    assert authenticate(engine, shown[1]).scopes == {"review"}
     page = admin.get(here)
     assert shown[1] not in page.text
     assert "tablet" in page.text
-    (token,) = people.tokens(engine, ann.id)
+    (token,) = access_tokens.tokens(engine, ann.id)
     admin.post(f"{here}/revoke", data=form | {"token_id": str(token.id)})
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, shown[1])
+        authenticate(engine, shown[1])
 
 
 def test_all_sessions_are_ended(engine: Engine, admin: TestClient, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
-    sessions = [people.open_session(engine, token) for _ in range(2)]
+    token = access_tokens.issue_token(engine, ann.id)
+    sessions = [open_session(engine, token) for _ in range(2)]
     here = f"/admin/people/{ann.id}"
     admin.post(f"{here}/revoke", data=csrf(admin.get(here)))
     for session in sessions:
         with pytest.raises(AccessDeniedError):
-            people.authenticate(engine, session, "session")
-    assert people.authenticate(engine, token).pseudonym == "ann"
+            authenticate(engine, session, "session")
+    assert authenticate(engine, token).pseudonym == "ann"
 
 
 def test_no_one_shuts_themselves_out(engine: Engine, admin: TestClient, ada: Moderator) -> None:
@@ -122,18 +123,18 @@ def test_names_that_deceive_are_refused(
     form = csrf(admin.get("/admin"))
     page = admin.post("/admin/people", data=form | {"pseudonym": pseudonym, "role": role})
     assert page.status_code == 422
-    assert len(people.people(engine)) == 1
+    assert len(accounts.people(engine)) == 1
 
 
 def test_tokens_of_another_person_stay(
     engine: Engine, admin: TestClient, ann: Moderator, ben: Moderator
 ) -> None:
-    token = people.issue_token(engine, ben.id)
-    (bens,) = people.tokens(engine, ben.id)
+    token = access_tokens.issue_token(engine, ben.id)
+    (bens,) = access_tokens.tokens(engine, ben.id)
     here = f"/admin/people/{ann.id}"
     page = admin.post(f"{here}/revoke", data=csrf(admin.get(here)) | {"token_id": str(bens.id)})
     assert page.status_code == 404
-    assert people.authenticate(engine, token).pseudonym == "ben"
+    assert authenticate(engine, token).pseudonym == "ben"
 
 
 def test_forms_from_elsewhere_change_no_one(
@@ -152,8 +153,8 @@ def test_forms_from_elsewhere_change_no_one(
         for forged in ("", "0" * 64):
             assert admin.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
     assert account(engine, "ann").role == "moderator"
-    assert people.tokens(engine, ann.id) == []
-    assert len(people.people(engine)) == 2
+    assert access_tokens.tokens(engine, ann.id) == []
+    assert len(accounts.people(engine)) == 2
 
 
 def test_what_was_given_up_is_sent_again(
@@ -207,13 +208,13 @@ def test_accounts_by_program(engine: Engine, admin: TestClient, bearer: dict[str
     assert admin.patch(here, json={"queues": "all"}, headers=bearer).json()["queues"] is None
     assert admin.patch(here, json={"hat": "red"}, headers=bearer).status_code == 422
     issued = admin.post(f"{here}/tokens", json={"days": 1}, headers=bearer).json()["token"]
-    assert people.authenticate(engine, issued).role == "lead"
+    assert authenticate(engine, issued).role == "lead"
     (token,) = admin.get(f"{here}/tokens", headers=bearer).json()
     assert issued not in str(token)
     assert admin.delete(f"{here}/tokens/{token['id']}", headers=bearer).status_code == 204
     assert admin.delete(f"{here}/tokens/9999", headers=bearer).status_code == 404
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, issued)
+        authenticate(engine, issued)
     assert admin.get("/api/v1/people/9999", headers=bearer).status_code == 404
     events = admin.get("/api/v1/people/events", headers=bearer).json()
     assert events[0]["action"] == "revoke_token"

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.preferences import ACTIONS, Preferences, preferences_of
 from modwatch.review.console.request_context import csrf_of
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, sessions
+from modwatch.review.people.accounts import Moderator
 from review.console.visiting import by_cookie
 
 
@@ -57,14 +57,16 @@ def test_whatever_is_stored_can_be_read(stored: dict[str, Any]) -> None:
 def test_ones_own_tokens_are_listed_and_revoked(
     engine: Engine, stranger: TestClient, ann: Moderator, ben: Moderator
 ) -> None:
-    feed = people.issue_token(engine, ann.id, name="my script", scopes=["review"])
-    others = people.issue_token(engine, ben.id, name="of ben")
-    whole = people.issue_token(engine, ann.id)
-    session = people.open_session(engine, whole)
+    feed = access_tokens.issue_token(engine, ann.id, name="my script", scopes=["review"])
+    others = access_tokens.issue_token(engine, ben.id, name="of ben")
+    whole = access_tokens.issue_token(engine, ann.id)
+    session = sessions.open_session(engine, whole)
     page = stranger.get("/preferences", headers=by_cookie(session)).text
     assert "my script" in page
     assert "of ben" not in page
-    ids = {token.name: token.id for of in (ann, ben) for token in people.tokens(engine, of.id)}
+    ids = {
+        token.name: token.id for of in (ann, ben) for token in access_tokens.tokens(engine, of.id)
+    }
     for name, status in (("of ben", 404), ("my script", 303)):
         form = {"csrf": csrf_of(session), "token_id": ids[name]}
         answer = stranger.post("/preferences/revoke", data=form, headers=by_cookie(session))

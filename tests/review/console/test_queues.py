@@ -8,11 +8,12 @@ from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people, workload
+from modwatch.review import workload
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -27,7 +28,7 @@ HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=
 
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "cora", "lead")
+    return accounts.create_moderator(engine, "cora", "lead")
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
 
 
 def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClient:
-    token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
+    token = access_tokens.issue_token(engine, person.id)
+    visitor.cookies.set(SESSION_COOKIE, sessions.open_session(engine, token))
     return visitor
 
 
@@ -126,7 +127,7 @@ def test_an_item_that_someone_took_is_reported_kindly(
     fill(1)
     escalated(engine, ann)
     form = hidden(lead.get("/lead"), "take")
-    other = people.create_moderator(engine, "dan", "lead")
+    other = accounts.create_moderator(engine, "dan", "lead")
     assert leases.lease_escalated(engine, other.id) is not None
     page = lead.post("/lead/take", data=form)
     assert "That comment is not available" in plain(page)
@@ -222,7 +223,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     leases.lease(engine, ann.id)
     begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     open_queues(engine, "de")
-    people.set_queues(engine, cora.id, ["de"])
+    changes.set_queues(engine, cora.id, ["de"])
     lead = come_in(engine, visitor, cora)
     page = lead.get("/lead")
     assert "The queue is empty, and nothing was reviewed today" in plain(page)
@@ -295,7 +296,7 @@ def test_hostile_names_and_notes_are_escaped(
 
 def test_ages_are_of_the_database(engine: Engine, lead: TestClient, fill: Fill) -> None:
     fill(1)
-    token = people.issue_token(engine, people.find_moderator(engine, "cora").id)
+    token = access_tokens.issue_token(engine, accounts.find_moderator(engine, "cora").id)
     headers = {"Authorization": f"Bearer {token}"}
     (lane,) = lead.get("/api/v1/lead/lanes", headers=headers).json()
     assert 0 <= lane["oldest_seconds"] < 60
@@ -307,7 +308,7 @@ def test_ages_are_of_the_database(engine: Engine, lead: TestClient, fill: Fill) 
 
 def test_a_closing_by_program(engine: Engine, lead: TestClient, fill: Fill) -> None:
     fill(3)
-    token = people.issue_token(engine, people.find_moderator(engine, "cora").id)
+    token = access_tokens.issue_token(engine, accounts.find_moderator(engine, "cora").id)
     headers = {"Authorization": f"Bearer {token}"}
     criteria = {"queue": "general"}
     base = "/api/v1/lead/closings"
@@ -332,7 +333,7 @@ def test_closings_of_other_queues_are_not_shown(
     done = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 200
     open_queues(engine, "de")
-    people.set_queues(engine, cora.id, ["de"])
+    changes.set_queues(engine, cora.id, ["de"])
     come_in(engine, lead, cora)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 403
     assert lead.get("/api/v1/lead/closings").json() == []

@@ -5,12 +5,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 
@@ -140,8 +140,8 @@ def test_lookers_on_see_the_queue_and_lease_nothing(
     client: TestClient, engine: Engine, fill: Fill, role: str
 ) -> None:
     fill(1)
-    person = people.create_moderator(engine, role, role)
-    headers = {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+    person = accounts.create_moderator(engine, role, role)
+    headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, person.id)}"}
     answer = client.post("/api/v1/leases", headers=headers)
     assert code((answer.status_code, answer.json())) == (403, "forbidden")
     assert client.get("/api/v1/queue", headers=headers).json()["counts"]["waiting"] == 1
@@ -166,8 +166,8 @@ def test_a_moderator_does_not_see_whether_a_label_opened_a_confirmation(
 
 def test_the_queue_by_day(client: TestClient, engine: Engine, fill: Fill) -> None:
     fill(2)
-    person = people.create_moderator(engine, "olu", "ops")
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+    person = accounts.create_moderator(engine, "olu", "ops")
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, person.id)}"}
     one = client.get("/api/v1/queue", params={"day": "2026-01-01"}, headers=bearer).json()
     assert one["counts"] == {"waiting": 2, "leased": 0, "decided": 0, "withdrawn": 0}
     assert one["ages"]["items"] == 2
@@ -221,7 +221,7 @@ def test_a_sample_and_an_audit_cannot_be_left_out(
 ) -> None:
     intake.enqueue(engine, [new_item("a", reason="random_slice")], day)
     everything = ["uncertainty", "toxicity", "hybrid", "random_slice", "audit"]
-    people.save_preferences(engine, ann.id, {"opt_outs": everything})
+    changes.save_preferences(engine, ann.id, {"opt_outs": everything})
     assert client.post("/api/v1/leases", headers=bearer).status_code == 201
     intake.enqueue(engine, [new_item("b")], day)
     assert client.post("/api/v1/leases", headers=bearer).status_code == 204

@@ -7,12 +7,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.log import verification
 from modwatch.review.log.labels import current_labels
+from modwatch.review.people import access_tokens, accounts
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 
@@ -99,7 +99,7 @@ def test_a_session_is_over_after_log_out_and_revocation(
 
     client.cookies.clear()
     log_in(client, token)
-    people.revoke_token(engine, token)
+    access_tokens.revoke_token(engine, token)
     assert "Your session has expired" in client.get("/").text
 
 
@@ -150,8 +150,8 @@ def test_lookers_on_are_served_nothing(
     client: TestClient, engine: Engine, fill: Fill, role: str
 ) -> None:
     fill(1)
-    person = people.create_moderator(engine, role, role)
-    page = log_in(client, people.issue_token(engine, person.id))
+    person = accounts.create_moderator(engine, role, role)
+    page = log_in(client, access_tokens.issue_token(engine, person.id))
     assert "Read-only access" in page.text
     assert shown(page) is None
     form = {**fields(page), "item_id": "1", "lease_token": "t", "verdict": "1"}
@@ -161,12 +161,12 @@ def test_lookers_on_are_served_nothing(
 def test_hostile_content_is_escaped(
     client: TestClient, engine: Engine, new_item: Callable[..., NewItem], day: date
 ) -> None:
-    person = people.create_moderator(engine, "<b>ann</b>", "moderator")
+    person = accounts.create_moderator(engine, "<b>ann</b>", "moderator")
     item = new_item(
         "c1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language='x" onload="y'
     )
     intake.enqueue(engine, [item], day)
-    page = log_in(client, people.issue_token(engine, person.id)).text
+    page = log_in(client, access_tokens.issue_token(engine, person.id)).text
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "<b>ann" not in page

@@ -19,10 +19,10 @@ from schemathesis.python.asgi import ASGIClient, get_client
 from schemathesis.specs.openapi import checks
 from sqlalchemy import Engine, select
 
-from modwatch.review import people
 from modwatch.review.console.app import BODY_LIMIT, create_app
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import ROLE_SCOPES, Moderator
+from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -75,7 +75,7 @@ def in_use(
     """A queue in which some of everything has happened."""
     items = [new_item(f"c{i}", i + 1, text=f"{PRIVATE} {i}") for i in range(400)]
     intake.enqueue(engine, items, day)
-    cora = people.create_moderator(engine, "cora", "lead")
+    cora = accounts.create_moderator(engine, "cora", "lead")
     for person, does, more in (
         (ann, deciding.decide, {"label": 1, "policy_code": "threat"}),
         (ann, deciding.decide, {"label": 0}),
@@ -145,7 +145,7 @@ def test_no_one_gets_in(
 def test_answers_are_as_described(
     engine: Engine, app: FastAPI, operations: list[Described], in_use: None, role: str
 ) -> None:
-    person = people.create_moderator(engine, f"the {role}", role)
+    person = accounts.create_moderator(engine, f"the {role}", role)
     seen: dict[str, set[int]] = defaultdict(set)
     with get_client(app) as client:
         for operation, requests in operations:
@@ -181,7 +181,7 @@ def explore(
         if real:
             make_real(engine, case, person)
         # A new one each time: some operations end the old.
-        token = people.issue_token(engine, person.id)
+        token = access_tokens.issue_token(engine, person.id)
         answer = case.call(session=client, headers={"Authorization": f"Bearer {token}"})
         case.validate_response(answer, checks=CHECKS)
         seen.add(answer.status_code)
@@ -213,8 +213,8 @@ def make_real(engine: Engine, case: Case, person: Moderator) -> None:
             one = connection.execute(waiting.order_by(review_item.c.id.desc())).scalars().first()
         fields |= {"criteria": {"comment_ids": [one]}, "expected": 1, "reason": "spam_wave"}
     if "token_id" in ids:
-        people.issue_token(engine, person.id)
-        ids["token_id"] = people.tokens(engine, person.id)[0].id
+        access_tokens.issue_token(engine, person.id)
+        ids["token_id"] = access_tokens.tokens(engine, person.id)[0].id
     fill(case.path_parameters, ids)
     fill(case.body, fields)
     fill(case.query, {"first": today, "last": today, "channel": "c", "after": None})

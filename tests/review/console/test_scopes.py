@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import ROLE_SCOPES
+from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.people.accounts import ROLE_SCOPES
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import endpoints
@@ -132,9 +132,9 @@ def test_roles_and_endpoints(
     role: str,
 ) -> None:
     intake.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
-    person = people.create_moderator(engine, f"the-{role}", role)
-    token = people.issue_token(engine, person.id)
-    session = people.open_session(engine, token)
+    person = accounts.create_moderator(engine, f"the-{role}", role)
+    token = access_tokens.issue_token(engine, person.id)
+    session = sessions.open_session(engine, token)
     for (method, path), scopes in ENDPOINTS.items():
         allowed = bool(scopes & ROLE_SCOPES[role])
         answer = ask(stranger, method, path, token, session)

@@ -8,11 +8,11 @@ from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden
@@ -25,9 +25,9 @@ SCORES = ("kind", "reason", "prob", "uncertainty", "review_score", "model_versio
 
 def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[str, str]:
     """Let a person in, and return the headers of their API token."""
-    person = people.create_moderator(engine, name, role)
-    token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token))
+    person = accounts.create_moderator(engine, name, role)
+    token = access_tokens.issue_token(engine, person.id)
+    visitor.cookies.set(SESSION_COOKIE, sessions.open_session(engine, token))
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -162,8 +162,8 @@ def test_masked_texts_are_shown_on_demand(
     intake.enqueue(engine, [new_item("a")], day)
     come_in(engine, visitor, "cora", "admin")
     assert "Show text" not in visitor.get("/items/1").text
-    cora = people.find_moderator(engine, "cora")
-    people.save_preferences(engine, cora.id, {"masking": "blur"})
+    cora = accounts.find_moderator(engine, "cora")
+    changes.save_preferences(engine, cora.id, {"masking": "blur"})
     for page in (visitor.get("/search"), visitor.get("/items/1")):
         assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
 
@@ -205,7 +205,7 @@ def test_who_works_some_queues_or_is_served_items_exports_nothing(
     headers = come_in(engine, visitor, "cora", role)
     if role == "auditor":
         open_queues(engine, "de")
-        people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
+        changes.set_queues(engine, accounts.find_moderator(engine, "cora").id, ["de"])
     for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
         assert visitor.get(path, headers=headers).status_code == 403
     assert "records/export" not in visitor.get("/records").text

@@ -9,10 +9,10 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import Moderator
+from modwatch.review.people import passwords
+from modwatch.review.people.accounts import Moderator
 
 PASSWORD = "a long pass phrase"
 
@@ -23,7 +23,7 @@ def fields(page: httpx.Response) -> dict[str, str]:
 
 @pytest.fixture
 def known(engine: Engine, ann: Moderator) -> Moderator:
-    people.set_password(engine, ann.id, PASSWORD)
+    passwords.set_password(engine, ann.id, PASSWORD)
     return ann
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.console.sign_in import OIDC_COOKIE
-from modwatch.review.people import OidcOptions
+from modwatch.review.people.oidc import OidcOptions
 from review.people.conftest import CLIENT_ID, CLIENT_SECRET, FakeProvider
 
 

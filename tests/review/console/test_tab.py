@@ -7,8 +7,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 from tabs import Tab
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, leases, metrics
 
 Fill = Callable[[int], None]
@@ -49,7 +49,7 @@ def test_what_was_handed_to_a_lead_is_not_had_again(
         lease_token=held[0]["lease_token"], note="for leads only",
     )  # fmt: skip
     assert tab.hold(1, held) == []
-    lea = Tab(client, engine, people.create_moderator(engine, "lea", "lead"))
+    lea = Tab(client, engine, accounts.create_moderator(engine, "lea", "lead"))
     taken = leases.lease_escalated(engine, 2)
     assert taken is not None
     assert lea.hold(1, [{**held[0], "lease_token": taken.token}]) != []
@@ -86,5 +86,5 @@ def test_those_who_do_not_decide_hold_nothing(
 ) -> None:
     fill(1)
     for role in ("auditor", "ops", "admin"):
-        person = people.create_moderator(engine, role, role)
+        person = accounts.create_moderator(engine, role, role)
         assert Tab(client, engine, person).post("/next", count=1).status_code == 403

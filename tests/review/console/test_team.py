@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import intake, leases
@@ -29,7 +29,7 @@ NAMES = ("ann-the-first", "ben-the-second", "cai-the-third")
 
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "cora", "lead")
+    return accounts.create_moderator(engine, "cora", "lead")
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
         ]
         intake.enqueue(engine, items, day)
         for number, name in enumerate(NAMES):
-            person = people.find_moderator(engine, name) if name in known else None
-            person = person or people.create_moderator(engine, name, "moderator")
+            person = accounts.find_moderator(engine, name) if name in known else None
+            person = person or accounts.create_moderator(engine, name, "moderator")
             known.add(name)
             label_all(engine, person, lambda _, value=int(number == 0): value)  # type: ignore[misc]
         settle(engine)
@@ -139,7 +139,7 @@ def test_no_view_ranks_people_below_the_minimum(
         engine, tomorrow, retest_share=1.0, gold_share=1.0, salt="s", least_days=0
     )
     for name in NAMES:
-        label_all(engine, people.find_moderator(engine, name), lambda _: 1)
+        label_all(engine, accounts.find_moderator(engine, name), lambda _: 1)
     days = {"first": str(TODAY - timedelta(1)), "last": str(TODAY + timedelta(1))}
     where = {"headers": bearer_of(engine, cora), "params": days}
     recent = lead.get("/api/v1/lead/agreement", **where).json()
@@ -178,7 +178,7 @@ def test_only_leads_open_it(
     engine: Engine, visitor: TestClient, overturned: Callable[..., None], role: str
 ) -> None:
     overturned(1)
-    person = people.create_moderator(engine, "zed", role)
+    person = accounts.create_moderator(engine, "zed", role)
     visitor.cookies.set(SESSION_COOKIE, session_of(engine, person))
     days = {"first": str(TODAY), "last": str(TODAY)}
     for path in ("/lead/errors", "/api/v1/lead/error-rates", "/api/v1/lead/overturned"):
@@ -206,7 +206,7 @@ def test_texts_are_hidden_from_who_wants_them_so(
 ) -> None:
     overturned(1)
     assert '<details class="masked">' not in lead.get("/lead/errors").text
-    people.save_preferences(engine, cora.id, {"masking": "blur"})
+    changes.save_preferences(engine, cora.id, {"masking": "blur"})
     assert '<details class="masked">' in lead.get("/lead/errors").text
 
 
@@ -232,7 +232,7 @@ def test_a_lead_of_some_queues_reads_of_these(
     assert "invented text" in page.text
     assert "invented text" not in lead.get("/lead/errors", params={"queue": "de"}).text
     open_queues(engine, "de")
-    people.set_queues(engine, cora.id, ["de"])
+    changes.set_queues(engine, cora.id, ["de"])
     lead.cookies.set(SESSION_COOKIE, session_of(engine, cora))
     for path in ("/lead/errors", "/lead/errors?queue=general"):
         page = lead.get(path)

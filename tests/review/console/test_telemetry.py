@@ -7,9 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event, text
 
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.people import accounts
 from modwatch.review.queue import deciding, leases
 
 Fill = Callable[[int], None]
@@ -25,7 +25,7 @@ def test_figures_of_the_queue(
     fresh: TestClient, scraper: dict[str, str], engine: Engine, fill: Fill
 ) -> None:
     fill(3)
-    ann = people.create_moderator(engine, "ann", "moderator")
+    ann = accounts.create_moderator(engine, "ann", "moderator")
     lease = leases.lease(engine, ann.id)
     assert lease is not None
     deciding.decide(

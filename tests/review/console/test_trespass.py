@@ -15,10 +15,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.console.sign_in import LOGIN_COOKIE
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, passwords
+from modwatch.review.people.accounts import Moderator
+from modwatch.review.people.changes import change_role, disable
+from modwatch.review.people.sessions import authenticate
 from modwatch.review.queue import metrics
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
@@ -53,7 +55,7 @@ def test_forged_forms_change_nothing(
                     )
     assert rows(engine) == before
     assert metrics.counts(engine).leased == 0
-    assert all(people.authenticate(engine, item, "session") for item in sessions.values())
+    assert all(authenticate(engine, item, "session") for item in sessions.values())
 
 
 def is_incomplete(answer: httpx.Response) -> bool:
@@ -92,11 +94,14 @@ ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
     "log-out": lambda stranger, _, __, session: stranger.post(
         "/logout", data={"csrf": csrf_of(session)}, headers=by_cookie(session)
     ),
-    "password": lambda _, engine, ann, __: people.set_password(engine, ann.id, "a new pass phrase"),
-    "disabled": lambda _, engine, ann, __: people.disable(engine, ann.id),
-    "role": lambda _, engine, ann, __: people.change_role(engine, ann.id, "lead"),
+    "password": lambda _, engine, ann, __: passwords.set_password(
+        engine, ann.id, "a new pass phrase"
+    ),
+    "disabled": lambda _, engine, ann, __: disable(engine, ann.id),
+    "role": lambda _, engine, ann, __: change_role(engine, ann.id, "lead"),
     "revoked": lambda _, engine, ann, __: [
-        people.revoke_token_by_id(engine, token.id) for token in people.tokens(engine, ann.id)
+        access_tokens.revoke_token_by_id(engine, token.id)
+        for token in access_tokens.tokens(engine, ann.id)
     ],
 }
 

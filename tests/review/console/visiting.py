@@ -15,10 +15,10 @@ from fastapi.testclient import TestClient
 from posting import post
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -28,11 +28,11 @@ Headers = dict[str, str]
 
 
 def session_of(engine: Engine, person: Moderator) -> str:
-    return people.open_session(engine, people.issue_token(engine, person.id))
+    return sessions.open_session(engine, access_tokens.issue_token(engine, person.id))
 
 
 def bearer_of(engine: Engine, person: Moderator) -> Headers:
-    return {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+    return {"Authorization": f"Bearer {access_tokens.issue_token(engine, person.id)}"}
 
 
 def by_cookie(session: str, **more: str) -> Headers:
@@ -117,7 +117,7 @@ def rows(engine: Engine) -> dict[str, int]:
 def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[str, Moderator]:
     """Fill the queue, let something of everything happen, and return who is who, by role."""
     names = ("moderator", "lead", "auditor", "ops", "admin")
-    who = {role: people.create_moderator(engine, f"the {role}", role) for role in names}
+    who = {role: accounts.create_moderator(engine, f"the {role}", role) for role in names}
     items = [
         new_item(f"c{i}", i + 1, parent_text="p", platform="f", language="de") for i in range(20)
     ]
@@ -135,7 +135,7 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
         )  # fmt: skip
     begun = dismissal.start(engine, who["lead"].id, Criteria(comment_ids=("c19",)), "spam_wave", 1)
     dismissal.resume(engine, begun.id)
-    people.issue_token(engine, who["moderator"].id, name="name")
+    access_tokens.issue_token(engine, who["moderator"].id, name="name")
     message = OutboxMessage(
         key="k", topic="t", series="s", sequence=1, dt=day, payload={"text": "x"}
     )

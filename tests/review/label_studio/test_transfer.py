@@ -25,7 +25,7 @@ from modwatch.review.label_studio.transfer import (
     import_tasks,
 )
 from modwatch.review.log import labels, verification
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import undo

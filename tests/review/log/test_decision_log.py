@@ -21,7 +21,7 @@ from modwatch.review.log.decision_log import (
     row_hash,
     start_chain,
 )
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import decision_chain, review_item
 from review.labelling import decide_all
 

@@ -17,7 +17,7 @@ from modwatch.common.text import original
 from modwatch.review.log import export as module
 from modwatch.review.log.export import export, schema
 from modwatch.review.log.verification import verify_export, verify_log
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, leases
 from review.labelling import decide_all
 

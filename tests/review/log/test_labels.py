@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from modwatch.data.lake.schemas import LABELS
 from modwatch.review.log import labels
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from review.labelling import decide_all
 

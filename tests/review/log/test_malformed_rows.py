@@ -12,7 +12,6 @@ from malformed import ACTIONS, SHAPES, spoil, without_rules
 from sqlalchemy import Engine, text
 
 from modwatch.common.ledger.chain import GENESIS
-from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.embedded import APPLICATION, EmbeddedServer
 from modwatch.review.events import record_event
@@ -20,7 +19,8 @@ from modwatch.review.log.recorded_state import RecordedState
 from modwatch.review.log.verification import verify_log
 from modwatch.review.migrate import upgrade
 from modwatch.review.outbox.decision_events import relay_decisions
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import intake
@@ -36,10 +36,10 @@ def owner(path_server: EmbeddedServer, new_item: Callable[..., NewItem]) -> Iter
     url = path_server.application_url(f"malformed{next(numbers)}")
     upgrade(owner_url(url), application=APPLICATION)
     engine = connect(url, pool_size=1)
-    team = [people.create_moderator(engine, name, "moderator") for name in ("ann", "ben")]
+    team = [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben")]
     register_policy(engine, load_policy())
     add_gold(engine, [GoldComment(comment_id="g1", text="known", label=1, source="panel")])
-    people.set_queues(engine, team[1].id, ["general"])
+    changes.set_queues(engine, team[1].id, ["general"])
     intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(6)], date(2026, 1, 1))
     decide_all(engine, team, policy_version=load_policy().version)
     relay_decisions(engine, ["platform"])

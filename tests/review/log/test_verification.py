@@ -12,7 +12,7 @@ from modwatch.review.log import verification
 from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
 from modwatch.review.log.verification import verify_export, verify_log
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from review.labelling import decide_all
 

@@ -15,7 +15,7 @@ from modwatch.common.ledger.timestamps import read_roots, stamp
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import Authority, newest, verify_and_witness
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from review.labelling import decide_all, label_next
 
 FORGED = (

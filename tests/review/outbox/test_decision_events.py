@@ -15,13 +15,13 @@ from posting import post
 from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.common.errors import DatabaseError, LeaseConflictError, QueueError
-from modwatch.review import people
 from modwatch.review.log import verification
 from modwatch.review.log.decision_log import COVERED, append
 from modwatch.review.log.labels import current_labels
 from modwatch.review.outbox.decision_events import feed, relay_decisions
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, intake
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
@@ -38,7 +38,7 @@ def desk(engine: Engine) -> Desk:
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def messages(engine: Engine) -> list[Any]:
@@ -233,7 +233,7 @@ def test_no_transaction_that_commits_late_is_skipped(
     engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
 ) -> None:
     fill(3)
-    carl = people.create_moderator(engine, "carl", "moderator")
+    carl = accounts.create_moderator(engine, "carl", "moderator")
     with ExitStack() as open_still:
         early = open_still.enter_context(engine.connect())
         late = open_still.enter_context(engine.connect())

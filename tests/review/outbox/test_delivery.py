@@ -31,7 +31,7 @@ from modwatch.review.outbox.delivery import (
     resend,
 )
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import outbox_delivery
 
 SECRET = "s3cret"

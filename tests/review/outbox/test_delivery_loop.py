@@ -16,7 +16,7 @@ from modwatch.common.webhooks import Answer
 from modwatch.review.database import connect
 from modwatch.review.outbox.delivery import DecisionWebhook, Deliverer
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 
 
 @pytest.fixture(autouse=True)

@@ -6,26 +6,26 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue.lanes import Lane, Lanes
 from review.labelling import open_queues
 
 
 def test_queues_are_named_or_all(engine: Engine, ann: Moderator, ben: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
+    token = access_tokens.issue_token(engine, ann.id)
     open_queues(engine, "spam")
-    people.set_queues(engine, ann.id, ["spam", "general", "spam"])
-    assert people.authenticate(engine, token).queues == {"spam", "general"}
-    assert [account.queues for account in people.people(engine)] == [{"spam", "general"}, None]
+    changes.set_queues(engine, ann.id, ["spam", "general", "spam"])
+    assert sessions.authenticate(engine, token).queues == {"spam", "general"}
+    assert [account.queues for account in accounts.people(engine)] == [{"spam", "general"}, None]
     with pytest.raises(QueueError, match="no queue given"):
-        people.set_queues(engine, ann.id, [])
+        changes.set_queues(engine, ann.id, [])
     for name in ("", "a\0", "\ud800", "x" * 101):
         with pytest.raises(QueueError, match=r"unknown queue .* \(known queues: general, spam\)"):
-            people.set_queues(engine, ann.id, ["spam", name])
-    assert people.find_moderator(engine, "ann").queues == {"spam", "general"}
-    people.set_queues(engine, ann.id, None)
-    assert people.authenticate(engine, token) == ann
+            changes.set_queues(engine, ann.id, ["spam", name])
+    assert accounts.find_moderator(engine, "ann").queues == {"spam", "general"}
+    changes.set_queues(engine, ann.id, None)
+    assert sessions.authenticate(engine, token) == ann
 
 
 def test_an_unknown_queue_is_rejected_with_the_nearest_known(
@@ -34,34 +34,34 @@ def test_an_unknown_queue_is_rejected_with_the_nearest_known(
     rules = Lanes(reason={"audit": Lane(queue="audits")})
     open_queues(engine, "de")
     with pytest.raises(QueueError, match=r"'audit', did you mean 'audits'\?") as error:
-        people.set_queues(engine, ann.id, ["audit"], lanes=rules)
+        changes.set_queues(engine, ann.id, ["audit"], lanes=rules)
     assert "(known queues: audits, de, general)" in str(error.value)
-    assert people.find_moderator(engine, "ann").queues is None
-    people.set_queues(engine, ann.id, ["audits", "de"], lanes=rules)
-    assert people.find_moderator(engine, "ann").queues == {"audits", "de"}
+    assert accounts.find_moderator(engine, "ann").queues is None
+    changes.set_queues(engine, ann.id, ["audits", "de"], lanes=rules)
+    assert accounts.find_moderator(engine, "ann").queues == {"audits", "de"}
 
 
 def test_roles_change(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
-    people.change_role(engine, ann.id, "auditor")
-    person = people.authenticate(engine, token)
+    token = access_tokens.issue_token(engine, ann.id)
+    changes.change_role(engine, ann.id, "auditor")
+    person = sessions.authenticate(engine, token)
     assert person.role == "auditor"
     assert not person.reviews
     assert person.may("audit")
     with pytest.raises(QueueError, match="unknown role"):
-        people.change_role(engine, ann.id, "owner")
+        changes.change_role(engine, ann.id, "owner")
 
 
 def test_unknown_people_are_named(engine: Engine) -> None:
-    for act in (people.disable, people.enable):
+    for act in (changes.disable, changes.enable):
         with pytest.raises(QueueError, match="moderator 99 does not exist"):
             act(engine, 99)
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        people.change_role(engine, 99, "lead")
+        changes.change_role(engine, 99, "lead")
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        people.set_queues(engine, 99, None)
+        changes.set_queues(engine, 99, None)
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        people.save_preferences(engine, 99, {})
+        changes.save_preferences(engine, 99, {})
 
 
 JSON = st.recursive(
@@ -76,13 +76,13 @@ JSON = st.recursive(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[str, Any]) -> None:
-    person = people.create_moderator(engine, "ann", "moderator")
+    person = accounts.create_moderator(engine, "ann", "moderator")
     try:
-        people.save_preferences(engine, person.id, preferences)
+        changes.save_preferences(engine, person.id, preferences)
     except QueueError:
         assert "\0" in str(preferences) or "\\x00" in repr(preferences)
     else:
-        assert people.find_moderator(engine, "ann").preferences == preferences
+        assert accounts.find_moderator(engine, "ann").preferences == preferences
 
 
 @pytest.mark.parametrize(
@@ -94,5 +94,5 @@ def test_unusable_preferences_are_refused(
     engine: Engine, ann: Moderator, preferences: dict[str, Any]
 ) -> None:
     with pytest.raises(QueueError, match="without NUL"):
-        people.save_preferences(engine, ann.id, preferences)
-    people.save_preferences(engine, ann.id, {"a": r"\u0000 as \\u0000 letters"})
+        changes.save_preferences(engine, ann.id, preferences)
+    changes.save_preferences(engine, ann.id, {"a": r"\u0000 as \\u0000 letters"})

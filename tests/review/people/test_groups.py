@@ -10,20 +10,20 @@ from sqlalchemy import Engine, text
 
 import modwatch
 from modwatch.common.errors import QueueError
-from modwatch.review import people
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.groups import KEPT, SMALLEST_DRAW, counted_groups, draw_group
 from modwatch.review.people.oidc import withdraw
 
 
 def test_people_describe_themselves_and_take_it_back(engine: Engine, ann: Moderator) -> None:
-    people.describe_group(engine, ann.id, "aged 30 to 45")
-    people.describe_group(engine, ann.id, " aged 46 or more ")
+    changes.describe_group(engine, ann.id, "aged 30 to 45")
+    changes.describe_group(engine, ann.id, " aged 46 or more ")
     with engine.connect() as connection:
         stored = connection.execute(text("SELECT group_name FROM moderator_group")).all()
     assert stored == [("aged 46 or more",)]
-    people.describe_group(engine, ann.id, None)
+    changes.describe_group(engine, ann.id, None)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT FROM moderator_group")).all() == []
     assert [event.action for event in recent_events(engine)] == ["create"]  # no trace is left
@@ -32,9 +32,9 @@ def test_people_describe_themselves_and_take_it_back(engine: Engine, ann: Modera
 @pytest.mark.parametrize("group", ["", " ", "a\0", "a\nb", "\ud800", "x" * 101])
 def test_unusable_groups_are_refused(engine: Engine, ann: Moderator, group: str) -> None:
     with pytest.raises(QueueError, match="shorten it"):
-        people.describe_group(engine, ann.id, group)
+        changes.describe_group(engine, ann.id, group)
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        people.describe_group(engine, 99, None)
+        changes.describe_group(engine, 99, None)
 
 
 @pytest.fixture
@@ -42,9 +42,11 @@ def crowd(engine: Engine) -> Callable[[int], list[Moderator]]:
     """Returns how to make people, of whom every other one chose the north, the rest the south."""
 
     def make(number: int) -> list[Moderator]:
-        made = [people.create_moderator(engine, f"person {n}", "moderator") for n in range(number)]
+        made = [
+            accounts.create_moderator(engine, f"person {n}", "moderator") for n in range(number)
+        ]
         for n, person in enumerate(made):
-            people.describe_group(engine, person.id, ("north", "south")[n % 2])
+            changes.describe_group(engine, person.id, ("north", "south")[n % 2])
         return made
 
     return make
@@ -68,15 +70,15 @@ def test_a_person_counts_in_one_group_until_they_choose_another(
     )
     assert 0 < moved < 20
     # Another draw, the same group chosen again, and others who join or leave change nothing.
-    people.describe_group(engine, made[0].id, "north")
-    people.describe_group(engine, made[1].id, None)
-    late = people.create_moderator(engine, "late", "moderator")
-    people.describe_group(engine, late.id, "north")
+    changes.describe_group(engine, made[0].id, "north")
+    changes.describe_group(engine, made[1].id, None)
+    late = accounts.create_moderator(engine, "late", "moderator")
+    changes.describe_group(engine, late.id, "north")
     for seed in range(1, 4):
         again = counted_groups(engine, rng=np.random.default_rng(seed))
         assert again.keys() == first.keys() - {"person 1"} | {"late"}
         assert all(first[name] == again[name] for name in again.keys() - {"late"})
-    people.describe_group(engine, made[0].id, "south")
+    changes.describe_group(engine, made[0].id, "south")
     assert stored(engine)[made[0].id] == ("south", None)
 
 
@@ -108,9 +110,9 @@ def test_draws_that_no_one_seeds_differ(
 
 
 def test_the_group_of_a_disabled_account_is_deleted(engine: Engine, ann: Moderator) -> None:
-    people.describe_group(engine, ann.id, "north")
-    people.disable(engine, ann.id)
-    people.enable(engine, ann.id)
+    changes.describe_group(engine, ann.id, "north")
+    changes.disable(engine, ann.id)
+    changes.enable(engine, ann.id)
     assert stored(engine) == {}
     assert [event.action for event in recent_events(engine)] == ["enable", "disable", "create"]
 
@@ -120,7 +122,7 @@ def test_so_is_that_of_someone_whom_the_provider_gives_no_role(
 ) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE moderator SET oidc_subject = 'i|s'"))
-    people.describe_group(engine, ann.id, "north")
+    changes.describe_group(engine, ann.id, "north")
     withdraw(engine, "i|s")
     assert stored(engine) == {}
 

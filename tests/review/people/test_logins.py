@@ -8,9 +8,9 @@ from argon2 import PasswordHasher
 from sqlalchemy import Engine, select, text, update
 
 from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError
-from modwatch.review import people
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import moderator
 
 GOOD, WRONG = "correct horse battery", "wrong horse battery"
@@ -18,13 +18,13 @@ GOOD, WRONG = "correct horse battery", "wrong horse battery"
 
 @pytest.fixture
 def zoe(engine: Engine, fast_hashes: None) -> Moderator:
-    person = people.create_moderator(engine, "zoe", "lead")
-    people.set_password(engine, person.id, GOOD)
+    person = accounts.create_moderator(engine, "zoe", "lead")
+    passwords.set_password(engine, person.id, GOOD)
     return person
 
 
 def log_in(engine: Engine, name: str = "zoe", password: str = GOOD, address: str = "::1") -> str:
-    return people.log_in(engine, name, password, address=address)
+    return passwords.log_in(engine, name, password, address=address)
 
 
 def refusal(engine: Engine, name: str, password: str) -> str:
@@ -35,18 +35,18 @@ def refusal(engine: Engine, name: str, password: str) -> str:
 
 
 def test_a_password_opens_a_session(engine: Engine, zoe: Moderator) -> None:
-    assert people.authenticate(engine, log_in(engine), "session") == zoe
-    assert people.authenticate(engine, log_in(engine, " zoe "), "session") == zoe
-    (account,) = people.people(engine)
+    assert sessions.authenticate(engine, log_in(engine), "session") == zoe
+    assert sessions.authenticate(engine, log_in(engine, " zoe "), "session") == zoe
+    (account,) = accounts.people(engine)
     assert account.has_password
     assert "argon2" not in str(account)
-    assert len(people.tokens(engine, zoe.id)) == 2
+    assert len(access_tokens.tokens(engine, zoe.id)) == 2
 
 
 def test_refusals_do_not_tell_who_exists(engine: Engine, zoe: Moderator, ann: Moderator) -> None:
-    kit = people.create_moderator(engine, "kit", "moderator")
-    people.set_password(engine, kit.id, GOOD)
-    people.disable(engine, kit.id)
+    kit = accounts.create_moderator(engine, "kit", "moderator")
+    passwords.set_password(engine, kit.id, GOOD)
+    changes.disable(engine, kit.id)
     cases = [
         ("zoe", WRONG), ("zoe", "zoe\0" * 4), ("zoe", "x" * 10_000), ("nobody", GOOD),
         ("ann", GOOD), ("kit", GOOD), ("a\0", GOOD), ("\ud800", GOOD), ("", ""),
@@ -76,7 +76,7 @@ def test_a_success_forgets_the_failures(engine: Engine, zoe: Moderator) -> None:
 def test_a_new_password_releases_the_brake(engine: Engine, zoe: Moderator) -> None:
     for _ in range(5):
         refusal(engine, "zoe", WRONG)
-    people.set_password(engine, zoe.id, "another horse battery")
+    passwords.set_password(engine, zoe.id, "another horse battery")
     assert log_in(engine, password="another horse battery")
     refusal(engine, "zoe", GOOD)
 
@@ -95,21 +95,21 @@ def test_outdated_hashes_are_renewed(engine: Engine, ann: Moderator) -> None:
 def test_people_change_their_own_password(engine: Engine, zoe: Moderator) -> None:
     session = log_in(engine)
     with pytest.raises(AccessDeniedError, match="old password"):
-        people.change_password(engine, zoe.id, WRONG, "another horse battery")
+        passwords.change_password(engine, zoe.id, WRONG, "another horse battery")
     with pytest.raises(QueueError, match="12 to 256"):
-        people.change_password(engine, zoe.id, GOOD, "short")
-    people.change_password(engine, zoe.id, GOOD, "another horse battery")
+        passwords.change_password(engine, zoe.id, GOOD, "short")
+    passwords.change_password(engine, zoe.id, GOOD, "another horse battery")
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, session, "session")
+        sessions.authenticate(engine, session, "session")
     assert log_in(engine, password="another horse battery")
     assert recent_events(engine)[0].actor == "zoe"
     with pytest.raises(AccessDeniedError):
-        people.change_password(engine, 99, GOOD, GOOD)
+        passwords.change_password(engine, 99, GOOD, GOOD)
 
 
 def test_only_people_have_passwords(engine: Engine) -> None:
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        people.set_password(engine, 99, GOOD)
+        passwords.set_password(engine, 99, GOOD)
 
 
 def test_a_password_changed_while_it_is_compared_opens_nothing(
@@ -126,7 +126,7 @@ def test_a_password_changed_while_it_is_compared_opens_nothing(
                 time.sleep(0.01)
         with pytest.raises(AccessDeniedError):
             late.result()
-    assert people.tokens(engine, zoe.id) == []
+    assert access_tokens.tokens(engine, zoe.id) == []
 
 
 _GUESSES = """
@@ -134,7 +134,7 @@ import sys
 from datetime import timedelta
 from modwatch.common.errors import AccessDeniedError, ThrottledError
 from modwatch.review.database import connect
-from modwatch.review.people import log_in
+from modwatch.review.people.passwords import log_in
 engine, looked_at = connect(sys.argv[1]), 0
 for number in range(4):
     try:

@@ -15,9 +15,10 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import AccessDeniedError, QueueError
-from modwatch.review import people
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator, OidcOptions, Provider
+from modwatch.review.people import access_tokens, accounts, changes, sessions
+from modwatch.review.people.accounts import Moderator
+from modwatch.review.people.oidc import OidcOptions, Provider
 from modwatch.review.tables import moderator
 
 _PEM = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -46,7 +47,7 @@ def enter(engine: Engine, fake: Any, provider: Provider) -> Callable[..., Modera
         pending = provider.begin()
         code, state = fake.visit(pending.url, realm={"roles": role}, **claims)
         session = provider.finish(engine, cookie=pending.cookie, state=state, code=code)
-        return people.authenticate(engine, session, "session")
+        return sessions.authenticate(engine, session, "session")
 
     return go
 
@@ -81,23 +82,23 @@ def test_without_a_role_all_access_ends_until_there_is_one_again(
     engine: Engine, fake: Any, provider: Provider, enter: Callable[..., Moderator]
 ) -> None:
     person = enter()
-    token = people.issue_token(engine, person.id)
-    session = people.open_session(engine, token)
+    token = access_tokens.issue_token(engine, person.id)
+    session = sessions.open_session(engine, token)
     with pytest.raises(AccessDeniedError, match="no known role"):
         enter("nobody", subject="s-2")  # someone else
-    assert people.authenticate(engine, token) == person
+    assert sessions.authenticate(engine, token) == person
     with pytest.raises(AccessDeniedError, match="no known role"):
         enter("nobody")
     for replayed, purpose in ((token, "api"), (session, "session")):
         with pytest.raises(AccessDeniedError):
-            people.authenticate(engine, replayed, purpose)  # type: ignore[arg-type]
+            sessions.authenticate(engine, replayed, purpose)  # type: ignore[arg-type]
     assert enter() == person
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, token)
+        sessions.authenticate(engine, token)
 
 
 def test_a_disabled_person_stays_out(engine: Engine, enter: Callable[..., Moderator]) -> None:
-    people.disable(engine, enter().id)
+    changes.disable(engine, enter().id)
     with pytest.raises(AccessDeniedError, match="disabled"):
         enter()
 
@@ -139,7 +140,7 @@ def test_wrong_claims_are_refused(
     fake.claims = lambda claims: claims | change
     with pytest.raises(AccessDeniedError, match="is not valid"):
         enter()
-    assert people.people(engine) == []
+    assert accounts.people(engine) == []
 
 
 @pytest.mark.parametrize(("claim", "seconds"), [("exp", -3600), ("iat", 3600)])

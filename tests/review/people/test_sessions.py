@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from modwatch.common.errors import AccessDeniedError
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
+from modwatch.review.people.accounts import Moderator
 from review.labelling import open_queues
 
 NOW = timedelta(0)
@@ -18,12 +18,12 @@ NOW = timedelta(0)
 
 @pytest.fixture
 def session(engine: Engine, ann: Moderator) -> str:
-    return people.open_session(engine, people.issue_token(engine, ann.id))
+    return sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
 
 
 def works(engine: Engine, session: str) -> bool:
     try:
-        people.authenticate(engine, session, "session")
+        sessions.authenticate(engine, session, "session")
     except AccessDeniedError:
         return False
     return True
@@ -42,24 +42,24 @@ def pass_time(engine: Engine, minutes: float) -> None:
 
 
 def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
-    session = people.open_session(engine, token)
-    assert people.authenticate(engine, session, "session") == ann
+    token = access_tokens.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
+    session = sessions.open_session(engine, token)
+    assert sessions.authenticate(engine, session, "session") == ann
     with engine.connect() as connection:
         ends = connection.scalars(text("SELECT DISTINCT expires_at FROM access_token")).all()
     assert len(ends) == 1
     for purpose, given in (("api", session), ("session", token)):
         with pytest.raises(AccessDeniedError):
-            people.authenticate(engine, given, purpose)  # type: ignore[arg-type]
-    people.revoke_token(engine, token)
+            sessions.authenticate(engine, given, purpose)  # type: ignore[arg-type]
+    access_tokens.revoke_token(engine, token)
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, session, "session")
+        sessions.authenticate(engine, session, "session")
 
 
 def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: str) -> None:
     open_queues(engine, "a", "b")
-    people.set_queues(engine, ann.id, {"a", "b"})
-    people.save_preferences(engine, ann.id, {"theme": "dark"})
+    changes.set_queues(engine, ann.id, {"a", "b"})
+    changes.save_preferences(engine, ann.id, {"theme": "dark"})
     statements: list[str] = []
 
     def note(*given: Any) -> None:
@@ -67,7 +67,7 @@ def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: st
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        person = people.authenticate(engine, session, "session")
+        person = sessions.authenticate(engine, session, "session")
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert len(statements) == 1
@@ -78,48 +78,48 @@ def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: st
 @pytest.mark.parametrize(
     "end",
     [
-        lambda engine, ann: people.disable(engine, ann.id),
-        lambda engine, ann: people.change_role(engine, ann.id, "lead"),
-        lambda engine, ann: people.set_password(engine, ann.id, "correct horse battery"),
+        lambda engine, ann: changes.disable(engine, ann.id),
+        lambda engine, ann: changes.change_role(engine, ann.id, "lead"),
+        lambda engine, ann: passwords.set_password(engine, ann.id, "correct horse battery"),
     ],
     ids=["disabled", "another role", "another password"],
 )
 def test_sessions_end_when_the_account_changes(
     engine: Engine, ann: Moderator, ben: Moderator, end: Callable[[Engine, Moderator], None]
 ) -> None:
-    token = people.issue_token(engine, ann.id)
-    session = people.open_session(engine, token)
-    rotated = people.rotate_session(engine, session, NOW)
+    token = access_tokens.issue_token(engine, ann.id)
+    session = sessions.open_session(engine, token)
+    rotated = sessions.rotate_session(engine, session, NOW)
     assert rotated is not None
-    bens = people.open_session(engine, people.issue_token(engine, ben.id))
+    bens = sessions.open_session(engine, access_tokens.issue_token(engine, ben.id))
     end(engine, ann)
     assert not works(engine, session)
     assert not works(engine, rotated)
     assert works(engine, bens)
-    people.enable(engine, ann.id)
+    changes.enable(engine, ann.id)
     assert not works(engine, rotated)  # it does not come back
-    assert people.open_session(engine, people.issue_token(engine, ann.id))
+    assert sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
 
 
 def test_disabled_people_stay_out(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
-    people.disable(engine, ann.id)
+    token = access_tokens.issue_token(engine, ann.id)
+    changes.disable(engine, ann.id)
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, token)
+        sessions.authenticate(engine, token)
     with pytest.raises(AccessDeniedError):
-        people.open_session(engine, token)
-    people.enable(engine, ann.id)
-    assert people.authenticate(engine, token) == ann
+        sessions.open_session(engine, token)
+    changes.enable(engine, ann.id)
+    assert sessions.authenticate(engine, token) == ann
 
 
 def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: str) -> None:
     after = timedelta(minutes=15)
-    assert people.rotate_session(engine, session, after) is None
+    assert sessions.rotate_session(engine, session, after) is None
     pass_time(engine, 16)
-    new = people.rotate_session(engine, session, after)
+    new = sessions.rotate_session(engine, session, after)
     assert new is not None
     assert re.fullmatch(r"mw_[\w-]{43}\.[\w-]{43}", new)
-    assert people.rotate_session(engine, session, after) is None  # once
+    assert sessions.rotate_session(engine, session, after) is None  # once
     assert works(engine, session)
     assert works(engine, new)
     pass_time(engine, 1.1)
@@ -128,55 +128,55 @@ def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: 
 
 
 def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
-    first, other = (people.open_session(engine, token) for _ in range(2))
-    second = people.rotate_session(engine, first, NOW)
+    token = access_tokens.issue_token(engine, ann.id)
+    first, other = (sessions.open_session(engine, token) for _ in range(2))
+    second = sessions.rotate_session(engine, first, NOW)
     assert second is not None
-    assert people.session_seed(second) == people.session_seed(first)
-    assert people.session_seed(other) != people.session_seed(first)
+    assert sessions.session_seed(second) == sessions.session_seed(first)
+    assert sessions.session_seed(other) != sessions.session_seed(first)
     assert len({first, second, other}) == 3
-    assert not works(engine, people.session_seed(second))
+    assert not works(engine, sessions.session_seed(second))
 
 
 def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
     current = session
     for _ in range(5):
         pass_time(engine, 143)
-        new = people.rotate_session(engine, current, timedelta(hours=2))
+        new = sessions.rotate_session(engine, current, timedelta(hours=2))
         assert new is not None
         current = new
     assert works(engine, current)
     pass_time(engine, 5.1)  # 12 hours and six seconds after it began
     assert not works(engine, current)
-    assert people.rotate_session(engine, current, NOW) is None
+    assert sessions.rotate_session(engine, current, NOW) is None
 
 
 def test_rotation_keeps_scopes(engine: Engine) -> None:
-    lead = people.create_moderator(engine, "lee", "lead")
-    token = people.issue_token(engine, lead.id, scopes=["decisions:read"])
-    session = people.open_session(engine, token)
-    new = people.rotate_session(engine, session, NOW)
+    lead = accounts.create_moderator(engine, "lee", "lead")
+    token = access_tokens.issue_token(engine, lead.id, scopes=["decisions:read"])
+    session = sessions.open_session(engine, token)
+    new = sessions.rotate_session(engine, session, NOW)
     assert new is not None
-    assert people.authenticate(engine, new, "session").scopes == {"decisions:read"}
+    assert sessions.authenticate(engine, new, "session").scopes == {"decisions:read"}
 
 
 @pytest.mark.parametrize("given", ["", "unknown", "\ud800", "a\0"])
 def test_what_is_no_session_is_not_replaced(engine: Engine, ann: Moderator, given: str) -> None:
-    assert people.rotate_session(engine, given, NOW) is None
-    token = people.issue_token(engine, ann.id)
-    assert people.rotate_session(engine, token, NOW) is None
+    assert sessions.rotate_session(engine, given, NOW) is None
+    token = access_tokens.issue_token(engine, ann.id)
+    assert sessions.rotate_session(engine, token, NOW) is None
 
 
 def test_requests_at_once_rotate_once(engine: Engine, session: str) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: people.rotate_session(engine, session, NOW), range(16)))
+        made = list(pool.map(lambda _: sessions.rotate_session(engine, session, NOW), range(16)))
     assert sum(record is not None for record in made) == 1
 
 
 def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id)
+    token = access_tokens.issue_token(engine, ann.id)
     for _ in range(40):
-        session = people.open_session(engine, token)
+        session = sessions.open_session(engine, token)
         barrier = threading.Barrier(2)
 
         def at_once(act: Callable[..., Any], *given: Any, gate: threading.Barrier = barrier) -> Any:
@@ -184,7 +184,7 @@ def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: M
             return act(*given)
 
         with ThreadPoolExecutor(2) as pool:
-            rotated = pool.submit(at_once, people.rotate_session, engine, session, NOW)
-            pool.submit(at_once, people.revoke_token, engine, session).result()
+            rotated = pool.submit(at_once, sessions.rotate_session, engine, session, NOW)
+            pool.submit(at_once, access_tokens.revoke_token, engine, session).result()
         new = rotated.result()
         assert new is None or not works(engine, new)

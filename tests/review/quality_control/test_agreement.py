@@ -10,8 +10,8 @@ from moderator_groups import count_as_chosen
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import QueueError
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.agreement import (
     AgreementReport,
     agreement_by_group,
@@ -131,7 +131,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
 def test_several_labels_of_an_item_and_no_adjudication(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
-    lea = people.create_moderator(engine, "lea", "lead")
+    lea = accounts.create_moderator(engine, "lea", "lead")
     stream(40, labels_wanted=2)
     stream(5)  # of one label
     label_all(engine, ann, truth)
@@ -207,14 +207,14 @@ def test_groups_are_shown_from_a_size_on(
     engine: Engine, stream: Callable[..., None], ann: Moderator
 ) -> None:
     add_gold(engine, panel(60))
-    staff = [people.create_moderator(engine, f"person {k}", "moderator") for k in range(13)]
+    staff = [accounts.create_moderator(engine, f"person {k}", "moderator") for k in range(13)]
     for k, person in enumerate(staff):
         # Six in the first; four and two in small ones; one says nothing.
         group = "north" if k < 6 else "south" if k < 10 else "east" if k < 12 else None
-        people.describe_group(engine, person.id, group)
+        changes.describe_group(engine, person.id, group)
         stream(8)
         label_all(engine, person, truth)
-    people.describe_group(engine, ann.id, "south")  # never answered, so does not count
+    changes.describe_group(engine, ann.id, "south")  # never answered, so does not count
     count_as_chosen(engine)
     check(engine, gold=1.0)
     for k, person in enumerate(staff):
@@ -229,16 +229,16 @@ def test_groups_are_shown_from_a_size_on(
         agreement_by_group(engine, *period, least_people=4)
     # Everybody less the shown group would be the four of the south.
     for person in staff[10:]:
-        people.describe_group(engine, person.id, "north")
+        changes.describe_group(engine, person.id, "north")
     count_as_chosen(engine)
     assert agreement_by_group(engine, *period, least_people=5) == []
 
 
 def test_groups_are_those_that_people_count_in(engine: Engine, stream: Callable[..., None]) -> None:
     add_gold(engine, panel(60))
-    staff = [people.create_moderator(engine, f"person {k}", "moderator") for k in range(12)]
+    staff = [accounts.create_moderator(engine, f"person {k}", "moderator") for k in range(12)]
     for k, person in enumerate(staff):
-        people.describe_group(engine, person.id, "north" if k < 6 else "south")
+        changes.describe_group(engine, person.id, "north" if k < 6 else "south")
         stream(8)
         label_all(engine, person, truth)
     check(engine, gold=1.0)
@@ -255,7 +255,7 @@ def test_gold_accuracy_covers_what_is_true_of_each_person(
 ) -> None:
     add_gold(engine, panel(400))
     rates = np.random.default_rng(1).uniform(0, 0.3, 20)
-    staff = [people.create_moderator(engine, f"person {k:02}", "moderator") for k in range(20)]
+    staff = [accounts.create_moderator(engine, f"person {k:02}", "moderator") for k in range(20)]
     for person in staff:
         stream(50)
         label_all(engine, person, truth)

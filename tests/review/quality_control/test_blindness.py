@@ -9,7 +9,7 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.blindness import (
     MEASURED,
     above_chance,

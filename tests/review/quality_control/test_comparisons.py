@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 from sqlalchemy import Engine
 
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, select, text
 
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.review import people
 from modwatch.review.erasure import erase_reviews
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import (
     GoldComment,
     add_gold,
@@ -34,7 +34,7 @@ Make = Callable[..., NewItem]
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def gold(comment_id: str, label: int = 1, **more: str) -> GoldComment:

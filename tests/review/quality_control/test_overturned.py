@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.audits.review_items import enqueue_audit
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.error_rates import (
     Overturned,
     OverturnedLabels,
@@ -29,12 +29,12 @@ Route = Callable[..., None]
 
 @pytest.fixture
 def team(engine: Engine) -> list[Moderator]:
-    return [people.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
+    return [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
 
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_no_one_reads_what_they_labelled(
     route("c1")
     overturn(engine, [*team[:2], lea])
     assert texts(engine, lea) == []
-    assert texts(engine, people.create_moderator(engine, "leo", "lead")) == ["c1"]
+    assert texts(engine, accounts.create_moderator(engine, "leo", "lead")) == ["c1"]
 
 
 @pytest.mark.parametrize("kind", ["review", "audit", "imported"])
@@ -142,7 +142,7 @@ def test_what_the_lead_holds_or_may_be_served_is_not_listed(
     assert texts(engine, lea) == ["c2"]
     label(engine, lea, lease, 1)
     assert texts(engine, lea) == ["c2"]  # now they labelled it
-    assert len(texts(engine, people.create_moderator(engine, "leo", "lead"))) == 2
+    assert len(texts(engine, accounts.create_moderator(engine, "leo", "lead"))) == 2
 
 
 def test_an_open_retest_of_someone_hides_the_comment(

@@ -10,10 +10,10 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, RowMapping, select, text
 
-from modwatch.review import people
 from modwatch.review.erasure import erase_reviews
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import (
     Queued,
@@ -232,15 +232,15 @@ def test_only_who_may_review_and_does_gets_checks(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
     add_gold(engine, gold(30))
-    cleo = people.create_moderator(engine, "cleo", "moderator")
-    dora = people.create_moderator(engine, "dora", "lead")
-    eve = people.create_moderator(engine, "eve", "moderator")
+    cleo = accounts.create_moderator(engine, "cleo", "moderator")
+    dora = accounts.create_moderator(engine, "dora", "lead")
+    eve = accounts.create_moderator(engine, "eve", "moderator")
     work_today(engine, eve)
     time_passes(engine, days=8)
     for person in (ann, ben, cleo, dora):
         work_today(engine, person)
-    people.disable(engine, ben.id)
-    people.change_role(engine, cleo.id, "auditor")
+    changes.disable(engine, ben.id)
+    changes.change_role(engine, cleo.id, "auditor")
     assert queue_some(engine).people == 2
     assert {row["reserved_for"] for row in checks(engine)} == {ann.id, dora.id}
 
@@ -261,8 +261,8 @@ def test_no_one_is_served_what_they_do_not_work(
     known = gold(4, language="de")
     add_gold(engine, known)
     add_gold(engine, [GoldComment(comment_id="en", text="i", label=1, source="p", language="en")])
-    people.set_queues(engine, ann.id, {"en"})
-    people.save_preferences(engine, ann.id, {"opt_outs": ["toxicity"]})
+    changes.set_queues(engine, ann.id, {"en"})
+    changes.save_preferences(engine, ann.id, {"opt_outs": ["toxicity"]})
     queue_some(engine, lanes=lanes)
     met = {(row["kind"], row["comment_id"], row["queue"]) for row in checks(engine)}
     assert met == {("retest", "en0", "en"), ("gold", "en", "en")}

@@ -5,11 +5,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people
 from modwatch.review.log import labels, verification
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
@@ -21,7 +21,7 @@ Make = Callable[..., NewItem]
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
@@ -198,7 +198,7 @@ def test_who_skipped_the_first_is_no_stranger(
     if late:
         confirmations(engine, new_item, day)
     assert leases.lease(engine, ben.id) is None
-    assert held(engine, people.create_moderator(engine, "cai", "moderator")).item.text
+    assert held(engine, accounts.create_moderator(engine, "cai", "moderator")).item.text
 
 
 def test_a_confirmation_that_is_routed_late_knows_who_labelled_the_first(

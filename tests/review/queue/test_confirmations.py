@@ -12,11 +12,11 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError
-from modwatch.review import people
 from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels, current_labels
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
@@ -31,12 +31,12 @@ Route = Callable[..., None]
 
 @pytest.fixture
 def cai(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "cai", "moderator")
+    return accounts.create_moderator(engine, "cai", "moderator")
 
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
     label_next(engine, ben, 0)
     for person in (ann, ben, cai):
         assert leases.lease(engine, person.id) is None
-    dan = people.create_moderator(engine, "dan", "moderator")
+    dan = accounts.create_moderator(engine, "dan", "moderator")
     label_next(engine, dan, 1)
     assert [row[0] for row in confirmed(engine, day)] == [2, 3]
 
@@ -469,7 +469,7 @@ def test_many_people_at_once_never_label_a_comment_twice(
             for k in range(n)
         ]
     intake.enqueue(engine, items, day)
-    team = [people.create_moderator(engine, f"p{k}", "moderator") for k in range(6)]
+    team = [accounts.create_moderator(engine, f"p{k}", "moderator") for k in range(6)]
 
     def work(seed: int) -> None:
         person, rng, idle = team[seed % 6], np.random.default_rng(seed), 0

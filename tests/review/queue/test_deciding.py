@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people
 from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
@@ -203,7 +203,7 @@ def test_impossible_decisions_are_refused_and_keep_the_lease(
 
 def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
     fill(400)
-    team = [people.create_moderator(engine, f"worker {i}", "moderator") for i in range(8)]
+    team = [accounts.create_moderator(engine, f"worker {i}", "moderator") for i in range(8)]
 
     def work(person: Moderator) -> list[int]:
         served = []

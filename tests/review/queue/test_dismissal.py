@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from sqlalchemy import Engine, event, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review import people
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import CRITERIA, Criteria, Dismissal
 from modwatch.review.queue.items import NewItem
@@ -26,7 +26,7 @@ GENERAL = Criteria(queue="general")
 
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "cora", "lead")
+    return accounts.create_moderator(engine, "cora", "lead")
 
 
 def close(
@@ -91,7 +91,7 @@ def test_a_cancel_brings_all_back(
 
 def test_a_cancel_by_another_lead_is_theirs(engine: Engine, cora: Moderator, fill: Fill) -> None:
     fill(1)
-    dan = people.create_moderator(engine, "dan", "lead")
+    dan = accounts.create_moderator(engine, "dan", "lead")
     back = cancel(engine, dan.id, close(engine, cora).id)
     assert (back.moderator_id, back.cancelled_by) == (cora.id, dan.id)
     assert actions(engine) == [("close", "c0")]
@@ -199,7 +199,7 @@ def test_a_cancel_stops_one_that_runs(engine: Engine, cora: Moderator, fill: Fil
 
 def test_two_at_once_close_each_item_once(engine: Engine, cora: Moderator, fill: Fill) -> None:
     fill(40)
-    dan = people.create_moderator(engine, "dan", "lead")
+    dan = accounts.create_moderator(engine, "dan", "lead")
     ids = [dismissal.start(engine, lead.id, GENERAL, "spam", 40).id for lead in (cora, dan)]
     threads = [
         threading.Thread(target=dismissal.resume, args=(engine, id_), kwargs={"batch": 3})

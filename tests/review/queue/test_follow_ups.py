@@ -7,8 +7,8 @@ import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
@@ -46,7 +46,7 @@ def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = de
 
 @pytest.fixture
 def lead(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "leah", "lead")
+    return accounts.create_moderator(engine, "leah", "lead")
 
 
 def test_the_review_goes_on_until_the_last_item_is_due(

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem

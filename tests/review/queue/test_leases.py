@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
@@ -220,7 +220,7 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
 def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
     """Ten thousand times, eight people ask at once for one of few items."""
     fill(2)
-    team = [people.create_moderator(engine, f"racer {i}", "moderator") for i in range(8)]
+    team = [accounts.create_moderator(engine, f"racer {i}", "moderator") for i in range(8)]
     start, races = Barrier(len(team)), 10_000 // len(team)
 
     def race(person: Moderator) -> list[int]:
@@ -329,8 +329,8 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
     engine: Engine, new_item: Callable[..., NewItem], day: date, rows: list[tuple[object, ...]],
     queues: list[str] | None, opt_outs: list[str],
 ) -> None:  # fmt: skip
-    ann = people.create_moderator(engine, "ann", "moderator")
-    ben = people.create_moderator(engine, "ben", "moderator")
+    ann = accounts.create_moderator(engine, "ann", "moderator")
+    ben = accounts.create_moderator(engine, "ben", "moderator")
     whose = {"": None, "mine": ann.id, "hers": ben.id}
     with unguarded(engine) as connection:
         connection.execute(text("DELETE FROM review_item"))

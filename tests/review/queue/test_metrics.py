@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
@@ -54,7 +54,7 @@ def test_every_status_has_its_place(
             )
     found = asdict(metrics.counts(engine))
     assert found == dict.fromkeys(places, 1) | {"waiting": 3, "leased": 0}
-    lead = people.create_moderator(engine, "cora", "lead")
+    lead = accounts.create_moderator(engine, "cora", "lead")
     assert leases.lease_escalated(engine, lead.id) is not None
     leases.lease(engine, ann.id)
     found = asdict(metrics.counts(engine))

@@ -18,10 +18,10 @@ from hypothesis.stateful import (
 from sqlalchemy import Engine, func, select
 
 from modwatch.common.errors import LeaseConflictError, QueueError
-from modwatch.review import people
 from modwatch.review.log import verification
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels, current_labels
+from modwatch.review.people import accounts
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import Enqueued
@@ -105,7 +105,7 @@ class QueueModel(RuleBasedStateMachine):
         self.items = self.plan(run)
         self._route()
         self.people = [
-            people.create_moderator(self.engine, f"{run}-{i}", role).id
+            accounts.create_moderator(self.engine, f"{run}-{i}", role).id
             for i, role in enumerate(("moderator", "moderator", "moderator", "lead"))
         ]
         self.held: list[Held] = []

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
-from modwatch.review import database, people
+from modwatch.review import database
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.people import revoke_access
 from modwatch.review.console.preferences import (
@@ -34,15 +34,10 @@ from modwatch.review.console.request_context import (
     require,
 )
 from modwatch.review.console.schemas import OptionalId, error_responses
-from modwatch.review.people import (
-    LONGEST_PASSWORD,
-    SHORTEST_PASSWORD,
-    Moderator,
-    check_password,
-    second_factor,
-)
+from modwatch.review.people import access_tokens, changes, passwords, second_factor
 from modwatch.review.people.access_tokens import Token
-from modwatch.review.people.accounts import ACCOUNT
+from modwatch.review.people.accounts import ACCOUNT, Moderator
+from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD, check_password
 
 
 class MeSchema(BaseModel):
@@ -81,7 +76,7 @@ def read_preferences(person: AccountDep) -> Preferences:
 @api.put("/preferences", responses=error_responses(413, 422))
 def write_preferences(chosen: Preferences, context: ContextDep, person: AccountDep) -> Preferences:
     """Replace your preferences; two actions with the same key are invalid."""
-    people.save_preferences(
+    changes.save_preferences(
         context.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
     )
     return chosen
@@ -151,7 +146,7 @@ async def save(session: AccountForm) -> Response:
         problem = _PROBLEMS.get(field, _PROBLEMS["keys"])
         return render(_preferences_page(session, form, keys, problem), session)
     content = chosen.model_dump(mode="json", exclude_defaults=True)
-    await run_in_threadpool(people.save_preferences, session.engine, session.person.id, content)
+    await run_in_threadpool(changes.save_preferences, session.engine, session.person.id, content)
     return RedirectResponse("./preferences?notice=saved", 303)
 
 
@@ -159,7 +154,7 @@ async def save(session: AccountForm) -> Response:
 def change_password(session: AccountForm, old: Password, new: Password) -> Response:
     """Change your own password, which ends all your sessions and access tokens."""
     try:
-        people.change_password(session.engine, session.person.id, old, new)
+        passwords.change_password(session.engine, session.person.id, old, new)
     except ThrottledError:
         return RedirectResponse("../preferences?notice=throttled", 303)
     except AccessDeniedError:
@@ -181,7 +176,7 @@ def revoke(session: AccountForm, token_id: OptionalId = None) -> Response:
 @pages.post("/preferences/group")
 def describe(session: AccountForm, group: Annotated[str, Form(max_length=200)] = "") -> Response:
     """Save a self-description, separate from the account; an empty one deletes it."""
-    people.describe_group(session.engine, session.person.id, group.strip() or None)
+    changes.describe_group(session.engine, session.person.id, group.strip() or None)
     return RedirectResponse("../preferences?notice=described", 303)
 
 
@@ -193,7 +188,7 @@ def _preferences_page(
         form=form,
         keys=keys,
         reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
-        tokens=people.tokens(session.engine, session.person.id),
+        tokens=access_tokens.tokens(session.engine, session.person.id),
         now=database.now(session.engine),
     )
 

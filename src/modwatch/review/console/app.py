@@ -37,7 +37,7 @@ from modwatch.review.console import (
 )
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry
-from modwatch.review.people import Provider
+from modwatch.review.people.oidc import Provider
 from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
 from modwatch.review.queue.metrics import shown_counts
 

@@ -24,7 +24,7 @@ from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import LogReport
 from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.outbox.decision_events import LONGEST_PAGE, FeedPage, feed
-from modwatch.review.people import REVIEWERS, Moderator
+from modwatch.review.people.accounts import REVIEWERS, Moderator
 from modwatch.review.policy.tree import Policy
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))

@@ -30,7 +30,7 @@ from modwatch.review.console.schemas import (
     error_responses,
     problem_of,
 )
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import CRITERIA, Criteria, Dismissal

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
-from modwatch.review import database, people
+from modwatch.review import database
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     Context,
@@ -29,16 +29,11 @@ from modwatch.review.console.schemas import (
     problem_of,
 )
 from modwatch.review.events import Event, recent_events
-from modwatch.review.people import (
-    LONGEST_PASSWORD,
-    LONGEST_PSEUDONYM,
-    ROLE_SCOPES,
-    SHORTEST_PASSWORD,
-    Account,
-    Moderator,
-    Token,
-    second_factor,
-)
+from modwatch.review.people import access_tokens, accounts, changes, passwords, second_factor
+from modwatch.review.people.access_tokens import Token
+from modwatch.review.people.accounts import ROLE_SCOPES, Account, Moderator
+from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 
 api = APIRouter(
     prefix="/api/v1/people",
@@ -90,13 +85,13 @@ class IssuedSchema(BaseModel):
 @api.get("")
 def read_people(context: ContextDep) -> list[Account]:
     """Return all accounts."""
-    return people.people(context.engine)
+    return accounts.people(context.engine)
 
 
 @api.post("", status_code=201, responses=error_responses(413, 422))
 def create_person(request: NewPerson, context: ContextDep, person: PersonDep) -> Account:
     """Create an account, or return the one of this pseudonym and role."""
-    made = people.create_moderator(
+    made = accounts.create_moderator(
         context.engine, request.pseudonym, request.role, actor_id=person.id
     )
     return account_of(context, made.id)
@@ -132,7 +127,7 @@ def change_person(
 def read_tokens(person_id: RecordId, context: ContextDep) -> list[Token]:
     """Return a person's tokens and sessions."""
     account_of(context, person_id)
-    return people.tokens(context.engine, person_id)
+    return access_tokens.tokens(context.engine, person_id)
 
 
 @api.post("/{person_id}/tokens", status_code=201, responses=error_responses(404, 413, 422))
@@ -141,7 +136,7 @@ def issue_token(
 ) -> IssuedSchema:
     """Issue a token; it is returned only here."""
     account_of(context, person_id)
-    token = people.issue_token(
+    token = access_tokens.issue_token(
         context.engine,
         person_id,
         lifetime=None if request.days is None else dt.timedelta(days=request.days),
@@ -160,7 +155,7 @@ def revoke(person_id: RecordId, token_id: RecordId, context: ContextDep, person:
 
 def account_of(context: Context, person_id: int) -> Account:
     """Return an account. Raises `ItemNotFoundError` for an unknown id."""
-    for account in people.people(context.engine):
+    for account in accounts.people(context.engine):
         if account.id == person_id:
             return account
     raise ItemNotFoundError(f"person {person_id} does not exist; see the list of people")
@@ -174,31 +169,31 @@ def change_account(
         raise QueueError("you cannot disable yourself or change your own role; ask another admin")
     engine, by = context.engine, {"actor_id": actor.id}
     if change.role is not None:
-        people.change_role(engine, person_id, change.role, **by)
+        changes.change_role(engine, person_id, change.role, **by)
     if change.queues is not None:
         queues = None if change.queues == "all" else change.queues
-        people.set_queues(engine, person_id, queues, lanes=context.options.lanes, **by)
+        changes.set_queues(engine, person_id, queues, lanes=context.options.lanes, **by)
     if change.password is not None:
-        people.set_password(engine, person_id, change.password.get_secret_value(), **by)
+        passwords.set_password(engine, person_id, change.password.get_secret_value(), **by)
     if change.second_factor is not None:
         second_factor.reset(engine, person_id, **by)
     if change.disabled is not None:
-        (people.disable if change.disabled else people.enable)(engine, person_id, **by)
+        (changes.disable if change.disabled else changes.enable)(engine, person_id, **by)
 
 
 def revoke_tokens(context: Context, actor: Moderator, person_id: int, token_ids: list[int]) -> None:
     """Revoke tokens of a person. Raises `ItemNotFoundError` for a token of another person."""
     account_of(context, person_id)
-    theirs = {token.id for token in people.tokens(context.engine, person_id)}
+    theirs = {token.id for token in access_tokens.tokens(context.engine, person_id)}
     for token_id in token_ids:
         if token_id not in theirs:
             raise ItemNotFoundError(f"person {person_id} has no token {token_id}; see the list")
-        people.revoke_token_by_id(context.engine, token_id, actor_id=actor.id)
+        access_tokens.revoke_token_by_id(context.engine, token_id, actor_id=actor.id)
 
 
 def revoke_access(session: Session, person_id: int, token_id: int | None) -> None:
     """Revoke one token or session of a person, or without an id all their sessions."""
-    tokens = people.tokens(session.engine, person_id)
+    tokens = access_tokens.tokens(session.engine, person_id)
     sessions = [token.id for token in tokens if token.purpose == "session"]
     revoked = sessions if token_id is None else [token_id]
     revoke_tokens(session.context, session.person, person_id, revoked)
@@ -260,7 +255,9 @@ def show_people(session: AdminSession) -> Response:
 def add(session: AdminForm, pseudonym: FormText, role: FormText) -> Response:
     """Create an account, and show it."""
     try:
-        made = people.create_moderator(session.engine, pseudonym, role, actor_id=session.person.id)
+        made = accounts.create_moderator(
+            session.engine, pseudonym, role, actor_id=session.person.id
+        )
     except QueueError as exc:
         return _people(session, str(exc))
     return RedirectResponse(f"./people/{made.id}", 303)
@@ -339,7 +336,7 @@ def show_events(
 
 
 def _people(session: Session, problem: str | None = None) -> Response:
-    page = PeoplePage(problem=problem, people=people.people(session.engine))
+    page = PeoplePage(problem=problem, people=accounts.people(session.engine))
     return render(page, session)
 
 
@@ -351,7 +348,7 @@ def _person(
         person=account,
         problem=problem,
         new_token=new_token,
-        tokens=people.tokens(session.engine, person_id),
+        tokens=access_tokens.tokens(session.engine, person_id),
         now=database.now(session.engine),
         events=recent_events(session.engine, subject_id=person_id, limit=50),
         scopes=tuple(sorted(ROLE_SCOPES[account.role])),

@@ -16,8 +16,8 @@ from modwatch.review.console.i18n import N_, Locale, install, negotiate
 from modwatch.review.console.preferences import Preferences
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, Session, set_cookie
 from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
-from modwatch.review.people import Moderator, rotate_session
-from modwatch.review.people.accounts import ACCOUNT
+from modwatch.review.people.accounts import ACCOUNT, Moderator
+from modwatch.review.people.sessions import rotate_session
 
 #: Path, name, and scopes: a person needs one of them.
 NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (

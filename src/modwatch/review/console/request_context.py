@@ -27,8 +27,9 @@ from modwatch.review.console.i18n import Locale, negotiate
 from modwatch.review.console.preferences import Preferences, preferences_of
 from modwatch.review.console.schemas import FormText
 from modwatch.review.log.witnesses import Authority
-from modwatch.review.people import Moderator, OidcOptions, authenticate, session_seed
-from modwatch.review.people.accounts import ACCOUNT
+from modwatch.review.people.accounts import ACCOUNT, Moderator
+from modwatch.review.people.oidc import OidcOptions
+from modwatch.review.people.sessions import authenticate, session_seed
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue.lanes import Lanes, load_lanes
 from modwatch.review.queue.leases import HourlyLimit, LeaseLimit

@@ -28,7 +28,7 @@ from modwatch.review.console.schemas import (
     error_responses,
 )
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import check, check_reason
 from modwatch.review.queue import deciding, leases, metrics
 from modwatch.review.queue.items import Lease, Opinion

@@ -33,7 +33,7 @@ from modwatch.review.console.schemas import (
     new_key,
     problem_of,
 )
-from modwatch.review.people import ROLE_SCOPES, Moderator
+from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
 from modwatch.review.queue.deciding import LONGEST_NOTE
 from modwatch.review.search import (
     OWN_DAYS,

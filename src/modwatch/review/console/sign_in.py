@@ -23,17 +23,12 @@ from modwatch.review.console.request_context import (
     set_cookie,
 )
 from modwatch.review.console.schemas import FormText
-from modwatch.review.people import (
-    KNOWN,
-    LONGEST_PASSWORD,
-    Provider,
-    authenticate,
-    log_in,
-    new_device,
-    open_session,
-    revoke_token,
-    second_factor,
-)
+from modwatch.review.people import second_factor
+from modwatch.review.people.access_tokens import revoke_token
+from modwatch.review.people.oidc import Provider
+from modwatch.review.people.passwords import LONGEST_PASSWORD, log_in
+from modwatch.review.people.sessions import authenticate, open_session
+from modwatch.review.people.throttle import KNOWN, new_device
 
 pages = APIRouter(include_in_schema=False)
 LOGIN_COOKIE = "modwatch_login"

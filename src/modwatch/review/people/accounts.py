@@ -42,6 +42,9 @@ ROLE_SCOPES: Mapping[str, frozenset[str]] = {
     "admin": frozenset({*_READ, "metrics:read", "deliveries", "admin"}),
 }
 
+#: Roles that may decide items.
+REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
+
 SCOPES = frozenset().union(*ROLE_SCOPES.values())
 
 #: Locked while an account is created, so that two look-alikes cannot be created at once.

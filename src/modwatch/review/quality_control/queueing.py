@@ -26,7 +26,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.common.text import ERASED
 from modwatch.review.database import take_turn
-from modwatch.review.people import REVIEWERS
+from modwatch.review.people.accounts import REVIEWERS
 from modwatch.review.queue.lanes import Lanes, load_lanes
 from modwatch.review.queue.statements import MY_QUEUE, look
 from modwatch.review.tables import (

@@ -9,9 +9,10 @@ from sqlalchemy import Engine, text
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.operations import alert_severe_escalations
-from modwatch.review import people, workload
+from modwatch.review import workload
 from modwatch.review.console.decision_choices import choices_of
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
@@ -32,7 +33,7 @@ class Recorder:
 
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:

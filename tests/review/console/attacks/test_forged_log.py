@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
 from modwatch.common.errors import DatabaseError
 from modwatch.common.ledger.chain import GENESIS, witness_in, witness_of
-from modwatch.review import people
 from modwatch.review.log.decision_log import item_digest_sql, row_hash, text_commitment_sql
 from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.outbox.decision_events import relay_decisions
-from modwatch.review.people import Moderator
+from modwatch.review.people import changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import deciding, intake, leases
@@ -41,9 +41,9 @@ def witness(
     )
     decide_all(engine, [ann, ben], policy_version=load_policy().version, note="a thought")
     intake.enqueue(engine, [new_item("late")], date(2026, 1, 2))
-    people.change_role(engine, ben.id, "lead")
-    people.change_role(engine, ben.id, "moderator")
-    people.set_queues(engine, ben.id, ["general"])
+    changes.change_role(engine, ben.id, "lead")
+    changes.change_role(engine, ben.id, "moderator")
+    changes.set_queues(engine, ben.id, ["general"])
     relay_decisions(engine, ["platform"], category_of={"insult": "X"}.get)
     report = verify_log(engine)
     assert report.problems == ()
@@ -514,7 +514,7 @@ def test_the_time_goes_forward_when_the_clock_does_not(
     with unguarded(engine) as connection:
         connection.execute(text("UPDATE decision SET decided_at = '9999-01-01' WHERE id = 8"))
         connection.execute(text("UPDATE event SET happened_at = '9999-01-01'"))
-    people.change_role(engine, ann.id, "lead")
+    changes.change_role(engine, ann.id, "lead")
     with engine.connect() as connection:
         ahead = connection.scalar(
             text("SELECT max(id) FROM event WHERE happened_at < '9999-01-01'")

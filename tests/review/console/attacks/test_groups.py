@@ -13,12 +13,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import csrf_of
 from modwatch.review.events import recent_events
 from modwatch.review.log.export import export
 from modwatch.review.log.labels import annotation_days, given_labels
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.groups import SMALLEST_DRAW, counted_groups
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, session_of, used
@@ -31,7 +31,7 @@ SECRET = "quillfeather"
 def who(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[str, Moderator]:
     """Everybody who works in the console, by role; and more people who chose groups."""
     for number in range(SMALLEST_DRAW):
-        people.create_moderator(engine, f"person {number}", "moderator")
+        accounts.create_moderator(engine, f"person {number}", "moderator")
     return used(engine, new_item, day)
 
 
@@ -81,8 +81,8 @@ def test_no_export_account_event_or_table_of_labels_has_it(
     labels = [batch.to_pylist() for day in days for batch in given_labels(engine, day)]
     assert labels
     message = [
-        *whole, pq.read_table(io.BytesIO(sink)).to_pylist(), labels, people.people(engine),
-        recent_events(engine), people.find_moderator(engine, "the moderator"),
+        *whole, pq.read_table(io.BytesIO(sink)).to_pylist(), labels, accounts.people(engine),
+        recent_events(engine), accounts.find_moderator(engine, "the moderator"),
     ]  # fmt: skip
     for item in message:
         assert SECRET not in str(item)

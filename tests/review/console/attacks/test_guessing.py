@@ -7,11 +7,12 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import AccessDeniedError, ThrottledError
-from modwatch.review import people
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.console.sign_in import DEVICE_COOKIE, LOGIN_COOKIE
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator, new_device
+from modwatch.review.people import access_tokens, accounts, passwords, sessions
+from modwatch.review.people.accounts import Moderator
+from modwatch.review.people.throttle import new_device
 from review.console.visiting import hidden
 
 GOOD = "a long pass phrase"
@@ -21,13 +22,13 @@ HOME, OFFICE, ELSEWHERE = "192.0.2.1", "192.0.2.2", "198.51.100.3"
 @pytest.fixture(autouse=True)
 def known_passwords(engine: Engine, ann: Moderator, ben: Moderator, fast_hashes: None) -> None:
     for person in (ann, ben):
-        people.set_password(engine, person.id, GOOD)
+        passwords.set_password(engine, person.id, GOOD)
 
 
 def log_in(
     engine: Engine, name: str = "ann", password: str = GOOD, address: str = HOME, device: str = ""
 ) -> str:
-    return people.log_in(engine, name, password, address=address, device=device)
+    return passwords.log_in(engine, name, password, address=address, device=device)
 
 
 def compared(
@@ -119,8 +120,8 @@ class TestOneNetwork:
     def test_known_accounts_are_no_way_around_its_limit(self, engine: Engine) -> None:
         names = [f"colleague {number}" for number in range(20)]
         for name in names:
-            person = people.create_moderator(engine, name, "moderator")
-            people.set_password(engine, person.id, GOOD)
+            person = accounts.create_moderator(engine, name, "moderator")
+            passwords.set_password(engine, person.id, GOOD)
             log_in(engine, name, address=OFFICE)
         assert compared(engine, names * 5, [OFFICE] * 100) == 30
 
@@ -134,7 +135,7 @@ class TestEvents:
     def test_log_ins_and_failures_name_account_and_network(self, engine: Engine) -> None:
         log_in(engine, address="2001:db8::7")
         compared(engine, ["ann", "nobody", "ann"], [HOME, OFFICE, ELSEWHERE])
-        people.open_session(engine, people.issue_token(engine, 2), address=OFFICE)
+        sessions.open_session(engine, access_tokens.issue_token(engine, 2), address=OFFICE)
         assert seen(engine, "log_in") == [("ann", "2001:db8::/64"), ("ben", OFFICE)]
         assert seen(engine, "log_in_failed") == [("ann", HOME), ("ann", ELSEWHERE)]
 
@@ -165,9 +166,9 @@ def test_a_session_thief_has_five_guesses_and_strangers_do_not_use_them_up(
     compared(engine, ["ann"] * 60, addresses(60))
     for _ in range(5):
         with pytest.raises(AccessDeniedError, match="old password"):
-            people.change_password(engine, ann.id, "a wrong guess", "another long pass phrase")
+            passwords.change_password(engine, ann.id, "a wrong guess", "another long pass phrase")
     with pytest.raises(ThrottledError):
-        people.change_password(engine, ann.id, GOOD, "another long pass phrase")
+        passwords.change_password(engine, ann.id, GOOD, "another long pass phrase")
 
 
 def test_the_page_makes_the_browser_known(engine: Engine, client: TestClient) -> None:

@@ -13,10 +13,10 @@ from tabs import Tab
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import TooManyLeasesError
-from modwatch.review import people
 from modwatch.review.console.app import create_app, server
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import leases, metrics
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.leases import LeaseLimit
@@ -42,7 +42,7 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
     engine: Engine, url: str, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(200)
-    headers = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+    headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ann.id)}"}
 
     def hoard(_: int) -> list[int]:
         with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
@@ -120,7 +120,7 @@ def test_neither_undoing_nor_leasing_again_goes_beyond_it(
     fill(20)
     with TestClient(create_app(engine, ConsoleOptions(most_leases=4))) as client:
         tab = Tab(client, engine, ann)
-        bearer = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+        bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ann.id)}"}
         kept, decisions = [], []
         for number in range(8):
             lease = client.post("/api/v1/leases", headers=bearer).json()

@@ -15,8 +15,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import STATUSES
@@ -26,12 +26,12 @@ from review.labelling import a_later_day, label_next
 
 @pytest.fixture
 def lead(engine: Engine) -> Moderator:
-    return people.create_moderator(engine, "lea", "lead")
+    return accounts.create_moderator(engine, "lea", "lead")
 
 
 @pytest.fixture
 def ask(client: TestClient, engine: Engine, lead: Moderator) -> Callable[..., Any]:
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, lead.id)}"}
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lead.id)}"}
 
     def send(method: str, path: str, **body: object) -> Any:
         json = {"json": body} if method == "POST" else {}
@@ -96,7 +96,7 @@ def test_a_token_of_fewer_scopes_does_not_show_more(
     """A lead who holds an item in the browser, and asks with a token that may not review."""
     intake.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
     assert leases.lease(engine, lead.id) is not None
-    token = people.issue_token(engine, lead.id, scopes=["lead", "decisions:read"])
+    token = access_tokens.issue_token(engine, lead.id, scopes=["lead", "decisions:read"])
     bearer = {"Authorization": f"Bearer {token}"}
     for comment_id in ("held", "open"):
         body = {"comment_id": comment_id}
@@ -114,8 +114,8 @@ def test_neither_number_nor_order_tells_a_confirmation(
 ) -> None:
     """A team that keeps all that it is served, and looks what confirmations have in common."""
     kinds = _routed(engine, new_item, day)
-    team = [people.create_moderator(engine, f"p{n}", "moderator") for n in range(4)]
-    tokens = [people.issue_token(engine, person.id) for person in team]
+    team = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(4)]
+    tokens = [access_tokens.issue_token(engine, person.id) for person in team]
     rng = np.random.default_rng(5)
     seen: list[dict[str, Any]] = []
     last, idle = [0] * 4, 0

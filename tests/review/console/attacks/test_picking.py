@@ -18,10 +18,11 @@ from sqlalchemy import Engine, text
 from tabs import Tab
 
 from modwatch.common.errors import LeaseConflictError
-from modwatch.review import people, workload
+from modwatch.review import workload
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
@@ -131,7 +132,7 @@ def browse(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> Any:
     fill(20)
     limits = Limits(skips_per_hour=MOST, undos_per_hour=MOST)
     lanes = Lanes(limits=limits, severe=load_lanes().severe)
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ann.id)}"}
     with TestClient(create_app(engine, ConsoleOptions(lanes=lanes))) as client:
 
         def send_on(

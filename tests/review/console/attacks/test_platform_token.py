@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
+from modwatch.review.people import access_tokens, accounts, sessions
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, endpoints
@@ -34,9 +34,11 @@ def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str
     """The token of the platform; one comment is decided and one waits."""
     items = [new_item(f"c{n}", n, text=f"quillfeather {n}", prob=0.345) for n in (1, 2)]
     intake.enqueue(engine, items, day)
-    label_next(engine, people.create_moderator(engine, "zedfox", "moderator"), note="quillfeather")
-    ops = people.create_moderator(engine, "olga", "ops")
-    return people.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
+    label_next(
+        engine, accounts.create_moderator(engine, "zedfox", "moderator"), note="quillfeather"
+    )
+    ops = accounts.create_moderator(engine, "olga", "ops")
+    return access_tokens.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
 
 
 def test_it_reads_the_feed(client: TestClient, platform: str) -> None:
@@ -50,7 +52,7 @@ def test_it_opens_nothing_else(
 ) -> None:
     """Nor does a session that it opened: no settings, no group, no attempt at the password."""
     allowed = set()
-    session = people.open_session(engine, platform)
+    session = sessions.open_session(engine, platform)
     csrf = csrf_of(session)
     form = {"csrf": csrf, "old": "a wrong one", "new": "a new one", "password": "a wrong one"}
     for method, path in endpoints(app.routes):

@@ -12,7 +12,7 @@ from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
 from modwatch.review.migrate import PRIVILEGES, may_alter_log, upgrade
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import metadata
 from review.labelling import decide_all
 

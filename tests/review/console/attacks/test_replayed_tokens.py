@@ -8,9 +8,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, update
 
 from modwatch.common.errors import AccessDeniedError
-from modwatch.review import people
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, changes, passwords, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.oidc import withdraw
 from modwatch.review.tables import moderator
 from review.console.visiting import by_cookie, session_of
@@ -22,7 +22,7 @@ OLD, NEW = "a long pass phrase", "another long pass phrase"
 @pytest.fixture
 def known(engine: Engine, ann: Moderator, fast_hashes: None) -> Moderator:
     """A person with a password, who also comes by the identity provider."""
-    people.set_password(engine, ann.id, OLD)
+    passwords.set_password(engine, ann.id, OLD)
     with engine.begin() as connection:
         connection.execute(update(moderator).values(oidc_subject=SUBJECT))
     return ann
@@ -35,44 +35,44 @@ def get(client: TestClient, headers: dict[str, str]) -> int:
 @pytest.mark.parametrize(
     "end",
     [
-        lambda engine, ann: people.set_password(engine, ann.id, NEW, actor_id=None),
-        lambda engine, ann: people.set_password(engine, ann.id, NEW, actor_id=ann.id),
+        lambda engine, ann: passwords.set_password(engine, ann.id, NEW, actor_id=None),
+        lambda engine, ann: passwords.set_password(engine, ann.id, NEW, actor_id=ann.id),
         lambda engine, _: withdraw(engine, SUBJECT),
-        lambda engine, ann: people.disable(engine, ann.id),
+        lambda engine, ann: changes.disable(engine, ann.id),
     ],
     ids=["reset", "own reset as an admin", "withdrawn", "disabled"],
 )
 def test_no_token_and_no_session_outlives_the_access(
     engine: Engine, client: TestClient, known: Moderator, end: Callable[[Engine, Moderator], Any]
 ) -> None:
-    token = people.issue_token(engine, known.id)
+    token = access_tokens.issue_token(engine, known.id)
     stolen = [
         {"Authorization": f"Bearer {token}"},
-        by_cookie(people.open_session(engine, token)),
+        by_cookie(sessions.open_session(engine, token)),
         by_cookie(session_of(engine, known)),
-        by_cookie(people.log_in(engine, "ann", OLD, address="::1")),
+        by_cookie(passwords.log_in(engine, "ann", OLD, address="::1")),
     ]
     assert [get(client, headers) for headers in stolen] == [200] * 4
     end(engine, known)
     assert [get(client, headers) for headers in stolen] == [401] * 4
     with pytest.raises(AccessDeniedError):
-        people.open_session(engine, token)
+        sessions.open_session(engine, token)
     with pytest.raises(AccessDeniedError):
-        people.log_in(engine, "ann", OLD, address="::1")
+        passwords.log_in(engine, "ann", OLD, address="::1")
 
 
 def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(
     engine: Engine, client: TestClient, known: Moderator
 ) -> None:
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, known.id)}"}
-    people.disable(engine, known.id)
-    people.set_password(engine, known.id, NEW)
-    people.enable(engine, known.id)
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, known.id)}"}
+    changes.disable(engine, known.id)
+    passwords.set_password(engine, known.id, NEW)
+    changes.enable(engine, known.id)
     assert get(client, bearer) == 401
 
 
 def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) -> None:
-    people.issue_token(engine, known.id)
+    access_tokens.issue_token(engine, known.id)
     for _ in range(3):
         withdraw(engine, SUBJECT)
     withdraw(engine, "https://provider.example|nobody")
@@ -85,7 +85,7 @@ def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) 
 def test_changing_ones_own_password_ends_all_access(
     engine: Engine, client: TestClient, known: Moderator
 ) -> None:
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, known.id)}"}
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, known.id)}"}
     session = by_cookie(session_of(engine, known))
-    people.change_password(engine, known.id, OLD, NEW)
+    passwords.change_password(engine, known.id, OLD, NEW)
     assert [get(client, headers) for headers in (bearer, session)] == [401, 401]

@@ -12,11 +12,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
-from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.events import recent_events
-from modwatch.review.people import Moderator, second_factor
+from modwatch.review.people import accounts, passwords, second_factor, sessions
+from modwatch.review.people.accounts import Moderator
 from review.console.visiting import hidden, session_of
 
 GOOD = "a long pass phrase"
@@ -41,8 +41,8 @@ class Device:
 
 @pytest.fixture
 def lea(engine: Engine, fast_hashes: None) -> Moderator:
-    person = people.create_moderator(engine, "lea", "lead")
-    people.set_password(engine, person.id, GOOD)
+    person = accounts.create_moderator(engine, "lea", "lead")
+    passwords.set_password(engine, person.id, GOOD)
     return person
 
 
@@ -55,7 +55,7 @@ def device(engine: Engine, lea: Moderator) -> Device:
 
 def first_step(engine: Engine) -> str:
     with pytest.raises(CodeRequiredError) as due:
-        people.log_in(engine, "lea", GOOD, address="::1")
+        passwords.log_in(engine, "lea", GOOD, address="::1")
     return due.value.pending
 
 
@@ -66,8 +66,10 @@ def second_step(engine: Engine, pending: str, code: str) -> str:
 def test_password_and_code_open_a_session(engine: Engine, device: Device, lea: Moderator) -> None:
     pending = first_step(engine)
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, pending, "session")  # it opens nothing by itself
-    assert people.authenticate(engine, second_step(engine, pending, device.now()), "session") == lea
+        sessions.authenticate(engine, pending, "session")  # it opens nothing by itself
+    assert (
+        sessions.authenticate(engine, second_step(engine, pending, device.now()), "session") == lea
+    )
     found = [event for event in recent_events(engine) if event.action == "log_in"]
     assert [match.details["by"] for match in found] == ["password and code"]
 
@@ -149,7 +151,7 @@ def test_a_first_step_ends_with_a_new_password(
     engine: Engine, device: Device, lea: Moderator
 ) -> None:
     pending = first_step(engine)
-    people.set_password(engine, lea.id, "another long pass phrase")
+    passwords.set_password(engine, lea.id, "another long pass phrase")
     with pytest.raises(AccessDeniedError):
         second_step(engine, pending, device.now())
 
@@ -165,7 +167,7 @@ def test_a_thief_does_not_replace_the_device(
 
 def test_an_unfinished_enrolment_asks_for_nothing(engine: Engine, lea: Moderator) -> None:
     second_factor.begin_enrolment(engine, lea.id)
-    assert people.log_in(engine, "lea", GOOD, address="::1")
+    assert passwords.log_in(engine, "lea", GOOD, address="::1")
 
 
 @pytest.fixture
@@ -209,7 +211,7 @@ def test_where_it_is_required_nothing_else_is_open_before(
     page = send(strict, pseudonym="lea", password=GOOD)
     strict.post("/login", data=hidden(page, "login") | {"code": recovery[0]})
     assert strict.get("/lead").status_code == 200
-    people.set_password(engine, ann.id, GOOD)
+    passwords.set_password(engine, ann.id, GOOD)
     strict.cookies.delete(SESSION_COOKIE)
     assert send(strict, pseudonym="ann", password=GOOD).url.path == "/"  # a moderator
 
@@ -217,7 +219,7 @@ def test_where_it_is_required_nothing_else_is_open_before(
 def test_an_admin_resets_it(
     engine: Engine, visitor: TestClient, device: Device, lea: Moderator
 ) -> None:
-    admin = people.create_moderator(engine, "the admin", "admin")
+    admin = accounts.create_moderator(engine, "the admin", "admin")
     visitor.cookies.set(SESSION_COOKIE, session_of(engine, admin))
     session = session_of(engine, lea)
     page = visitor.get(f"/admin/people/{lea.id}")
@@ -225,7 +227,7 @@ def test_an_admin_resets_it(
     form = hidden(page, f"people/{lea.id}") | {"second_factor": "reset"}
     assert "Reset second factor" not in visitor.post(f"/admin/people/{lea.id}", data=form).text
     with pytest.raises(AccessDeniedError):
-        people.authenticate(engine, session, "session")
-    assert people.log_in(engine, "lea", GOOD, address="::1")
+        sessions.authenticate(engine, session, "session")
+    assert passwords.log_in(engine, "lea", GOOD, address="::1")
     reset = [event for event in recent_events(engine) if event.action == "reset_second_factor"]
     assert [(item.actor, item.subject) for item in reset] == [("the admin", "lea")]

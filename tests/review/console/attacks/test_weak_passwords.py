@@ -9,10 +9,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.common.errors import WeakPasswordError
-from modwatch.review import people
 from modwatch.review.console.render import NOTICES
 from modwatch.review.console.request_context import SESSION_COOKIE
-from modwatch.review.people import passwords
+from modwatch.review.people import access_tokens, accounts, passwords
 from modwatch.review.people.passwords import WEAKNESSES, check_strength
 from review.console.visiting import hidden, session_of
 
@@ -101,21 +100,21 @@ def _refused(password: str, name: str) -> bool:
 
 
 def test_no_one_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
-    admin = people.create_moderator(engine, "the admin", "admin")
-    kit = people.create_moderator(engine, "kit-of-the-north", "moderator")
-    bearer = {"Authorization": f"Bearer {people.issue_token(engine, admin.id)}"}
+    admin = accounts.create_moderator(engine, "the admin", "admin")
+    kit = accounts.create_moderator(engine, "kit-of-the-north", "moderator")
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, admin.id)}"}
     weak = {"password": "kit-of-the-north"}
     answer = client.patch(f"/api/v1/people/{kit.id}", json=weak, headers=bearer)
     assert answer.status_code == 422
     assert "pseudonym" in answer.text
     assert "kit-of-the-north" not in answer.text
-    people.set_password(engine, kit.id, "a long pass phrase")
+    passwords.set_password(engine, kit.id, "a long pass phrase")
     client.cookies.set(SESSION_COOKIE, session_of(engine, kit))
     form = hidden(client.get("/preferences"), "password")
     form |= {"old": "a long pass phrase", "new": "kit-of-the-north"}
     answer = client.post("/preferences/password", data=form)
     assert "contains your pseudonym" in answer.text
-    assert people.log_in(engine, "kit-of-the-north", "a long pass phrase", address="::1")
+    assert passwords.log_in(engine, "kit-of-the-north", "a long pass phrase", address="::1")
 
 
 def test_each_weakness_is_reported_on_the_page() -> None:

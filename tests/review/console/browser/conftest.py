@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from modwatch.common.connections import listen
 from modwatch.review.console.app import server
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
-from modwatch.review.people import Moderator
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import session_of

@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from sqlalchemy import Engine
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts, changes
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all, settle
@@ -62,7 +62,7 @@ def test_no_page_has_a_violation(
     for path in ("day", "preferences", "nowhere"):
         desk.page.goto(desk.address + path)
         assert_accessible(desk.page)
-    people.save_preferences(engine, ann.id, {"masking": "blur"})
+    changes.save_preferences(engine, ann.id, {"masking": "blur"})
     queued("comment 9")
     assert_accessible(desk.open().page)
     desk.page.get_by_role("button", name="Sign out").click()
@@ -80,17 +80,17 @@ def test_the_error_rates_have_no_violation(
              for n, item in enumerate(more, start=1)]  # fmt: skip
     intake.enqueue(engine, items, day)
     cai, lea = (
-        people.create_moderator(engine, *who) for who in (("cai", "moderator"), ("lea", "lead"))
+        accounts.create_moderator(engine, *who) for who in (("cai", "moderator"), ("lea", "lead"))
     )
     for person, value in ((ann, 1), (ben, 0), (cai, 0)):
         label_all(engine, person, lambda _, value=value: value)  # type: ignore[misc]
     settle(engine)
-    people.save_preferences(engine, lea.id, {"masking": "blur"})
+    changes.save_preferences(engine, lea.id, {"masking": "blur"})
     desk = desk_of(lea, lands_on=f"lead/errors?first={day}&last={day}&queue=general")
     desk.page.locator(".whisker").first.wait_for()
     assert desk.page.locator(".said > li").count() == 31
     assert_accessible(desk.page)
-    people.save_preferences(engine, lea.id, {"masking": "none"})
+    changes.save_preferences(engine, lea.id, {"masking": "none"})
     desk.page.reload()
     for width in (320, 1280):
         desk.page.set_viewport_size({"width": width, "height": 700})
@@ -134,7 +134,7 @@ def test_the_verdict_stays_in_sight_of_a_long_comment(
 def test_it_works_without_a_script(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"masking": "blur"})
+    changes.save_preferences(engine, ann.id, {"masking": "blur"})
     queued("comment 0", "comment 1")
     desk = desk_of(ann, java_script_enabled=False, lands_on="preferences")
     page = desk.page

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.review import people
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.people import Moderator
+from modwatch.review.people import changes
+from modwatch.review.people.accounts import Moderator
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -17,7 +17,7 @@ Queued = Callable[..., None]
 def test_masked_text_is_shown_on_request(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"masking": "blur"})
+    changes.save_preferences(engine, ann.id, {"masking": "blur"})
     queued("comment 0", "comment 1", parent_text="the comment above")
     desk = desk_of(ann)
     covered = desk.page.locator("#here .comment")
@@ -40,7 +40,7 @@ def test_masked_text_is_shown_on_request(
 def test_the_budget_proposes_a_stop(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"budget": 2})
+    changes.save_preferences(engine, ann.id, {"budget": 2})
     queued(*(f"comment {i}" for i in range(6)))
     desk = desk_of(ann).press("t", "n")
     pause = desk.page.locator("#pause")
@@ -57,7 +57,7 @@ def test_the_budget_proposes_a_stop(
 def test_a_break_is_proposed_and_may_be_taken(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"break_minutes": 5})
+    changes.save_preferences(engine, ann.id, {"break_minutes": 5})
     queued("comment 0", "comment 1", "comment 2")
     desk = desk_of(ann)
     desk.page.evaluate(f"sessionStorage.setItem('modwatch.{ann.id}.worked', '301')")
@@ -89,7 +89,7 @@ def test_keys_are_changed_and_conflicts_refused(
 def test_asking_first_takes_a_code(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"ask": True})
+    changes.save_preferences(engine, ann.id, {"ask": True})
     queued("comment 0", "comment 1")
     desk = desk_of(ann).press("t")
     options = desk.page.locator("#palette [role=option]:visible")

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.review_page import ReviewPage
-from modwatch.review.people import Moderator
+from modwatch.review.people import accounts
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
@@ -49,7 +49,7 @@ def test_nothing_in_a_comment_runs(
 
 def test_nothing_in_a_name_runs(desk_of: Seat, queued: Queued, engine: Engine) -> None:
     queued("comment 0")
-    desk = desk_of(people.create_moderator(engine, ATTACKS[1], "moderator"))
+    desk = desk_of(accounts.create_moderator(engine, ATTACKS[1], "moderator"))
     assert desk.page.locator(".who bdi").inner_text() == ATTACKS[1]
     assert desk.page.evaluate("window.caught") is None
 

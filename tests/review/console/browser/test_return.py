@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE
-from modwatch.review.people import Moderator
+from modwatch.review.people import changes, sessions
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
@@ -19,7 +19,7 @@ def rotate(desk: Any, engine: Engine) -> None:
     """Give the browser the next token of its session, as another tab may."""
     context = desk.page.context
     cookie = next(cooky for cooky in context.cookies() if cooky["name"] == SESSION_COOKIE)
-    new = people.rotate_session(engine, cookie["value"], timedelta(0))
+    new = sessions.rotate_session(engine, cookie["value"], timedelta(0))
     assert new is not None
     context.add_cookies([{**cookie, "value": new}])
 
@@ -93,7 +93,7 @@ AT_ONCE = """
 def test_no_key_decides_before_the_comment_is_there(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"masking": "blur"})
+    changes.save_preferences(engine, ann.id, {"masking": "blur"})
     queued(*(f"comment {i}" for i in range(5)))
     desk = desk_of(ann)
     slow: list[Any] = []

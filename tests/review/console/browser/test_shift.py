@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
 from modwatch.review.log import verification
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens, accounts, changes, passwords
+from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, leases, metrics
 
 Seat = Callable[..., Any]
@@ -32,7 +32,7 @@ def until(desk: Any, engine: Engine, n: int) -> None:
 def test_a_full_shift_by_keyboard(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.set_password(engine, ann.id, "a long pass phrase")
+    passwords.set_password(engine, ann.id, "a long pass phrase")
     queued(*(f"comment {i}" for i in range(7)))
     desk = desk_of(ann)
     desk.open("login")  # who is in goes on
@@ -71,7 +71,7 @@ def test_a_full_shift_by_keyboard(
 def test_tab_and_enter_reach_everything(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
-    people.save_preferences(engine, ann.id, {"shortcuts": False})
+    changes.save_preferences(engine, ann.id, {"shortcuts": False})
     queued("comment 0", "comment 1")
     desk = desk_of(ann)
     desk.press("n", "t", "s", "1")
@@ -113,7 +113,7 @@ def test_undo_comes_too_late_kindly(
     queued("comment 0", "comment 1")
     desk = desk_of(ann).press("e")
     until(desk, engine, 1)
-    lead = people.create_moderator(engine, "lea", "lead")
+    lead = accounts.create_moderator(engine, "lea", "lead")
     taken = leases.lease_escalated(engine, lead.id)
     assert taken is not None
     desk.press("u")
@@ -221,7 +221,7 @@ def test_a_session_that_ended_keeps_the_decision(
     queued("comment 0", "comment 1")
     desk = desk_of(ann)
     session = desk.page.context.cookies()
-    people.revoke_token(
+    access_tokens.revoke_token(
         engine, next(c["value"] for c in session if c["name"] == "modwatch_session")
     )
     desk.press("t")
@@ -229,7 +229,7 @@ def test_a_session_that_ended_keeps_the_decision(
     tab = desk.page.context.new_page()
     tab.goto(desk.address + "login")
     tab.get_by_text("token instead").click()
-    tab.fill("#token", people.issue_token(engine, ann.id))
+    tab.fill("#token", access_tokens.issue_token(engine, ann.id))
     tab.press("#token", "Enter")
     tab.wait_for_selector("main.ready")
     until(desk, engine, 1)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.review import people
-from modwatch.review.people import Moderator
+from modwatch.review.people import access_tokens
+from modwatch.review.people.accounts import Moderator
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -40,7 +40,7 @@ def log_in(desk: Any, engine: Engine, person: Moderator) -> None:
     tab = desk.page.context.new_page()
     tab.goto(desk.address + "login?next=preferences")
     tab.get_by_text("token instead").click()
-    tab.fill("#token", people.issue_token(engine, person.id))
+    tab.fill("#token", access_tokens.issue_token(engine, person.id))
     tab.press("#token", "Enter")
     tab.wait_for_selector("header .who")
     tab.close()
