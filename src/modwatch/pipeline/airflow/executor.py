@@ -31,6 +31,7 @@ _ALWAYS = (
     "modwatch.monitoring.publishing.publication",
     "modwatch.monitoring.measurements.segments",
     "modwatch.review.quality_control.queueing",
+    "modwatch.review.queue.intake",
     "modwatch.monitoring.publishing.figures",
 )
 
