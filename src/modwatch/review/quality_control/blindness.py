@@ -44,7 +44,7 @@ MEASURED_EVENT = "measure_blindness"
 #: are modulo 4,096 and relative to the item before, too: any order of them is a feature.
 _SERVED = text(
     """
-    SELECT kind, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day,
+    SELECT kind, comment_id, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day,
         id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
         item_version AS version, item_version - lag(item_version) OVER mine AS version_step,
         COALESCE(language, '') AS language, COALESCE(platform, '') AS platform, queue,
@@ -72,16 +72,18 @@ _SERVED = text(
 
 
 def served_items(engine: Engine, first: dt.date, last: dt.date) -> pd.DataFrame:
-    """Return what people were served from `first` to `last`, one row an item and person.
+    """Return what people were served from `first` to `last`, one row a comment and kind.
 
     The columns `kind` and `day`, and as features all that the console sent about the item but its
-    text: its id, version and attributes, lengths, and the time and order of service. Days in UTC,
-    both included.
+    text: its id, version and attributes, lengths, and the time and order of service. A gold comment
+    is served to many, and nobody knows that it was gold for others: a classifier that saw it twice
+    would. Days in UTC, both included.
     """
     values = {"begin": first, "end": last + dt.timedelta(days=1), "most": MOST_SERVED}
     with engine.connect() as connection:
         rows = connection.execute(_SERVED, values)
-        return pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
+        served = pd.DataFrame(map(tuple, rows), columns=list(rows.keys()))
+    return served.drop_duplicates(["kind", "comment_id"]).drop(columns="comment_id")
 
 
 def blind_integrity(served: pd.DataFrame, *, seed: int = 0) -> dict[str, Estimate]:
