@@ -11,6 +11,13 @@ from tabs import Tab
 from modwatch.review.console.app import create_app
 from modwatch.review.people import access_tokens, accounts
 from modwatch.review.people.accounts import Moderator
+from modwatch.review.queue.lanes import load_lanes
+
+
+@pytest.fixture(autouse=True)
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve the items of a lane in order: by default chance decides among the next few."""
+    monkeypatch.setitem(load_lanes().confirmations.__dict__, "among", 1)
 
 
 @pytest.fixture

@@ -157,6 +157,56 @@ def test_a_reason_that_no_rule_names_is_served_too(
     assert held(engine, ann).item.comment_id == "c1"
 
 
+def among(number: int) -> Lanes:
+    rules = load_lanes()
+    served = rules.confirmations.model_copy(update={"among": number})
+    return rules.model_copy(update={"confirmations": served})
+
+
+def test_any_of_the_next_items_of_a_reason_is_served(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    rules, left = among(4), [f"c{number:02}" for number in range(40)]
+    items = (new_item(name, rank) for rank, name in enumerate(left, start=1))
+    intake.enqueue(engine, items, day, lanes=rules)
+    places = Counter[int]()
+    while left:
+        served = held(engine, ann, lanes=rules).item.comment_id
+        places[left.index(served)] += 1
+        left.remove(served)
+    assert max(places) == 3
+    assert min(places[place] for place in range(4)) > 0
+    assert leases.lease(engine, ann.id, lanes=rules) is None
+
+
+def test_what_a_lead_put_first_is_first_all_the_same(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    rules = among(16)
+    intake.enqueue(engine, [new_item(f"c{n}", n) for n in range(1, 13)], day, lanes=rules)
+    assert intake.serve_first(engine, day, ["c5", "c11"]) == 2
+    first = {held(engine, ann, lanes=rules).item.comment_id for _ in range(2)}
+    assert first == {"c5", "c11"}
+
+
+def test_nobody_waits_for_others_who_take_the_next_items(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    """More people at once than items that are near: each gets one, and no two the same."""
+    rules = among(2)
+    people = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(8)]
+    intake.enqueue(engine, [new_item(f"c{n}", n) for n in range(1, 41)], day, lanes=rules)
+    start = Barrier(len(people))
+
+    def work(person: Moderator) -> list[int]:
+        start.wait()
+        return [held(engine, person, lanes=rules).item.id for _ in range(5)]
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        served = [item for items in pool.map(work, people) for item in items]
+    assert len(set(served)) == 40
+
+
 def test_the_first_of_a_day_is_due_sooner_than_the_last(
     engine: Engine, new_item: Make, day: date
 ) -> None:
@@ -342,7 +392,8 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
                 text(
                     "UPDATE review_item SET queue = :queue, reason = :reason, status = :status, "
                     "reserved_for = :reserved, excluded = CASE WHEN :excluded THEN ARRAY[:ann] "
-                    "ELSE '{}' END, leased_by = CASE WHEN :busy THEN :ben END, claimed_at = now(), "
+                    "ELSE '{}' END, leased_by = CASE WHEN :busy THEN :ben END, "
+                    "claimed_at = CASE WHEN :busy THEN now() END, "
                     "leased_until = CASE WHEN :busy THEN now() + interval '1 hour' END "
                     "WHERE rank = :rank"
                 ),
