@@ -290,7 +290,7 @@ def test_constant_and_extreme_scores_are_estimated():
             given=np.full(2000, 2),
             toxic=result.sum(axis=1).astype(np.int64),
         )
-        assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.03)
+        assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.04)
 
 
 def test_shared_errors_make_toxic_comments_fewer_or_more():
