@@ -446,10 +446,11 @@ def publish(resources: "Resources", day: datetime.date) -> int:
 
     Days that were rejected or failed are published as such.
     """
+    from modwatch.monitoring.incidents.store import failures
     from modwatch.monitoring.measurements.tables import served_days
     from modwatch.monitoring.publishing.publication import publish_days
 
-    lake, settings = resources.lake, resources.settings
+    lake, settings, oldest = resources.lake, resources.settings, _window(resources, day)[0]
     published = publish_days(
         lake,
         resources.checks,
@@ -459,6 +460,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
         keep_runs=settings.keep_runs,
         rules=resources.alert_rules,
         site=resources.site,
+        failed={failed.since: failed.headline for failed in failures(resources.database, oldest)},
     )
     resources.registry.record_service(served_days(lake))
     return published

@@ -169,7 +169,8 @@ FAILURE = failure_alert(
     run="backfill__2026-01-05",
     day=FIRST,
     error="LakeError",
-    log_url="http://airflow/log",
+    cause="the lake cannot be read",
+    links={"log": "http://airflow/log"},
 )
 
 

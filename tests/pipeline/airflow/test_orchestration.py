@@ -83,27 +83,61 @@ def test_a_failed_task_is_reported_by_name_without_its_words(server: Webhook) ->
     [request] = server.requests
     assert WORDS not in request.body.decode()
     result = request.json
-    assert result["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
+    assert result["title"] == (
+        "[critical] score_comments.score_shard failed for 2026-01-05: ValueError, see the log"
+    )
     names = ("event", "severity", "dag", "task", "run", "day", "error")
     assert [result[name] for name in names] == [
         *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),
         *("2026-01-05", "ValueError"),
     ]
-    assert result["links"] == {"log": context()["ti"].log_url}
+    assert result["links"]["log"] == context()["ti"].log_url
+    assert result["links"]["Modwatch"].endswith("/modwatch-ops/")
 
 
-def test_all_shards_of_a_run_are_one_alert_and_another_run_is_another(server: Webhook) -> None:
+def test_a_failed_task_is_reported_with_the_message_of_an_error_of_modwatch(
+    server: Webhook,
+) -> None:
+    error = errors.SourceError("the file 2026-01-05.csv has no column 'text'; name it")
+    TaskFailureNotifier()(context(exception=error))
+    text = server.requests[0].json["text"]
+    assert text.splitlines() == [
+        "The file 2026-01-05.csv has no column 'text'; name it.",
+        "Correct the cause. Then repair the day: press *Repair* on the page Modwatch, or run "
+        "`modwatch repair 2026-01-05`.",
+    ]
+
+
+def test_a_run_that_is_about_no_day_is_cleared(server: Webhook) -> None:
+    failed = context()
+    failed["ti"].dag_id = "train_model"
+    TaskFailureNotifier()(failed)
+    [request] = server.requests
+    assert request.json["key"] == "task/train_model/score_shard/backfill__2026-01-05"
+    assert "clear the task" in request.json["text"]
+    assert "modwatch repair" not in request.json["text"]
+
+
+def test_all_shards_and_runs_of_a_day_are_one_alert_and_another_day_is_another(
+    server: Webhook,
+) -> None:
     for number in range(3):
         shard = context()
-        shard["ti"].map_index = number
+        shard["ti"].map_index, shard["ti"].run_id = number, f"manual__{number}"
         TaskFailureNotifier()(shard)
-    other = context()
-    other["ti"].run_id = "manual__1"
-    TaskFailureNotifier()(other)
+    TaskFailureNotifier()(context(data_interval_start=DAY + datetime.timedelta(days=1)))
     assert server.keys == [
-        "task/score_comments/score_shard/backfill__2026-01-05",
-        "task/score_comments/score_shard/manual__1",
+        "task/score_comments/score_shard/2026-01-05",
+        "task/score_comments/score_shard/2026-01-06",
     ]
+
+
+def test_another_run_of_the_day_ends_the_alert(server: Webhook) -> None:
+    TaskFailureNotifier()(context())
+    again = repaired(tries=1)
+    again["ti"].run_id = "manual__1"
+    TaskRepairNotifier()(again)
+    assert [request.json["event"] for request in server.requests] == ["failed", "recovered"]
 
 
 def repaired(*, others: int = 0, tries: int = 4) -> dict[str, Any]:
@@ -141,12 +175,9 @@ def test_a_task_that_fails_again_after_its_repair_is_reported_again(server: Webh
     assert len(set(server.keys)) == 4
 
 
-def test_a_task_that_succeeds_sends_nothing(
-    server: Webhook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    TaskRepairNotifier()(repaired(tries=2))  # after a retry, of which nobody was told
-    monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/x")
-    TaskRepairNotifier()(repaired(tries=1))  # at once: the database is not asked
+def test_a_task_that_succeeds_sends_nothing(server: Webhook) -> None:
+    for tries in (1, 2):  # at once, and after a retry, of which nobody was told
+        TaskRepairNotifier()(repaired(tries=tries))
     assert server.requests == []
 
 

@@ -7,7 +7,8 @@ heartbeat is therefore checked by a scheduler of its own, such as cron.
 import datetime
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Engine
@@ -33,6 +34,7 @@ from modwatch.monitoring.incidents.store import (
     IncidentChange,
     IncidentRecord,
     Kind,
+    failures,
     last_incidents,
     locked,
     save_changes,
@@ -53,7 +55,7 @@ def report_failure(
 ) -> None:
     """Send the alert for a failed task of `day` once; without the database, at every call.
 
-    After `report_repair`, another failure of the same run and task is an alert of its own.
+    After `report_repair`, another failure of the same task and day is an alert of its own.
 
     Raises:
         AlertError: some channel failed.
@@ -185,7 +187,7 @@ def check_heartbeat(
         AlertError: some channel failed.
     """
     found = _look(lake, due_day(now, hour))
-    links = _links(airflow_url, found, validated=_has_page(checks, found.due))
+    links = _links(airflow_url, found, pages_of(checks, airflow_url, found.due))
 
     def change(last: IncidentRecord | None) -> IncidentChange | None:
         active = last if last and last.is_active else None
@@ -198,7 +200,10 @@ def check_heartbeat(
             )
             ended = active.ended_by("recovered", recovered, found.due)
             return IncidentChange(alert=recovered, record=ended)
-        alert = heartbeat_alert(found.due, found.since, found.measured, hour, sequence, links)
+        causes = [failed.headline for failed in failures(database, found.since)]
+        alert = heartbeat_alert(
+            found.due, found.since, found.measured, hour, sequence, links, causes
+        )
         return _opened(alert, _HEARTBEAT, since=found.since, day=found.due, sequence=sequence)
 
     try:
@@ -221,21 +226,17 @@ def _look(lake: Lake, due: datetime.date) -> Heartbeat:
     return Heartbeat(due=due, measured=max(known, default=None))
 
 
-def _has_page(checks: CheckStore, day: datetime.date) -> bool:
-    try:
-        return checks.read_page(day) is not None
-    except LakeError:
-        return False
+def pages_of(checks: CheckStore, airflow_url: str, day: datetime.date) -> dict[str, str]:
+    """Return the pages on which to look into a day: Modwatch's, and that of its validation."""
+    links = {"Modwatch": overview_url(airflow_url)}
+    with suppress(LakeError):
+        if checks.read_page(day) is not None:
+            links["validation"] = day_url(airflow_url, day, "validation")
+    return links
 
 
-def _links(airflow_url: str, found: Heartbeat, *, validated: bool) -> dict[str, str]:
-    """Return the pages to look at that exist: of the due day, and of the last measured one."""
-    links = {
-        "Modwatch": overview_url(airflow_url),
-        "Airflow": f"{airflow_url.rstrip('/')}/dags/score_comments/runs",
-    }
-    if validated:
-        links["validation"] = day_url(airflow_url, found.due, "validation")
+def _links(airflow_url: str, found: Heartbeat, of_day: Mapping[str, str]) -> dict[str, str]:
+    links = {**of_day, "Airflow": f"{airflow_url.rstrip('/')}/dags/score_comments/runs"}
     if found.measured:
         links["MLflow"] = day_url(airflow_url, found.measured, "mlflow")
     return links

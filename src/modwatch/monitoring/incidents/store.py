@@ -135,6 +135,14 @@ def last_incidents(
     return {row["name"]: IncidentRecord(**row) for row in connection.execute(last).mappings()}
 
 
+def failures(database: Engine, first: datetime.date) -> list[IncidentRecord]:
+    """Return the failed tasks of days from `first` on that were not repaired, by day."""
+    with database.connect() as connection:
+        known = last_incidents(connection, "failure").values()
+    active = (record for record in known if record.is_active and record.since >= first)
+    return sorted(active, key=lambda record: (record.since, record.id))
+
+
 def save_changes(
     connection: Connection, channels: Channels, kind: Kind, changes: Sequence[IncidentChange]
 ) -> int:

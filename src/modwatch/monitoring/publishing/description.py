@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pandas as pd
 
 from modwatch.common.text import markdown_text, metric_title
+from modwatch.monitoring.incidents.messages.alert import remedy
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.tables import HISTORY
 from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
@@ -50,11 +51,13 @@ def describe_day(
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=3,
     ...           reason="volume low: 3 rows, allowed: at least 100")
     >>> print(describe_day(day, None))
-    **REJECTED**: volume low: 3 rows, allowed: at least 100. Active alerts: none.
+    **REJECTED**: volume low: 3 rows, allowed: at least 100. Then repair the day: press *Repair* on
+    the page Modwatch, or run `modwatch repair 2026-01-05`. Active alerts: none.
     """
     pages = " · ".join(f"[{name}](<{url}>)" for name, url in links.items())
     if tables is None:
-        lines = [f"{_headline(day.status)}: {day.reason}. {_alerts(day.alerts)}", pages]
+        why = f"{_headline(day.status)}: {day.reason}. {remedy(day.day)}"
+        lines = [f"{why} {_alerts(day.alerts)}", pages]
     else:
         estimates = deployed_estimates(tables, day)
         lines = [

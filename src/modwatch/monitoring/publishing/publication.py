@@ -6,8 +6,9 @@ lost or deleted are published again from the tables.
 
 import datetime
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow.compute as pc
 
@@ -51,6 +52,7 @@ def publish_days(
     keep_runs: int,
     rules: Sequence[AlertRule],
     site: Site,
+    failed: Mapping[datetime.date, str] = MappingProxyType({}),
 ) -> int:
     """Publish the days that are new or changed, up to `day`; return how many.
 
@@ -64,8 +66,9 @@ def publish_days(
         keep_runs: days up to the last recorded one that have a run in MLflow; others have none.
         rules: the alert rules, whose bounds the timeline shows.
         site: MLflow, and the pages to link.
+        failed: which task failed on a day, and why, as a sentence.
     """
-    record_days(lake, checks, day, window_days=window_days)
+    record_days(lake, checks, day, window_days=window_days, failed=failed)
     days = read_days(lake)
     kept = [one for one in days if (days[-1].day - one.day).days < keep_runs]
     outdated = runs.outdated_days(kept, tracking_uri=site.mlflow_url)
@@ -90,7 +93,12 @@ def publish_days(
 
 
 def record_days(
-    lake: Lake, checks: CheckStore, last: datetime.date, *, window_days: int
+    lake: Lake,
+    checks: CheckStore,
+    last: datetime.date,
+    *,
+    window_days: int,
+    failed: Mapping[datetime.date, str] = MappingProxyType({}),
 ) -> list[datetime.date]:
     """Bring the table `days` up to date for the window that ends with `last`; return what changed.
 
@@ -107,7 +115,7 @@ def record_days(
         if content.is_measured:
             found = measured_day(lake, content) if content.digest != known else None
         elif content.day >= begun:
-            found = unmeasured_day(lake, content)
+            found = unmeasured_day(lake, content, failed.get(content.day))
         if found is not None and found.digest != known:
             save_day(lake, found)
             changed.append(content.day)
@@ -156,8 +164,11 @@ def _follow_ups(lake: Lake, day: datetime.date) -> dict[str, KeyFigure]:
     return {f"review/{name}": KeyFigure(value=float(count)) for name, count in counts.items()}
 
 
-def unmeasured_day(lake: Lake, content: DayContent) -> Day | None:
-    """Return why a day has no measurements; None if it is to be measured yet."""
+def unmeasured_day(lake: Lake, content: DayContent, failed: str | None) -> Day | None:
+    """Return why a day has no measurements; None if it is to be measured yet.
+
+    `failed` names the failed task and its error, if that is known.
+    """
     rejected = [result for result in content.results if result.rejected]
     names = (name for name in _MISSING if not lake.count(name, content.day))
     missing = next(names, None)
@@ -168,7 +179,7 @@ def unmeasured_day(lake: Lake, content: DayContent) -> Day | None:
         checks="rejected" if rejected else NOT_VALIDATED,
         reason=_failed_rules(rejected[0])
         if rejected
-        else f"{_MISSING[str(missing)]}; open the Airflow run",
+        else failed or f"{_MISSING[str(missing)]}; open the Airflow run",
         landed=lake.count("landed", content.day),
         alerts=content.alerts,
         figures={"day/alerts": KeyFigure(value=float(len(content.alerts)))},

@@ -18,8 +18,9 @@ from airflow.sdk import (
     task,
 )
 
-from modwatch.common.errors import SettingsError
+from modwatch.common.errors import ModwatchError, SettingsError
 from modwatch.installation import open_resources
+from modwatch.installation.mounted import MEASURING, SCORING
 from modwatch.pipeline.airflow.timetables import DayTimetable
 from modwatch.settings import load_settings
 
@@ -40,44 +41,51 @@ _NOT_RETRIED = [
 
 
 class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
-    """Sends an alert when a task has failed after its retries: once per run and task.
+    """Sends an alert when a task has failed after its retries: once per task and day.
 
-    The alert has names, the day and the URL of the log, but not the text of the exception, which
-    may quote data.
+    It has the message of an error of Modwatch, which never contains the text of a comment; of any
+    other error only the class, since its message may quote data.
     """
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; AlertError if a channel failed."""
         from modwatch.monitoring.incidents.messages.alert import failure_alert
-        from modwatch.monitoring.incidents.operations import report_failure
+        from modwatch.monitoring.incidents.operations import pages_of, report_failure
 
         task, error, day = context["ti"], context.get("exception"), _day_in(context)
-        known = isinstance(error, BaseException)  # it is a text when the process was killed
-        failure = failure_alert(
-            dag=task.dag_id,
-            task=task.task_id,
-            run=task.run_id,
-            day=day,
-            error=type(error).__name__ if known else "an unknown error",
-            log_url=task.log_url,
-        )
+        # It is a text when the process was killed.
+        name = type(error).__name__ if isinstance(error, BaseException) else "an unknown error"
         with open_resources() as resources:
+            of_day = pages_of(resources.checks, resources.settings.airflow_url, day)
+            failure = failure_alert(
+                dag=task.dag_id,
+                task=task.task_id,
+                run=task.run_id,
+                day=_repairable(task, day),
+                error=name,
+                cause=str(error) if isinstance(error, ModwatchError) else f"{name}, see the log",
+                links={**of_day, "log": task.log_url},
+            )
             report_failure(lambda: resources.database, resources.alert_channels, failure, day)
 
 
 class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
-    """Ends the alert of a failed task when the task has succeeded after all, in every shard."""
+    """Ends the alert of a failed task when the task has succeeded after all, in every shard.
+
+    Also when another run of the day did it.
+    """
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert if a failure was sent before; AlertError if a channel failed."""
-        task = context["ti"]
-        if task.try_number == 1 or self._others_failed(task):
+        task, day = context["ti"], _day_in(context)
+        if self._others_failed(task):
             return
         from modwatch.monitoring.incidents.messages.alert import repair_alert
         from modwatch.monitoring.incidents.operations import report_repair
 
-        day = _day_in(context)
-        repair = repair_alert(dag=task.dag_id, task=task.task_id, run=task.run_id, day=day)
+        repair = repair_alert(
+            dag=task.dag_id, task=task.task_id, run=task.run_id, day=_repairable(task, day)
+        )
         with open_resources() as resources:
             report_repair(resources.database, resources.alert_channels, repair, day)
 
@@ -241,6 +249,11 @@ def _day_in(context: Mapping[str, Any]) -> datetime.date:
         return day_of(context.get("dag_run"), context.get("data_interval_start"))
     except SettingsError:
         return _utc_day(context.get("logical_date") or context["ti"].start_date)
+
+
+def _repairable(task: Any, day: datetime.date) -> datetime.date | None:
+    """Return the day of a run that `modwatch repair` can run again; None of another DAG."""
+    return day if task.dag_id in (SCORING, MEASURING) else None
 
 
 def _midnight(day: datetime.date) -> datetime.datetime:

@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,33 +52,76 @@ def written(day: datetime.date) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-def failure_alert(
-    *, dag: str, task: str, run: str, day: datetime.date | None, error: str, log_url: str
-) -> Alert:
-    """Return the alert for a task that failed after all retries; `error` is the name of a class.
+def remedy(day: datetime.date) -> str:
+    """Return how a day is repaired, as a sentence.
 
-    Mapped instances of a task share the key: one alert per run and task.
+    >>> remedy(datetime.date(2026, 3, 12))
+    'Then repair the day: press *Repair* on the page Modwatch, or run `modwatch repair 2026-03-12`.'
     """
-    day_text = f" for {day}" if day else ""
-    headline = f"{dag}.{task} failed{day_text}"
-    facts = {"event": "failed", "severity": "critical", "dag": dag, "task": task, "run": run}
-    return Alert(
-        key=failure_key(dag, task, run),
-        title=f"[critical] {headline}",
-        text=f"Task {task} of DAG {dag} failed{day_text} with {error}. See the task log for the "
-        "cause, and the Triage section of the DAG's documentation for what to do.",
-        facts=facts | {"headline": headline, "day": day and day.isoformat(), "error": error},
-        links={"log": log_url},
+    return (
+        f"Then repair the day: press *Repair* on the page Modwatch, or run `modwatch repair {day}`."
     )
 
 
-def failure_key(dag: str, task: str, run: str) -> str:
-    """Return the key of the alert for a failed task.
+def failure_alert(
+    *,
+    dag: str,
+    task: str,
+    run: str,
+    day: datetime.date | None,
+    error: str,
+    cause: str,
+    links: Mapping[str, str],
+) -> Alert:
+    """Return the alert for a task that failed after all retries.
 
-    >>> failure_key("score_comments", "route", "manual__1")
-    'task/score_comments/route/manual__1'
+    Mapped instances of a task share the key, and so do all runs of a `day`: None for a run that is
+    about no day of comments. `error` is the name of a class, `cause` a sentence.
+
+    >>> day = datetime.date(2026, 3, 12)
+    >>> alert = failure_alert(dag="score_comments", task="ingest", run="scheduled__2026-03-12",
+    ...                       day=day, error="SourceError", cause="there is no file", links={})
+    >>> alert.title
+    '[critical] score_comments.ingest failed for 2026-03-12: there is no file'
     """
-    return header_safe(f"task/{dag}/{task}/{run}")
+    about = f" for {day}" if day else ""
+    headline = shortened(f"{dag}.{task} failed{about}: {cause}")
+    then = remedy(day) if day else (
+        "Then clear the task in Airflow; the documentation of the DAG has a section Triage."
+    )  # fmt: skip
+    facts = {
+        "event": "failed", "severity": "critical", "headline": headline, "dag": dag, "task": task,
+        "run": run, "day": day and day.isoformat(), "error": error, "cause": cause,
+    }  # fmt: skip
+    return Alert(
+        key=failure_key(dag, task, day or run),
+        title=f"[critical] {headline}",
+        text=f"{_sentence(cause)}\nCorrect the cause. {then}",
+        facts=facts,
+        links=links,
+    )
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """Return `text` with at most `most` characters.
+
+    >>> shortened("a long sentence", 7)
+    'a long…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def failure_key(dag: str, task: str, of: datetime.date | str) -> str:
+    """Return the key of the alert for a failed task of a day, or of a run that is about none.
+
+    >>> failure_key("score_comments", "route", datetime.date(2026, 3, 12))
+    'task/score_comments/route/2026-03-12'
+    """
+    return header_safe(f"task/{dag}/{task}/{of}")
 
 
 def repair_alert(*, dag: str, task: str, run: str, day: datetime.date | None) -> Alert:
@@ -86,7 +129,7 @@ def repair_alert(*, dag: str, task: str, run: str, day: datetime.date | None) ->
     day_text = f" for {day}" if day else ""
     facts = {"event": "recovered", "severity": "critical", "dag": dag, "task": task, "run": run}
     return Alert(
-        key=failure_key(dag, task, run),
+        key=failure_key(dag, task, day or run),
         title=f"[critical] Recovered: {dag}.{task} failed{day_text}",
         text=f"Task {task} of DAG {dag} has succeeded{day_text}.",
         facts={**facts, "day": day and day.isoformat()},
@@ -100,10 +143,11 @@ def heartbeat_alert(
     hour: int,
     sequence: int,
     links: Mapping[str, str],
+    causes: Sequence[str] = (),
 ) -> Alert:
     """Return the alert that the days `since` … `due` are not measured.
 
-    `measured` is the last measured day before them.
+    `measured` is the last measured day before them; `causes` are the headlines of what failed.
 
     >>> measured, since, due = (datetime.date(2026, 3, day) for day in (10, 11, 12))
     >>> heartbeat_alert(due, since, measured, 12, 1, {}).title
@@ -113,13 +157,16 @@ def heartbeat_alert(
     missing = written(due) if number == 1 else f"{number:,} days"
     verb = "is" if number == 1 else "are"
     last = f"the last measured day is {written(measured)}" if measured else "no day is"
+    failed = "\n".join(causes) or (
+        "No task has failed, so the runs have not started or not ended: look at the scheduler of "
+        "Airflow, and at the runs of score_comments and monitor_collaboration."
+    )
     return Alert(
         key=f"heartbeat/{due}/{sequence}-opened",
         title=f"[critical] {missing} {verb} not measured; {last}",
         text=f"{written(due)} should have been measured by {hour:02}:00 UTC of the next day. "
-        f"Nothing is measured since {written(since)}. Look at: the scheduler of Airflow, and the "
-        "runs of score_comments and monitor_collaboration since that day. Without them no other "
-        "alert is raised.",
+        f"Nothing is measured since {written(since)}, and no other alert is raised.\n{failed}\n"
+        f"Correct the cause. {remedy(since)}",
         facts={
             "event": "opened",
             "severity": "critical",
@@ -143,8 +190,8 @@ def heartbeat_recovered_alert(
     return Alert(
         key=f"heartbeat/{since}/{sequence}-recovered",
         title=f"[critical] Recovered: {written(due)} is measured",
-        text=f"{written(due)} is measured. Days were missing since {written(since)}: run "
-        "score_comments for those that still are.",
+        text=f"{written(due)} is measured. Days were missing since {written(since)}; those that "
+        "still are have a button *Repair* on the page Modwatch.",
         facts={
             "event": "recovered",
             "severity": "critical",
