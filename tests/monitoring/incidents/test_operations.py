@@ -105,7 +105,9 @@ def test_a_message_says_since_when_and_links_pages_that_exist(
     assert opened.json["title"] == (
         "[critical] 30 days are not measured; the last measured day is 5 January 2026"
     )
-    assert "Nothing is measured since 6 January 2026." in opened.json["text"]
+    assert "Nothing is measured since 6 January 2026, " in opened.json["text"]
+    assert "No task has failed" in opened.json["text"]
+    assert "`modwatch repair 2026-01-06`" in opened.json["text"]
     assert opened.json["links"]["validation"].endswith(f"/days/{day(30)}/validation")
     (active,) = open_incidents(resources.database)
     assert active.since == day(1)
@@ -182,6 +184,15 @@ def test_a_failed_task_is_reported_once_whatever_many_shards_fail(
     [request] = server.requests
     assert request.json["links"] == {"log": "http://airflow/log"}
     assert request.json["error"] == "LakeError"
+
+
+def test_a_missing_day_is_reported_with_what_failed(resources: Resources, server: Webhook) -> None:
+    measure(resources, 0, 0.9)
+    report_failure(lambda: resources.database, resources.alert_channels, FAILURE, day(1))
+    assert check(resources, 2).is_late
+    heartbeat = server.requests[-1].json
+    assert FAILURE.facts["headline"] in heartbeat["text"]
+    assert "No task has failed" not in heartbeat["text"]
 
 
 def test_a_failed_task_is_reported_even_when_the_database_is_down(
