@@ -9,11 +9,11 @@ import pytest
 from own_labels import own
 
 from installation import Installation
-from modwatch.cli.alerts import check_silence
 from modwatch.cli.main import main
 from modwatch.common.errors import IncidentError
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.actions import check_silence
 from modwatch.pipeline import daily
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -57,9 +57,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_an_incident_from_its_opening_to_its_acceptance(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(capsys, "list")[1] == f"quality: [critical] {TITLE}, since 2026-03-21\n"
+    assert run(capsys, "list")[1] == f"1 quality: [critical] {TITLE}, since 2026-03-21\n"
     assert run(capsys, "acknowledge", "quality", "--by", "lea")[0] == 0
-    assert run(capsys, "assign", "quality", "tim", "--by", "lea")[0] == 0
+    assert run(capsys, "assign", "1", "tim", "--by", "lea")[0] == 0
     soon = str(datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=60))
     assert run(capsys, "silence", "quality", "--by", "lea", "--until", soon)[0] == 0
     assert run(capsys, "comment", "quality", "--by", "tim", "--note", "new forum")[0] == 0
@@ -84,7 +84,7 @@ def test_lists_end_at_a_limit_and_count_the_rest(
     for number in range(3):
         run(capsys, "comment", "quality", "--by", "lea", "--note", f"note {number}")
     whole = run(capsys, "list")[1].splitlines()
-    assert [line.partition(":")[0] for line in whole] == ["quality", "heartbeat"]
+    assert [line.partition(":")[0] for line in whole] == ["1 quality", "2 heartbeat"]
     assert run(capsys, "list", "--limit", "2")[1].splitlines() == whole
     assert run(capsys, "list", "--limit", "1")[1].splitlines() == [
         whole[0],
@@ -115,7 +115,7 @@ def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
             resources.lake.replace("measurements", day, [batch])
             daily.raise_alerts(resources, day)
     assert run(capsys, "list")[1] == (
-        "quality: [critical] The model's accuracy fell from 0.960 to 0.772, since 2026-03-21; "
+        "1 quality: [critical] The model's accuracy fell from 0.960 to 0.772, since 2026-03-21; "
         f"at first: {TITLE}\n"
     )
 

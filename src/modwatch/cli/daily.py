@@ -1,6 +1,7 @@
-"""`modwatch run`, `retention` and `plan`: what the DAGs do every day, and the plan of labels."""
+"""`modwatch run`, `repair`, `retention`, `plan`: what the DAGs do every day, and label plans."""
 
 import datetime
+import getpass
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,28 @@ def run(resources: "Resources", *, step: str, of_day: datetime.date, allow_empty
     for name in _DAY if step == "day" else (step,):
         options = {"allow_empty": True} if allow_empty and name == "ingest" else {}
         print(f"{name}: {_STEPS[name](resources, of_day, **options)}")
+
+
+@click.command()
+@_day
+@click.option("--by", metavar="NAME", help="Person who acts; default: the user of the system.")
+@click.option("--empty", is_flag=True, help="Declare that the day has no comments.")
+@with_resources
+def repair(resources: "Resources", *, of_day: datetime.date, by: str | None, empty: bool) -> None:
+    """Run a day again in Airflow: read its source, and all that follows."""
+    from modwatch.installation.stack.installation import inside_airflow
+    from modwatch.monitoring.incidents.actions import record_repair
+    from modwatch.review.empty_days import declare_empty
+
+    days.require_possible(of_day, resources.settings.first_day)
+    person = by or getpass.getuser()
+    if empty:
+        declare_empty(resources.database, of_day, person)
+    with inside_airflow(resources.settings):
+        from modwatch.installation.day_runs import repair_day
+
+        print(repair_day(of_day, person))
+    record_repair(resources.database, of_day, person)
 
 
 @click.command()

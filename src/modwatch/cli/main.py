@@ -42,7 +42,7 @@ commands.add_section("Start on this machine", stack.demo, stack.init, stack.up, 
 commands.add_section(
     "Operate",
     stack.status, stack.logs, stack.settings, stack.migrate, stack.airflow, daily.run,
-    daily.score_shard, daily.retention, daily.plan, alerts.alerts,
+    daily.repair, daily.score_shard, daily.retention, daily.plan, alerts.alerts,
 )  # fmt: skip
 commands.add_section("Review", people.console, people.token, people.person, queue.queue)
 commands.add_section("Audit", audit.audit)

@@ -29,3 +29,8 @@ class TimedCache(Generic[_T]):
             if self._cached is None or time.monotonic() - self._cached[0] >= self._seconds:
                 self._cached = (time.monotonic(), self._load())
             return self._cached[1]
+
+    def clear(self) -> None:
+        """Forget the result: the next call loads it."""
+        with self._lock:
+            self._cached = None

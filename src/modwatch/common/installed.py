@@ -1,7 +1,10 @@
-"""What is installed of Modwatch: the version, the folder of the DAGs, and the missing extras."""
+"""What is installed of Modwatch: the version, the DAGs and their folder, the missing extras."""
 
 from importlib import metadata, resources
 from pathlib import Path
+
+#: The DAGs that score a day and that measure it.
+SCORING, MEASURING = "score_comments", "monitor_collaboration"
 
 #: Import name of each package that belongs to one extra.
 _EXTRA_OF = {

@@ -1,6 +1,5 @@
 """Applications of Modwatch inside another server, opened by their first request."""
 
-import datetime
 import threading
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -8,11 +7,13 @@ from typing import TYPE_CHECKING
 
 # Airflow loads this module in all its processes: functions import the rest, which takes seconds.
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from modwatch.installation.resources import Resources
-    from modwatch.monitoring.ops_page.page import DagRunOf, LastAudit, OpsData
+    from modwatch.monitoring.ops_page.page import LastAudit, OpsData
 
 
 class OpenedEarly:
@@ -77,26 +78,56 @@ class MountedApplication(ABC):
             return app
 
 
-#: The DAGs that score a day and that measure it.
-SCORING, MEASURING = "score_comments", "monitor_collaboration"
-
-
 class MountedOpsPage(MountedApplication):
-    """The page inside Airflow's server, which checks who is logged in."""
+    """The page inside Airflow's server, which checks who is logged in, and what they may do."""
 
     def _create(self, resources: "Resources", _exits: ExitStack) -> "FastAPI":
         from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
         from airflow.api_fastapi.core_api.security import requires_access_view
 
-        from modwatch.monitoring.ops_page.page import create_ops_app
+        from modwatch.installation.day_runs import repair_day, run_path
+        from modwatch.monitoring.ops_page.page import AirflowAccess, create_ops_app
 
-        return create_ops_app(
-            ops_data(resources), requires_access_view(AccessView.WEBSITE), find_run
+        access = AirflowAccess(
+            may_read=requires_access_view(AccessView.WEBSITE),
+            operator=operator(),
+            run_path=run_path,
+            repair=repair_day,
         )
+        return create_ops_app(ops_data(resources), access)
 
     def _prepare(self) -> None:
         """Read the page once: imports, the lake, the database."""
         self._open().state.read()  # type: ignore[attr-defined]
+
+
+def operator() -> "Callable[..., str]":
+    """Return a dependency that returns the name of a user who may run DAGs again.
+
+    Others are answered 403.
+    """
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import (
+        DagAccessEntity,
+        DagDetails,
+    )
+    from airflow.api_fastapi.core_api.security import GetUserDep
+    from fastapi import HTTPException
+
+    from modwatch.common.installed import SCORING
+
+    def name(user: GetUserDep) -> str:
+        may = get_auth_manager().is_authorized_dag(
+            method="PUT",
+            access_entity=DagAccessEntity.RUN,
+            details=DagDetails(id=SCORING),
+            user=user,
+        )
+        if not may:
+            raise HTTPException(403, f"your role in Airflow may not run {SCORING}; ask an admin")
+        return str(user.get_name())
+
+    return name
 
 
 def ops_data(resources: "Resources") -> "OpsData":
@@ -107,6 +138,7 @@ def ops_data(resources: "Resources") -> "OpsData":
         lake=resources.lake,
         checks=resources.checks,
         database=lambda: resources.database,
+        channels=lambda: resources.alert_channels,
         rules=lambda: resources.alert_rules,
         last_audit=lambda: last_audit(resources),
         site=resources.site,
@@ -143,26 +175,3 @@ def last_audit(resources: "Resources") -> "LastAudit | None":
             if figures[metric]["value"] is not None
         ],
     )
-
-
-def find_run(day: datetime.date) -> "DagRunOf | None":
-    """Return the newest run that scored `day`; without one, the newest that measured it."""
-    from airflow.models import DagRun
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    from modwatch.monitoring.ops_page.page import DagRunOf
-
-    first = datetime.datetime.combine(day, datetime.time(), tzinfo=datetime.UTC)
-    scoring = (
-        DagRun.data_interval_start >= first,
-        DagRun.data_interval_start < first + datetime.timedelta(days=1),
-    )
-    of_day = {SCORING: scoring, MEASURING: (DagRun.partition_key == day.isoformat(),)}
-    with create_session() as session:
-        for dag, covers in of_day.items():
-            runs = select(DagRun.run_id).where(DagRun.dag_id == dag, *covers)
-            run = session.scalar(runs.order_by(DagRun.id.desc()).limit(1))
-            if run is not None:
-                return DagRunOf(dag=dag, run=run)
-    return None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from modwatch.common import days
 from modwatch.common.account import Account
-from modwatch.common.errors import SettingsError
+from modwatch.common.errors import SettingsError, SourceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,15 +54,22 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
     Raises:
         SettingsError: the day has not begun, or is before the first day, or `allow_empty` is not
             set and the source has no rows where some landed before; no table was changed.
-        SourceError: the account does not close.
+        SourceError: the source cannot be read, and nobody declared the day empty; or the account
+            does not close.
     """
     from modwatch.data.lake.erasure import erased_again
 
     days.require_possible(day, resources.settings.first_day)
     account, source, lake = Account(), resources.source, resources.lake
     batches = iter(source.read(day, account))
-    first = list(islice(batches, 1))
-    if not first and not allow_empty and (before := lake.count("landed", day)):
+    try:
+        first = list(islice(batches, 1))
+    except SourceError:  # such as no file
+        if not _declared_empty_by(resources, day):
+            raise
+        first = []
+    before = 0 if first or allow_empty else lake.count("landed", day)
+    if before and not _declared_empty_by(resources, day):
         raise SettingsError(
             f"{source.name} has no rows of {day} any more, and {before:,} landed before; correct "
             f"the source, or run `modwatch run ingest {day} --allow-empty` to empty the day"
@@ -77,7 +84,8 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
 def check_comments(resources: "Resources", day: datetime.date) -> int:
     """Split the landed rows into comments and quarantine; return how many comments are valid.
 
-    If the source brings scores, these are validated, too, and every comment needs one.
+    If the source brings scores, these are validated, too, and every comment needs one. A day
+    without rows is fine if somebody declared it empty.
 
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
@@ -101,6 +109,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
         expectations=resources.expectations,
+        declared_empty_by=None if lake.count("landed", day) else _declared_empty_by(resources, day),
     )
     first = rows.first_origins(landed(columns=["row", "origin"]), validated.invalid)
     result = validated.result.with_account(checks.load_account(day), first)
@@ -114,6 +123,8 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
     """Return the day's shards and the model that scores all of them, or scored them at the source.
+
+    A day without comments has an empty one: Airflow skips what follows a task without shards.
 
     Raises:
         NoChampionError: the source brought no scores, and no model is registered.
@@ -129,7 +140,7 @@ def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
     lake.replace("staged_scores", day, [])
     return [
         Shard(model_version=version or "", shard=number, first=rows.start, end=rows.stop)
-        for number, rows in enumerate(planned)
+        for number, rows in enumerate(planned or [range(0)])
     ]
 
 
@@ -491,6 +502,13 @@ def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "p
 def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
     """Return the trailing days that are measured again with `day`, oldest first."""
     return days.trailing(day, resources.settings.window_days)
+
+
+def _declared_empty_by(resources: "Resources", day: datetime.date) -> str | None:
+    """Return who declared that the day has no comments."""
+    from modwatch.review.empty_days import declared_empty_by
+
+    return declared_empty_by(resources.database, day)
 
 
 def _own_version(resources: "Resources", day: datetime.date) -> str | None:

@@ -67,15 +67,14 @@ def sent(server: Webhook) -> list[str]:
     return [request.json["event"] for request in server.requests]
 
 
-def level(resources: Resources, incident: str, **given: Any) -> None:
+def level(resources: Resources, incident: str, *, last: datetime.date, **given: Any) -> None:
     """Accept a level; days are measured from number 0 on."""
-    accept(
-        resources.database, resources.alert_channels, incident, person="lea", first=day(0), **given
-    )
+    given["measured"] = [day(0), last]
+    accept(resources.database, resources.alert_channels, incident, person="lea", **given)
 
 
 def accepted(resources: Resources, last: int, note: str = "new platform") -> None:
-    level(resources, "quality", note=note, day=day(last))
+    level(resources, "quality", note=note, last=day(last))
     deliver(resources.database, resources.alert_channels)
 
 
@@ -192,7 +191,7 @@ def test_a_level_from_the_future_or_without_a_reason_is_refused(resources: Resou
     with pytest.raises(IncidentError, match="note must have"):
         accepted(resources, 22, note="")
     with pytest.raises(IncidentError, match="is later than"):
-        level(resources, "quality", note="why", day=day(22), level_since=day(23))
+        level(resources, "quality", note="why", last=day(22), level_since=day(23))
     assert [incident.name for incident in open_incidents(resources.database)] == ["quality"]
 
 
@@ -207,7 +206,7 @@ def test_a_level_long_before_the_incident_is_refused(
     first: int, since: int, reason: str, resources: Resources
 ) -> None:
     fall(resources)
-    given = {"person": "lea", "note": "why", "first": day(first), "day": day(22)}
+    given = {"person": "lea", "note": "why", "measured": [day(first), day(22)]}
     with pytest.raises(IncidentError, match=re.escape(reason)):
         accept(resources.database, (), "quality", **given, level_since=day(since))
     accept(resources.database, (), "quality", **given, level_since=day(since + 1))
@@ -222,7 +221,7 @@ def test_an_accepted_shift_of_scores_is_reported_of_again_after_a_good_day(
         put(resources, number, 0.5)
     judge(resources, 1)
     assert sent(server) == ["opened"]
-    level(resources, "scores", note="new topic", day=day(1))
+    level(resources, "scores", note="new topic", last=day(1))
     for number in range(2, 6):
         put(resources, number, 0.5)
         assert daily_new(resources, number) == 0

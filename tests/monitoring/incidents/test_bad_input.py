@@ -293,7 +293,13 @@ def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
     resources: Resources, queue_url: str
 ) -> None:
     failed = failure_alert(
-        dag="score_comments", task="route", run="backfill", day=FIRST, error="E", cause="c", links={}
+        dag="score_comments",
+        task="route",
+        run="backfill",
+        day=FIRST,
+        error="E",
+        cause="c",
+        links={},
     )
     report_failure(lambda: resources.database, (), failed, datetime.date(2020, 1, 1))
     assert [incident.name for incident in open_incidents(resources.database)] == [failed.key]

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from installation import MONDAY, TO_THE_QUEUE, Installation, review
-from modwatch.common.errors import AuditError, LakeError
+from modwatch.common.errors import AuditError, IncidentError, LakeError
 from modwatch.common.mlflow_client import connect
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import TABLES
 from modwatch.installation.mounted import ops_data
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.monitoring.incidents.actions import Action, record
+from modwatch.monitoring.incidents.actions import Action, history, open_incidents, record
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.rules import Severity
 from modwatch.monitoring.incidents.store import (
@@ -30,7 +30,8 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
-from modwatch.monitoring.ops_page.page import DagRunOf, LastAudit, create_ops_app
+from modwatch.monitoring.ops_page.page import AirflowAccess, LastAudit, create_ops_app
+from modwatch.review.empty_days import declared_empty_by
 from modwatch.review.workload import overview
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -46,9 +47,20 @@ def anybody() -> None:
     """Let everybody in."""
 
 
-def scored(day: datetime.date) -> DagRunOf | None:
-    """Return the run of Monday, as Airflow's database would."""
-    return DagRunOf(dag="score_comments", run="scheduled__1") if day == MONDAY else None
+def scored(day: datetime.date) -> str | None:
+    """Return the page of the run of Monday, as Airflow's database would."""
+    return "dags/score_comments/runs/scheduled__1" if day == MONDAY else None
+
+
+def access(**changes: Any) -> AirflowAccess:
+    """Return an Airflow in which everybody may do everything as Ann."""
+    plain: dict[str, Any] = {
+        "may_read": anybody,
+        "operator": lambda: "Ann",
+        "run_path": scored,
+        "repair": lambda day, person: f"{day} is run again by {person}",
+    }
+    return AirflowAccess(**{**plain, **changes})
 
 
 def open_incident(
@@ -114,9 +126,7 @@ def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
 def client(home: Installation) -> Iterator[TestClient]:
     """The page of that installation, for someone who is logged in."""
     with open_resources(home.settings) as resources:
-        yield TestClient(
-            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
-        )
+        yield TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
 
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
@@ -137,17 +147,108 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
 
 
 def test_what_people_do_about_an_incident_is_shown(changing: Resources) -> None:
-    name, later = "scores<script>", datetime.date(2999, 1, 1)
+    name = "scores<script>"
+    later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=9)
     for action in (
         Action(incident=name, action="acknowledge", person="Ann"),
         Action(incident=name, action="assign", person="Ann", assignee="Bo <b>"),
         Action(incident=name, action="silence", person="Ann", until=later),
     ):
         record(changing.database, action)
-    page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
-    for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
+    page = TestClient(create_ops_app(ops_data(changing), access())).get("/").text
+    for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", f"silenced until {later}"):
         assert text in page
     assert ">no one<" not in page
+
+
+SAME = {"sec-fetch-site": "same-origin"}
+
+
+def test_people_act_on_an_incident_by_its_number(changing: Resources) -> None:
+    client = TestClient(create_ops_app(ops_data(changing), access()))
+    (incident,) = open_incidents(changing.database)
+    at = f"/incidents/{incident.number}"
+    forms = {
+        "acknowledge": {},
+        "assign": {"assignee": "Bo"},
+        "silence": {"until": str(datetime.datetime.now(datetime.UTC).date())},
+    }
+    client.get("/")
+    for action, form in forms.items():
+        answer = client.post(f"{at}/{action}", data=form, headers=SAME)
+        assert answer.status_code == 200, answer.text
+        assert f"{action} by Ann" in answer.text
+    page = client.get("/").text
+    assert "acknowledged by Ann" in page
+    assert "assigned to Bo" in page
+    assert "silenced until" in page
+    assert f'action="incidents/{incident.number}/accept"' in page
+    answer = client.post(f"{at}/silence", headers=SAME)
+    assert (answer.status_code, "last day" in answer.text) == (409, True)
+    assert (
+        client.post(f"{at}/silence", data={"until": "2999-01-01"}, headers=SAME).status_code == 409
+    )
+    assert client.post("/incidents/99999/acknowledge", headers=SAME).status_code == 409
+    assert client.post(f"{at}/delete", headers=SAME).status_code == 422
+    assert client.post("/incidents/x/acknowledge", headers=SAME).status_code == 422
+    done = [entry.what for entry in history(changing.database, str(incident.number)).entries]
+    assert done == ["opened", "acknowledge", "assign", "silence"]
+
+
+def test_a_level_is_accepted_with_a_reason(changing: Resources) -> None:
+    client = TestClient(create_ops_app(ops_data(changing), access()))
+    (incident,) = open_incidents(changing.database)
+    at = f"/incidents/{incident.number}/accept"
+    answer = client.post(at, headers=SAME)
+    assert (answer.status_code, "note" in answer.text) == (409, True)
+    assert client.post(at, data={"note": "a new platform"}, headers=SAME).status_code == 200
+    assert open_incidents(changing.database) == []
+
+
+@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/2026-01-05/repair"])
+@pytest.mark.parametrize(
+    "headers",
+    [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "none"}, {"origin": "http://evil"}, {}],
+)
+def test_a_form_of_another_site_does_nothing(
+    changing: Resources, path: str, headers: dict[str, str]
+) -> None:
+    client = TestClient(create_ops_app(ops_data(changing), access()))
+    assert client.post(path, headers=headers).status_code == 403
+    own = {"origin": "http://testserver"}
+    assert client.post("/incidents/99999/acknowledge", headers=own).status_code == 409
+
+
+@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/2026-01-05/repair"])
+def test_whoever_may_only_read_does_nothing(changing: Resources, path: str) -> None:
+    def refuse() -> str:
+        raise HTTPException(403, "ask an admin")
+
+    client = TestClient(create_ops_app(ops_data(changing), access(operator=refuse)))
+    assert client.post(path, headers=SAME).status_code == 403
+
+
+def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
+    client = TestClient(create_ops_app(ops_data(changing), access()))
+    assert f'action="days/{MONDAY}/repair"' in client.get("/").text
+    answer = client.post(f"/days/{MONDAY}/repair", headers=SAME)
+    assert f"{MONDAY} is run again by Ann." in answer.text
+    assert declared_empty_by(changing.database, MONDAY) is None
+
+    def running(day: datetime.date, _: str) -> str:
+        raise IncidentError(f"{day} is queued already; wait until its run has ended")
+
+    client = TestClient(create_ops_app(ops_data(changing), access(repair=running)))
+    answer = client.post(f"/days/{MONDAY}/repair", headers=SAME)
+    assert (answer.status_code, "queued already" in answer.text) == (409, True)
+    assert client.post("/days/soon/repair", headers=SAME).status_code == 422
+
+
+def test_a_day_is_declared_empty_with_one_button(changing: Resources) -> None:
+    client = TestClient(create_ops_app(ops_data(changing), access()))
+    answer = client.post(f"/days/{MONDAY}/repair", data={"empty": "true"}, headers=SAME)
+    assert "a day without comments" in answer.text
+    assert declared_empty_by(changing.database, MONDAY) == "Ann"
 
 
 def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
@@ -156,7 +257,7 @@ def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
     for number in range(40):
         name, headline = f"late{number}", f"Late {number:02}"
         open_incident(changing, name, severity="warning", headline=headline)
-    page = TestClient(create_ops_app(ops_data(changing), anybody, scored)).get("/").text
+    page = TestClient(create_ops_app(ops_data(changing), access())).get("/").text
     headlines = re.findall(r'<td class="headline">([^<]*)', page)
     assert headlines[0].startswith("The scores of")
     assert len(headlines) == 30
@@ -186,9 +287,7 @@ def test_the_address_of_a_day_in_mlflow_leads_to_the_run_that_there_is_now(
         return answer.headers["location"]
 
     with open_resources(home.settings) as resources, connect(home.settings.mlflow_url) as mlflow:
-        client = TestClient(
-            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
-        )
+        client = TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
         first = leads_to()
         number = mlflow.get_experiment_by_name("modwatch").experiment_id
         runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
@@ -219,7 +318,9 @@ def test_the_timeline_is_that_of_the_run_in_mlflow(client: TestClient) -> None:
 @pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
 def test_no_one_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
     with open_resources(home.settings) as resources:
-        app = create_ops_app(ops_data(resources), requires_access_view(AccessView.WEBSITE), scored)
+        app = create_ops_app(
+            ops_data(resources), access(may_read=requires_access_view(AccessView.WEBSITE))
+        )
         answer = TestClient(app, follow_redirects=False).get(path)
     assert answer.status_code == 401
     assert "2026" not in answer.text
@@ -228,7 +329,9 @@ def test_no_one_who_is_not_logged_in_sees_anything(home: Installation, path: str
 
 def test_a_browser_that_is_not_logged_in_is_led_to_the_log_in_and_back(home: Installation) -> None:
     with open_resources(home.settings) as resources:
-        app = create_ops_app(ops_data(resources), requires_access_view(AccessView.WEBSITE), scored)
+        app = create_ops_app(
+            ops_data(resources), access(may_read=requires_access_view(AccessView.WEBSITE))
+        )
         root = FastAPI()
         root.mount("/modwatch-ops", app)
         client = TestClient(root, follow_redirects=False, headers={"accept": "text/html"})
@@ -254,9 +357,7 @@ def test_the_link_to_mlflow_opens_the_saved_view(client: TestClient) -> None:
 def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> None:
     away = home.but(mlflow_url="http://127.0.0.1:9")
     with open_resources(away.settings) as resources:
-        client = TestClient(
-            create_ops_app(ops_data(resources), anybody, scored), follow_redirects=False
-        )
+        client = TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
         page = client.get("/").text
         assert "cannot be reached" not in page
         assert "Timeline to 2026-01-05" in client.get("/timeline").text
@@ -269,7 +370,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home: Installation) 
         data = replace(
             ops_data(resources), lake=BrokenLake(root=resources.lake.root), last_audit=broken
         )
-        client = TestClient(create_ops_app(data, anybody, scored), follow_redirects=False)
+        client = TestClient(create_ops_app(data, access()), follow_redirects=False)
         page = client.get("/").text
         assert "table days cannot be read" in page
         assert "Not known whether the newest day is normal" in page

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import modwatch
-from modwatch.monitoring.ops_page.page import create_ops_app
+from modwatch.monitoring.ops_page.page import AirflowAccess, create_ops_app
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,13 @@ from modwatch.monitoring.ops_page.page import create_ops_app
 )
 def test_an_address_that_leads_nowhere_is_answered_in_words(path: str, words: str) -> None:
     data: Any = SimpleNamespace(site=None)
-    app = create_ops_app(data, lambda: None, lambda _: None)
+    airflow = AirflowAccess(
+        may_read=lambda: None,
+        operator=lambda: "Ann",
+        run_path=lambda _: None,
+        repair=lambda *_: "",
+    )
+    app = create_ops_app(data, airflow)
     answer = TestClient(app).get(f"/days/{path}")
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")

@@ -18,7 +18,12 @@ LATER = datetime.datetime(2026, 11, 25, 9, tzinfo=datetime.UTC)
 def incident(severity: str, since: int = 20) -> OpenIncident:
     first = datetime.date(2026, 10, since)
     return OpenIncident(
-        name=f"{severity}{since}", headline="h", severity=severity, since=first, opened=first
+        number=since,
+        name=f"{severity}{since}",
+        headline="h",
+        severity=severity,
+        since=first,
+        opened=first,
     )
 
 

@@ -61,6 +61,8 @@ _STORED = [f.name for f in LANDED if f.type == pa.string() and f.name not in ("o
 #: What the rules on single rows read, besides the number of NUL bytes.
 _READ = ("comment_id", "created_at", "text", "language", "prob", "flagged", "model_version")
 
+_VOLUME_RULES = ("volume_collapse", "volume_shift", "empty_day")
+
 _SCORE_BATCHES = ("own_scores", "scored_comments")
 
 
@@ -85,6 +87,7 @@ def validate_comments(
     thresholds: Thresholds | None = None,
     own_scores: bool = False,
     expectations: Sequence[Rule] = (),
+    declared_empty_by: str | None = None,
 ) -> ValidatedComments:
     """Validate a day's landed rows, then the valid ones as a whole.
 
@@ -102,6 +105,7 @@ def validate_comments(
         own_scores: the source brings scores; then every row needs one. A day of which any row has
             a score is treated alike.
         expectations: those of `load_expectations`.
+        declared_empty_by: who said that the day has no rows; then its volume is not compared.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
@@ -128,6 +132,9 @@ def validate_comments(
     again = _checked(texts.reading(landed(columns=columns)), invalid, table)
     profile = profile_comments(again, invalid)
     measures = _measures(profile, rows.schema_faults, trailing, bounds)
+    if declared_empty_by:
+        declared = skipped(f"{declared_empty_by} declared that the day has no comments")
+        measures |= dict.fromkeys(_VOLUME_RULES, declared)
     shift = measures["volume_shift"]
     if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes):
         measures["volume_shift"] = skipped(f"{shift.observed}; {known}")

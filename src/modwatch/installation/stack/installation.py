@@ -133,6 +133,33 @@ def up(settings: Settings, *, show: Callable[[str], None]) -> None:
             time.sleep(1)
 
 
+@contextmanager
+def inside_airflow(settings: Settings) -> Iterator[None]:
+    """Configure this process for Airflow, as the parts of a running installation are.
+
+    Where Airflow is configured already, as in a container of it, nothing changes.
+
+    Raises:
+        StackError: it is not configured, and no installation runs in the home.
+    """
+    folder = StackFolder(home=settings.home.resolve())
+    if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in os.environ:
+        yield
+    elif folder.supervisor() is None:
+        raise StackError(
+            f"nothing runs in {folder.home}, and Airflow is not configured here; run `modwatch up` "
+            "first, or this command where Airflow runs"
+        )
+    else:
+        with embedded(folder.home / "postgres") as server:
+            url = for_psycopg2(server.url("airflow"))
+            airflow = AirflowHome.create(
+                folder.home / "airflow", url=settings.airflow_url, database_url=url
+            )
+            os.environ.update(airflow.env)
+            yield
+
+
 def require_free_ports(urls: Mapping[str, str]) -> None:
     """Raise StackError unless each URL is on the loopback interface and its port is free.
 

@@ -9,7 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Date, Engine, Row, cast, func, insert, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Date,
+    Engine,
+    Row,
+    Text,
+    cast,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.common.errors import IncidentError
@@ -26,7 +39,7 @@ from modwatch.monitoring.incidents.store import (
 )
 from modwatch.review.tables import incident, incident_event
 
-ActionKind = Literal["acknowledge", "assign", "comment", "silence", "accept"]
+ActionKind = Literal["acknowledge", "assign", "comment", "silence", "accept", "repair"]
 
 #: The kinds of incidents that have a level.
 _WITH_LEVEL = ("incident", "annotator_incident")
@@ -37,13 +50,15 @@ _ONE_DAY = datetime.timedelta(days=1)
 #: How long before an incident the level that it leaves as the new normal may have begun.
 _LONGEST_LEVEL = datetime.timedelta(days=31)
 _MAX_NAME, _MAX_NOTE = 80, 1000
+#: A longer silence is a mistyped date, or a rule that should be disabled.
+_LONGEST_SILENCE = datetime.timedelta(days=90)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
     """One thing that a person did about an incident."""
 
-    #: Name of the incident: its cause, or rule and subject.
+    #: Name or number of the incident.
     incident: str
     action: ActionKind
     #: Who did it.
@@ -63,6 +78,8 @@ class Action:
 class OpenIncident:
     """An incident that receivers see as active, and what people have done about it."""
 
+    #: By which people name it.
+    number: int
     name: str
     #: What the newest evaluation found, or the last message where there is no evaluation.
     headline: str
@@ -117,8 +134,10 @@ def record(database: Engine, action: Action) -> None:
 
     Raises:
         IncidentError: the incident is not active, or a name or note is empty, too long, or has
-            control characters.
+            control characters, or the silence is longer than 90 days.
     """
+    if action.until is not None:
+        check_silence(action.until, datetime.datetime.now(datetime.UTC).date())
     _checked("person", action.person, _MAX_NAME)
     if action.assignee is not None:
         _checked("assignee", action.assignee, _MAX_NAME)
@@ -128,6 +147,39 @@ def record(database: Engine, action: Action) -> None:
         _store_action(connection, _active(connection, action.incident).id, action)
 
 
+def check_silence(until: datetime.date, today: datetime.date) -> None:
+    """Refuse a silence that lasts longer than 90 days.
+
+    Raises:
+        IncidentError: `until` is too far ahead.
+
+    >>> check_silence(datetime.date(2026, 4, 1), datetime.date(2026, 1, 1))
+    """
+    latest = today + _LONGEST_SILENCE
+    if until > latest:
+        raise IncidentError(
+            f"{until} is more than {_LONGEST_SILENCE.days} days ahead; silence until {latest} at "
+            "most, and disable the alert rule if its messages are never wanted"
+        )
+
+
+def record_repair(database: Engine, day: datetime.date, person: str) -> None:
+    """Record with the failed tasks of a day that somebody runs it again.
+
+    Raises:
+        IncidentError: the name is empty, too long, or has control characters.
+    """
+    _checked("person", person, _MAX_NAME)
+    mine = incident.c
+    failed = select(mine.id, mine.name).where(
+        mine.kind == "failure", mine.since == day, mine.ended.is_(None)
+    )
+    with database.begin() as connection:
+        for row in connection.execute(failed).all():
+            action = Action(incident=row.name, action="repair", person=person)
+            _store_action(connection, row.id, action)
+
+
 def accept(
     database: Engine,
     channels: Channels,
@@ -135,29 +187,32 @@ def accept(
     *,
     person: str,
     note: str,
-    first: datetime.date,
-    day: datetime.date,
+    measured: Sequence[datetime.date],
     level_since: datetime.date | None = None,
 ) -> None:
     """Accept the present level as the new normal: it ends the incident, and receivers are notified.
 
-    From the day after `day`, the last that was evaluated, changes are measured from the level since
-    `level_since` (default: the beginning of the incident); a rule on a level opens again only after
-    a good value.
+    From the day after the last of the `measured` days, which are in order, changes are measured
+    from the level since `level_since` (default: the beginning of the incident); a rule on a level
+    opens again only after a good value.
 
     Raises:
-        IncidentError: the incident is not active, the note is missing, or `level_since` is later
-            than `day`, before `first`, the first measured day, or more than 31 days before the
-            incident.
+        IncidentError: the incident is not active, the note is missing, no day is measured, or
+            `level_since` is later than the last measured day, before the first, or more than 31
+            days before the incident.
     """
     _checked("person", person, _MAX_NAME)
     _checked("note", note, _MAX_NOTE)
+    if not measured:
+        raise IncidentError("no day is measured: there is no level to accept")
+    first, day = measured[0], measured[-1]
     with database.connect() as connection:
         kind: Kind = _active(connection, name).kind
     if kind not in _WITH_LEVEL:
         raise IncidentError(f"{name!r} has no level to accept; acknowledge or silence it")
     with locked(database, kind) as connection:
         row = _active(connection, name)
+        name = row.name
         active = last_incidents(connection, kind, name)[name]
         since, effective = level_since or active.since, max(day, active.opened) + _ONE_DAY
         if since >= effective:
@@ -256,7 +311,7 @@ def open_incidents(database: Engine) -> list[OpenIncident]:
 
 def acknowledged_by(database: Engine, name: str) -> str | None:
     """Return who acknowledged an active incident; None: no one, or it is not active."""
-    found = (incident for incident in open_incidents(database) if incident.name == name)
+    found = (found for found in open_incidents(database) if name in (found.name, str(found.number)))
     return next((incident.acknowledged_by for incident in found), None)
 
 
@@ -265,14 +320,14 @@ def history(database: Engine, name: str | None = None, *, newest: int = 50) -> H
 
     Args:
         database: the review database.
-        name: of an incident; None: all.
+        name: of an incident, or its number; None: all.
         newest: how many to return, from 1.
     """
     mine = incident_event.c
     stored = (
         select(incident_event, incident.c.name, func.count().over().label("total"))
         .join_from(incident_event, incident)
-        .where(literal(True) if name is None else incident.c.name == name)
+        .where(literal(True) if name is None else _is_named(name))
         .order_by(mine.id.desc())
         .limit(newest)
     )
@@ -300,6 +355,7 @@ def _open_incident(
 ) -> OpenIncident:
     acknowledged, assigned = (done.get((row.id, kind)) for kind in ("acknowledge", "assign"))
     return OpenIncident(
+        number=row.id,
         name=row.name,
         headline=row.newest_headline or row.headline,
         first_headline=row.first_headline,
@@ -317,11 +373,16 @@ def _open_incident(
     )
 
 
+def _is_named(name: str) -> ColumnElement[bool]:
+    """Return the condition of an incident's name or number."""
+    mine = incident.c
+    return cast(mine.id, Text) == name if name.isdecimal() else mine.name == name
+
+
 def _active(connection: Connection, name: str) -> Row[Any]:
     mine = incident.c
-    row = connection.execute(
-        select(incident).where(mine.name == name, mine.ended.is_(None)).limit(1)
-    ).first()
+    active = select(incident).where(_is_named(name), mine.ended.is_(None))
+    row = connection.execute(active.limit(1)).first()
     if row is None:
         raise IncidentError(
             f"no incident {name!r} is active; `modwatch alerts list` names those that are"

@@ -8,10 +8,10 @@ import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlencode, urljoin
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, Form, HTTPException, Path, Request
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Engine
@@ -19,15 +19,24 @@ from starlette.middleware.base import RequestResponseEndpoint
 
 from modwatch.common.addresses import Site
 from modwatch.common.cache import TimedCache
-from modwatch.common.errors import ModwatchError
+from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.common.html import render_html
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore
-from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
+from modwatch.monitoring.incidents.actions import (
+    Action,
+    OpenIncident,
+    accept,
+    open_incidents,
+    record,
+    record_repair,
+)
+from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.publishing.days import Day, read_days
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
+from modwatch.review.empty_days import declare_empty
 from modwatch.review.workload import LaneWork, overview
 
 _WEEK = 7
@@ -55,6 +64,7 @@ class OpsData:
     lake: Lake
     checks: CheckStore
     database: Callable[[], Engine]
+    channels: Callable[[], Channels]
     rules: Callable[[], Sequence[AlertRule]]
     #: None: no audit was published.
     last_audit: Callable[[], LastAudit | None]
@@ -184,28 +194,31 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'",
+    "form-action 'self'; frame-ancestors 'self'",
 }
 
 
-class DagRunOf(NamedTuple):
-    """A run in Airflow that covered a day."""
+@dataclass(frozen=True, kw_only=True)
+class AirflowAccess:
+    """What the pages need of the Airflow around them."""
 
-    dag: str
-    run: str
+    #: A dependency of every request, which fails unless somebody is logged in.
+    may_read: Callable[..., Any]
+    #: A dependency that returns the name of a person who may act, and fails for others.
+    operator: Callable[..., str]
+    #: Returns the path of the page of the run in Airflow that covered a day.
+    run_path: Callable[[date], str | None]
+    #: Runs a day again for a person; returns what was done, as a sentence.
+    repair: Callable[[date, str], str]
 
 
-#: Returns the run in Airflow that scored a day, or, without one, that measured it.
-FindRun = Callable[[date], DagRunOf | None]
-
-
-def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindRun) -> FastAPI:
-    """Return the application; every request must pass the dependency `logged_in`.
+def create_ops_app(data: OpsData, airflow: AirflowAccess) -> FastAPI:
+    """Return the application.
 
     `state.read` of it reads the overview, so that a request right after does not wait for it.
     """
     app = FastAPI(
-        dependencies=[Depends(logged_in)], openapi_url=None, docs_url=None, redoc_url=None
+        dependencies=[Depends(airflow.may_read)], openapi_url=None, docs_url=None, redoc_url=None
     )
 
     def overview_page() -> str:
@@ -248,21 +261,90 @@ def create_ops_app(data: OpsData, logged_in: Callable[..., Any], find_run: FindR
         base = data.site.airflow_url.rstrip("/")
         return RedirectResponse(f"{base}/api/v2/auth/login?{urlencode({'next': here})}")
 
-    app.include_router(day_router(data, find_run))
+    app.include_router(day_router(data, airflow.run_path))
+    app.include_router(action_router(data, airflow, shown[0].clear))
     app.state.read = shown[0]
     return app
 
 
-def day_router(data: OpsData, find_run: FindRun) -> APIRouter:
+def action_router(data: OpsData, airflow: AirflowAccess, changed: Callable[[], None]) -> APIRouter:
+    """Return the routes of what people do: repair a day, and act on an incident.
+
+    `changed` is called after each.
+    """
+    router = APIRouter(dependencies=[Depends(_from_this_page)])
+    person = Annotated[str, Depends(airflow.operator)]
+
+    def done(text: str) -> Response:
+        changed()
+        return _sentence(text, status=200)
+
+    @router.post("/days/{day}/repair")
+    def repair(day: date, person: person, empty: Annotated[bool, Form()] = False) -> Response:
+        try:
+            if empty:
+                declare_empty(data.database(), day, person)
+            said = airflow.repair(day, person)
+            record_repair(data.database(), day, person)
+        except ModwatchError as error:
+            return _sentence(str(error), status=409)
+        return done(f"{said}{'. It counts as a day without comments' if empty else ''}.")
+
+    @router.post("/incidents/{number}/{action}")
+    def act(
+        number: Annotated[str, Path(pattern=r"^\d{1,18}$")],
+        action: Literal["acknowledge", "assign", "silence", "accept"],
+        person: person,
+        note: Annotated[str, Form()] = "",
+        assignee: Annotated[str | None, Form()] = None,
+        until: Annotated[date | None, Form()] = None,
+    ) -> Response:
+        try:
+            if action == "accept":
+                accept(
+                    data.database(),
+                    data.channels(),
+                    number,
+                    person=person,
+                    note=note,
+                    measured=data.lake.days("measurements"),
+                )
+            else:
+                if action == "silence" and until is None:
+                    raise IncidentError("name the last day of the silence")
+                taken = Action(
+                    incident=number,
+                    action=action,
+                    person=person,
+                    note=note,
+                    assignee=assignee or person if action == "assign" else None,
+                    until=until if action == "silence" else None,
+                )
+                record(data.database(), taken)
+        except ModwatchError as error:
+            return _sentence(str(error), status=409)
+        return done(f"Recorded: {action} by {person}.")
+
+    return router
+
+
+def _from_this_page(request: Request) -> None:
+    """Refuse a form of another site, which a browser would send with the cookie of the log-in."""
+    site = request.headers.get("sec-fetch-site")
+    origin = urlsplit(request.headers.get("origin", "")).netloc
+    if site not in (None, "same-origin") or (site is None and origin != request.url.netloc):
+        raise HTTPException(403, "the form is of another site; open Modwatch's page in Airflow")
+
+
+def day_router(data: OpsData, run_path: Callable[[date], str | None]) -> APIRouter:
     """Return the routes of the pages about a day."""
     router = APIRouter()
 
     def airflow(day: date) -> Response:
-        found = find_run(day)
+        found = run_path(day)
         if found is None:
             return _missing(day, "no run in Airflow")
-        base = data.site.airflow_url.rstrip("/")
-        return RedirectResponse(f"{base}/dags/{found.dag}/runs/{found.run}")
+        return RedirectResponse(f"{data.site.airflow_url.rstrip('/')}/{found}")
 
     def mlflow(day: date) -> Response:
         url = day_run_url(data.site.mlflow_url, day)

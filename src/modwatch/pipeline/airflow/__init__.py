@@ -19,8 +19,8 @@ from airflow.sdk import (
 )
 
 from modwatch.common.errors import ModwatchError, SettingsError
+from modwatch.common.installed import MEASURING, SCORING
 from modwatch.installation import open_resources
-from modwatch.installation.mounted import MEASURING, SCORING
 from modwatch.pipeline.airflow.timetables import DayTimetable
 from modwatch.settings import load_settings
 

@@ -1,0 +1,39 @@
+"""Days without comments, as people declare them: entries of the log of events.
+
+A day whose source brings no rows is rejected, as its rows may be lost. Whoever knows that there
+were none declares it. Rows that come later count: the declaration has no effect then.
+"""
+
+import datetime
+
+from sqlalchemy import Engine, select
+
+from modwatch.common.errors import IncidentError
+from modwatch.review.database import at_once
+from modwatch.review.events import record_event
+from modwatch.review.tables import event
+
+_ACTION = "declare_empty"
+
+_LONGEST_NAME = 80
+
+
+def declare_empty(database: Engine, day: datetime.date, person: str) -> None:
+    """Record that a day has no comments, and who says so.
+
+    Raises:
+        IncidentError: the name is empty, longer than 80 characters, or not on one line.
+    """
+    if not person.strip() or len(person) > _LONGEST_NAME or not person.isprintable():
+        raise IncidentError(f"a name must have 1 to {_LONGEST_NAME} characters on one line")
+    with database.begin() as connection:
+        record_event(connection, _ACTION, actor_id=None, day=str(day), person=person)
+
+
+def declared_empty_by(database: Engine, day: datetime.date) -> str | None:
+    """Return who declared that a day has no comments; None: nobody did."""
+    declared = select(event.c.details).where(
+        event.c.action == _ACTION, event.c.details["day"].astext == str(day)
+    )
+    rows = at_once(database, declared.order_by(event.c.position).limit(1))
+    return str(rows[0]["details"].get("person")) if rows else None
