@@ -3,6 +3,8 @@
 import datetime
 import json
 import re
+import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,7 +13,7 @@ from urllib.parse import quote, unquote
 import httpx
 import psutil
 import pytest
-from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
+from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob, write_day
 from mlflow import MlflowClient
 from playwright.sync_api import BrowserContext
 from sqlalchemy import text
@@ -23,7 +25,9 @@ from modwatch.common.addresses import day_url
 from modwatch.common.errors import StackError
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.actions import history, open_incidents
 from modwatch.monitoring.measurements import tables
+from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.log.labels import current_labels
@@ -400,6 +404,61 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     reports = mlflow.search_runs([experiment], "tags.kind = 'report'")
     made = {run.info.run_name: run for run in reports}
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
+
+
+def paused(job: DailyJob, dag: str, *, state: bool) -> None:
+    job.client._http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
+
+
+def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:
+    """Wait until a day is scored and was measured so many times."""
+    deadline = time.monotonic() + _TRAINED
+    while True:
+        runs = [run for run in job.client.runs("monitor_collaboration") if run.day == day]
+        (scored,) = [run for run in job.client.runs("score_comments") if run.day == day]
+        if scored.state == "success" and [run.state for run in runs].count("success") == measured:
+            return
+        assert time.monotonic() < deadline, (scored, runs)
+        time.sleep(0.5)
+
+
+def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: BrowserContext) -> None:
+    """As its message says: correct the cause, then press Repair on the page Modwatch."""
+    write_day(job.demo.settings.home / "incoming" / f"{WEDNESDAY}.jsonl", WEDNESDAY, mended=True)
+    with closing(admin.new_page()) as page:
+        page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
+        week = page.locator("table", has=page.get_by_role("columnheader", name="run again"))
+        row = week.get_by_role("row").filter(has_text=str(WEDNESDAY))
+        assert "volume" in row.inner_text() or "rows" in row.inner_text(), "the cause is there"
+        paused(job, "score_comments", state=True)
+        for said in (f"{WEDNESDAY} is run again from its source on as soon as", "queued already"):
+            row.get_by_role("button", name="Repair").click()
+            assert said in page.inner_text("body")
+            page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
+    paused(job, "score_comments", state=False)
+    ended(job, WEDNESDAY, measured=2)
+    with open_resources() as resources:
+        assert resources.lake.count("comments", WEDNESDAY)
+        newest = read_days(resources.lake)[-1]
+        assert newest.day == WEDNESDAY
+        assert newest.is_measured
+        failed = [one.name for one in open_incidents(resources.database) if "task/" in one.name]
+        assert failed == [], "the failure is over"
+        done = history(resources.database, newest=1_000).entries
+        repaired = [entry for entry in done if "check_comments/2026-01-07" in entry.incident]
+        assert [entry.what for entry in repaired] == ["failed", "repair", "recovered"]
+
+
+def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
+    (job.demo.settings.home / "incoming" / f"{TUESDAY}.jsonl").unlink()
+    command = [sys.executable, "-m", "modwatch", "repair", str(TUESDAY), "--empty", "--by", "ann"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert said == f"{TUESDAY} is run again from its source on\n"
+    ended(job, TUESDAY, measured=2)
+    with open_resources() as resources:
+        assert resources.lake.count("landed", TUESDAY) == 0
+        (day,) = [day for day in read_days(resources.lake) if day.day == TUESDAY]
+        assert day.checks == "no comments"
 
 
 def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:

@@ -21,9 +21,12 @@ from installation import (
     picture_of,
     queue_rows,
 )
-from modwatch.common.errors import DayRejectedError, SettingsError, SourceError
+from modwatch.common.errors import DayRejectedError, IncidentError, SettingsError, SourceError
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.publishing.days import read_days
 from modwatch.pipeline import daily
+from modwatch.review.empty_days import declare_empty
+from modwatch.review.log.verification import verify_log
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -290,6 +293,54 @@ def test_an_empty_day_goes_the_whole_way_and_says_so(files: Installation, incomi
         measured = resources.lake.table("measurements", MONDAY).to_pandas()
     assert set(measured["status"]) <= {"insufficient"}
     assert_again_the_same(files, *TO_THE_QUEUE, *FROM_THE_QUEUE)
+
+
+def declare(files: Installation) -> None:
+    with open_resources(files.settings) as resources:
+        declare_empty(resources.database, MONDAY, "lea")
+
+
+def test_a_day_that_is_declared_empty_is_fine(install: Install, tmp_path: Path) -> None:
+    """Also where it was rejected: after days of the usual volume."""
+    community = {"kind": "community", "seed": 7, "comments_per_day": 60}
+    home = install(source=community)
+    for back in (3, 2, 1):
+        home.run(*TO_THE_QUEUE, day=MONDAY - datetime.timedelta(days=back))
+    empty = home.but(source={**community, "comments_per_day": 0})
+    with pytest.raises(DayRejectedError, match="volume_collapse"):
+        empty.run(*TO_THE_QUEUE)
+    declare(empty)
+    assert empty.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)[:6] == [0] * 6
+    with open_resources(empty.settings) as resources:
+        verdict = resources.checks.load("comments", MONDAY)
+        assert verdict.status == "passed"
+        assert "lea declared that the day has no comments" in resources.checks.read_page(MONDAY)
+        (day,) = [day for day in read_days(resources.lake) if day.day == MONDAY]
+        assert day.status == "no comments"
+        assert verify_log(resources.database).problems == ()
+    assert_again_the_same(empty, *TO_THE_QUEUE, *FROM_THE_QUEUE)
+
+
+def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(
+    files: Installation, incoming: Path
+) -> None:
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    files.run(*TO_THE_QUEUE)
+    (incoming / f"{MONDAY}.jsonl").unlink()
+    with pytest.raises(SourceError):
+        files.run("ingest")
+    declare(files)
+    assert files.run(*TO_THE_QUEUE)[:5] == [0] * 5
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    assert files.run("ingest", "check_comments") == [40, 40]
+    with open_resources(files.settings) as resources:
+        assert "declared" not in resources.checks.read_page(MONDAY)
+
+
+@pytest.mark.parametrize("person", ["", " ", "a\nb", "x" * 81])
+def test_whoever_declares_a_day_empty_has_a_name(files: Installation, person: str) -> None:
+    with open_resources(files.settings) as resources, pytest.raises(IncidentError, match="name"):
+        declare_empty(resources.database, MONDAY, person)
 
 
 def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:

@@ -121,7 +121,7 @@ def _data(folder: Path) -> DemoData:
     incoming = folder / "incoming"
     incoming.mkdir()
     for day in (MONDAY, TUESDAY, WEDNESDAY):
-        _write(incoming / f"{day}.jsonl", day)
+        write_day(incoming / f"{day}.jsonl", day, mended=day != WEDNESDAY)
     return DemoData(
         name="acceptance",
         title="three days of a small community in files",
@@ -140,12 +140,12 @@ def _data(folder: Path) -> DemoData:
     )
 
 
-def _write(path: Path, day: datetime.date) -> None:
-    """Write a day of the community; on Wednesday no time can be read."""
+def write_day(path: Path, day: datetime.date, *, mended: bool) -> None:
+    """Write a day of the community; unless it is `mended`, no time can be read."""
     with path.open("w", encoding="utf-8") as file:
         for batch in COMMUNITY.read(day):
             for row in batch.to_pylist():
-                row["created_at"] = "soon" if day == WEDNESDAY else row["created_at"].isoformat()
+                row["created_at"] = row["created_at"].isoformat() if mended else "soon"
                 row["text"] = row["text"] and f"{row['text']} {MARK}"
                 kept = {k: v for k, v in row.items() if k not in ("dt", "row", "origin", "problem")}
                 file.write(json.dumps(kept, ensure_ascii=False) + "\n")

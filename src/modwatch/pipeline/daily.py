@@ -506,9 +506,9 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
 
 def _declared_empty_by(resources: "Resources", day: datetime.date) -> str | None:
     """Return who declared that the day has no comments."""
-    from modwatch.review.empty_days import declared_empty_by
+    from modwatch.review.empty_days import declared_empty
 
-    return declared_empty_by(resources.database, day)
+    return declared_empty(resources.database, day, day).get(day)
 
 
 def _own_version(resources: "Resources", day: datetime.date) -> str | None:

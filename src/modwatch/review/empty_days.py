@@ -11,6 +11,7 @@ from sqlalchemy import Engine, select
 from modwatch.common.errors import IncidentError
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
+from modwatch.review.log.recorded_state import day_of
 from modwatch.review.tables import event
 
 _ACTION = "declare_empty"
@@ -30,10 +31,14 @@ def declare_empty(database: Engine, day: datetime.date, person: str) -> None:
         record_event(connection, _ACTION, actor_id=None, day=str(day), person=person)
 
 
-def declared_empty_by(database: Engine, day: datetime.date) -> str | None:
-    """Return who declared that a day has no comments; None: nobody did."""
-    declared = select(event.c.details).where(
-        event.c.action == _ACTION, event.c.details["day"].astext == str(day)
+def declared_empty(
+    database: Engine, first: datetime.date, last: datetime.date
+) -> dict[datetime.date, str]:
+    """Return who declared which days from `first` to `last`, both included, to have no comments."""
+    written = event.c.details["day"].astext
+    declared = (
+        select(written.label("day"), event.c.details["person"].astext.label("person"))
+        .where(event.c.action == _ACTION, written.between(str(first), str(last)))
+        .order_by(event.c.position)
     )
-    rows = at_once(database, declared.order_by(event.c.position).limit(1))
-    return str(rows[0]["details"].get("person")) if rows else None
+    return {day_of(row["day"]): row["person"] or "" for row in at_once(database, declared)}

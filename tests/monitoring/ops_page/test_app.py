@@ -31,7 +31,7 @@ from modwatch.monitoring.incidents.store import (
     save_changes,
 )
 from modwatch.monitoring.ops_page.page import AirflowAccess, LastAudit, create_ops_app
-from modwatch.review.empty_days import declared_empty_by
+from modwatch.review.empty_days import declared_empty
 from modwatch.review.workload import overview
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -233,7 +233,7 @@ def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
     assert f'action="days/{MONDAY}/repair"' in client.get("/").text
     answer = client.post(f"/days/{MONDAY}/repair", headers=SAME)
     assert f"{MONDAY} is run again by Ann." in answer.text
-    assert declared_empty_by(changing.database, MONDAY) is None
+    assert declared_empty(changing.database, MONDAY, MONDAY) == {}
 
     def running(day: datetime.date, _: str) -> str:
         raise IncidentError(f"{day} is queued already; wait until its run has ended")
@@ -248,7 +248,7 @@ def test_a_day_is_declared_empty_with_one_button(changing: Resources) -> None:
     client = TestClient(create_ops_app(ops_data(changing), access()))
     answer = client.post(f"/days/{MONDAY}/repair", data={"empty": "true"}, headers=SAME)
     assert "a day without comments" in answer.text
-    assert declared_empty_by(changing.database, MONDAY) == "Ann"
+    assert declared_empty(changing.database, MONDAY, MONDAY) == {MONDAY: "Ann"}
 
 
 def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(

@@ -37,6 +37,7 @@ from modwatch.monitoring.incidents.store import (
     save_changes,
     save_evaluation,
 )
+from modwatch.review.empty_days import declared_empty
 from modwatch.review.queue.metrics import days_since_routed
 from modwatch.statistics.live.group_falls import FallenGroup
 
@@ -91,7 +92,11 @@ def evaluate(
         values = metric_values(lake, checks, first, today)
         causes, changes = evaluate_rules(
             daily,
-            without_seasons(values, seasonal_volumes(lake, first, today)),
+            without_seasons(
+                values,
+                seasonal_volumes(lake, first, today),
+                declared_empty(database, first, today),
+            ),
             known,
             today,
             window_days=window_days,

@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -68,14 +68,17 @@ def metric_values(
 
 
 def without_seasons(
-    values: Sequence[MetricValue], earlier: Mapping[datetime.date, Volume] | None = None
+    values: Sequence[MetricValue],
+    earlier: Mapping[datetime.date, Volume] | None = None,
+    empty: Collection[datetime.date] = (),
 ) -> list[MetricValue]:
-    """Return values in which a volume that a season explains is insufficient.
+    """Return values in which a volume is insufficient that a season explains, or a person.
 
     Args:
         values: of any metrics and days; `n` of a volume ratio is the volume. Values of other
             metrics are returned as they are.
         earlier: volumes of other days, such as those of the year before.
+        empty: days that somebody declared to have no comments; with comments they count.
 
     >>> days = [datetime.date(2026, 1, day) for day in range(5, 12)]
     >>> volumes = [1000, 1000, 1000, 1000, 1000, 310, 60]
@@ -92,7 +95,8 @@ def without_seasons(
     past = {**(earlier or {}), **known}
     return [
         replace(value, status="insufficient")
-        if value.metric == _VOLUME and season(value.day, known[value.day], past)
+        if value.metric == _VOLUME
+        and (season(value.day, known[value.day], past) or (value.day in empty and not value.n))
         else value
         for value in values
     ]

@@ -18,6 +18,9 @@ NORMAL, CRITICAL = "normal", "critical"
 #: `checks` of a day on which a task failed before all comments were validated and scored.
 NOT_VALIDATED = "none"
 
+#: `checks`, and status, of a day that was measured and had no rows.
+NO_COMMENTS = "no comments"
+
 _NOTEWORTHY = (CRITICAL, "warning")
 
 
@@ -48,7 +51,7 @@ class Day:
     """
 
     day: date
-    #: Validation status: passed | warned | rejected | `NOT_VALIDATED`.
+    #: Validation status: passed | warned | rejected | `NOT_VALIDATED` | `NO_COMMENTS`.
     checks: str
     #: Why the day was not measured, as a sentence in Markdown without full stop; else empty.
     reason: str = ""
@@ -85,10 +88,10 @@ class Day:
 
     @property
     def status(self) -> str:
-        """`normal`, `rejected`, `failed`, or the highest severity of the alerts and since when.
+        """`normal`, `rejected`, `failed`, `no comments`, or the alerts' severity and since when.
 
         An alert of severity `info` and the warning of a validation rule, which has an alert rule
-        of its own when it lasts, leave a day normal.
+        of its own when it lasts, leave a day normal. Of several severities it is the highest.
 
         >>> late = ActiveAlert(rule="queue_old", subject="", severity="warning",
         ...                    since=date(2026, 1, 5), description="")
@@ -106,7 +109,7 @@ class Day:
             since = [alert.since for alert in self.alerts if alert.severity == severity]
             if since:
                 return f"{severity} since {min(since)}"
-        return NORMAL
+        return NO_COMMENTS if self.checks == NO_COMMENTS else NORMAL
 
     @property
     def is_bad(self) -> bool:

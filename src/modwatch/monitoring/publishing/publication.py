@@ -22,6 +22,7 @@ from modwatch.monitoring.measurements.windows import windows
 from modwatch.monitoring.publishing import runs, timeline
 from modwatch.monitoring.publishing.content import DayContent, read_content, read_shown
 from modwatch.monitoring.publishing.days import (
+    NO_COMMENTS,
     NOT_VALIDATED,
     Day,
     KeyFigure,
@@ -130,10 +131,11 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
     scores = lake.table("scores", day, columns=columns, role="champion")
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
     varies = bool(scores.column("model_variance").to_numpy().any())
+    landed = lake.count("landed", day)
     counted = Day(
         day=day,
-        checks=content.checks,
-        landed=lake.count("landed", day),
+        checks=content.checks if landed else NO_COMMENTS,
+        landed=landed,
         comments=len(scores),
         quarantined=lake.count("quarantine", day),
         flagged=pc.sum(scores.column("flagged")).as_py() or 0,

@@ -102,8 +102,11 @@ class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
 #: Defaults of every task; `tests/dags/test_policy.py` checks that no DAG overrides them.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "modwatch",
-    "retries": 2,
+    # 30 s, doubling up to a quarter of an hour: what passes by itself has half an hour or more.
+    "retries": 6,
     "retry_delay": datetime.timedelta(seconds=30),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": datetime.timedelta(minutes=15),
     "execution_timeout": datetime.timedelta(hours=2),
     "retry_policy": ExceptionRetryPolicy(
         rules=[
@@ -123,14 +126,15 @@ SCORED_DAY = Asset("modwatch_scored_day")
 def daily_schedule(cron: str) -> dict[str, Any]:
     """Return the schedule arguments of a DAG that covers one UTC day a run.
 
-    The run of day D starts after D has ended; `data_interval_start` lies in D.
+    The run of day D starts after D has ended; `data_interval_start` lies in D. Days that end while
+    Airflow is down are caught up on, in order.
     """
     settings = load_settings()
     return {
         "schedule": DayTimetable(cron, timezone="UTC"),
         "start_date": _midnight(settings.first_day),
         "end_date": _last_second(settings.last_day) if settings.last_day else None,
-        "catchup": False,
+        "catchup": True,
         "max_active_runs": 1,
         "default_args": TASK_DEFAULTS,
     }
@@ -147,6 +151,7 @@ def after_scoring() -> dict[str, Any]:
         **daily_schedule("@daily"),
         "schedule": PartitionedAssetTimetable(assets=SCORED_DAY, default_partition_mapper=by_day),
         "end_date": None,
+        "catchup": False,
     }
 
 
@@ -158,7 +163,8 @@ def monthly_schedule(cron: str) -> dict[str, Any]:
     """
     given = daily_schedule(cron)
     schedule = None if given["end_date"] else given["schedule"]
-    return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
+    more = {"schedule": schedule, "end_date": None, "catchup": False, "max_active_runs": 16}
+    return {**given, **more}
 
 
 def single_schedule(cron: str) -> dict[str, Any]:

@@ -6,9 +6,13 @@ Airflow stores the import path of a timetable: `plugins/modwatch_plugin.py` regi
 import datetime
 from typing import Any
 
-from airflow.timetables.base import DataInterval
+from airflow.sdk import timezone
+from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow.utils.types import DagRunType
+
+#: Days that ended longer ago are run by a backfill.
+LONGEST_CATCHUP = datetime.timedelta(days=31)
 
 
 class DayTimetable(CronDataIntervalTimetable):  # type: ignore[misc]
@@ -16,7 +20,32 @@ class DayTimetable(CronDataIntervalTimetable):  # type: ignore[misc]
 
     Airflow names them after the time at which they start, on the next day. It does so in a backfill
     all the same, and names runs that follow an asset after the time at which they are made.
+
+    With `catchup` no day is left out that ends while Airflow is down or the DAG is paused, up to
+    `LONGEST_CATCHUP`; the first run is that of the newest day all the same.
     """
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """Return when the next run begins, and what it covers.
+
+        >>> days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (5, 6)]
+        >>> limits = TimeRestriction(earliest=days[0], latest=None, catchup=False)
+        >>> DayTimetable("@daily", timezone="UTC").next_dagrun_info(
+        ...     last_automated_data_interval=DataInterval(*days), restriction=limits
+        ... ).data_interval.start > days[1]
+        True
+        """
+        if last_automated_data_interval is None:
+            restriction = restriction._replace(catchup=False)
+        elif restriction.catchup:
+            oldest = timezone.coerce_datetime(timezone.utcnow() - LONGEST_CATCHUP)
+            earliest = max(restriction.earliest or oldest, oldest)
+            restriction = restriction._replace(earliest=earliest)
+        return super().next_dagrun_info(
+            last_automated_data_interval=last_automated_data_interval, restriction=restriction
+        )
 
     def generate_run_id(
         self,
