@@ -6,8 +6,9 @@ top stratum and a random slice of the rest to the review queue. If a model has t
 `challenger`, it scores the comments too, in shadow: nothing is routed by its scores. If the source
 brings scores of its own, these are taken as they are, and no champion is needed.
 
-**Schedule:** daily after midnight UTC, for the day before. Every task can be cleared and run again:
-it replaces the rows of its day only.
+**Schedule:** daily after midnight UTC, for the day before. Days that ended while Airflow was down,
+at most 31, are run in order when it is back. Every task can be cleared and run again: it replaces
+the rows of its day only. *Repair*, on the page Modwatch, clears a day as a whole.
 
 | task | reads | writes |
 |---|---|---|
@@ -24,16 +25,18 @@ it replaces the rows of its day only.
 `hand_over` runs even if the day was refused: *monitor_collaboration* then collects the labels of
 the days before, and reports the day as refused.
 
-To score past days, use *Trigger → Backfill*. The days run one after the other, because validation
-compares a day with the days before it.
+To score earlier days, use *Trigger → Backfill*. The days run one after the other, because
+validation compares a day with the days before it.
 
 ## Triage
 
 - **`ingest` fails with SourceError**: the message names the file, query or column. Correct the
-  source and clear the task.
+  source and repair the day: press *Repair* on the page Modwatch, or run `modwatch repair DAY`.
 - **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no
   table was changed. Open the validation page (button of the task), correct the source or the model,
-  and clear the failed task and its downstream tasks.
+  and repair the day. To clear the failed task is not enough: it reads what landed before.
+- **a day had no comments**: press *No comments* on the page Modwatch, or run `modwatch repair DAY
+  --empty`.
 - **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
   `modwatch train`, or set the alias in MLflow. If the source brings scores, set
   `MODWATCH_SOURCE__OWN_SCORES` and clear `ingest` and its downstream tasks.
@@ -44,8 +47,8 @@ compares a day with the days before it.
   plan was still storing scores. Clear `plan_shards` and its downstream tasks.
 - **`score_shard` stays in the state *scheduled***: the pool in `MODWATCH_SCORER_POOL` does not
   exist, or all of its slots are taken. See *Admin → Pools*.
-- **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
-  automatically; if the retries fail, check the server and clear the task.
+- **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried for half
+  an hour; if the retries fail, check the server and repair the day.
 - **`score_challenger` fails with ModelError**: the challenger cannot be loaded or returns no
   probabilities. The day is routed all the same. Remove the alias `challenger` in MLflow, or correct
   the model and clear the task.

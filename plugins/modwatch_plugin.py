@@ -5,7 +5,7 @@ own page it would show them in a frame in which no link to MLflow or to Airflow 
 Airflow leaves the endpoints of plugins open to everybody. So the console, which Airflow serves at
 `/modwatch`, asks for its own log-in, and the page, at `/modwatch-ops`, for that of Airflow.
 
-It registers the timetable of the DAGs, too, without which Airflow does not read them.
+It registers the timetables of the DAGs, too, without which Airflow does not read them.
 """
 
 from typing import ClassVar
@@ -15,7 +15,7 @@ from airflow.plugins_manager import AirflowPlugin
 from modwatch.common.addresses import OPS_PREFIX, overview_url
 from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole
 from modwatch.installation.mounted import MountedOpsPage, OpenedEarly
-from modwatch.pipeline.airflow.timetables import DayTimetable
+from modwatch.pipeline.airflow.timetables import DayTimetable, EveryDayTimetable
 from modwatch.settings import load_settings
 
 _settings = load_settings()
@@ -26,7 +26,7 @@ class ModwatchPlugin(AirflowPlugin):
     """The page and the console, and links to them and to MLflow."""
 
     name = "modwatch"
-    timetables: ClassVar = [DayTimetable]
+    timetables: ClassVar = [DayTimetable, EveryDayTimetable]
     fastapi_apps: ClassVar = [
         {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX},
         {"name": "Modwatch", "app": _ops_page, "url_prefix": OPS_PREFIX},

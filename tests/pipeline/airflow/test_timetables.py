@@ -6,35 +6,39 @@ import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 
 from modwatch.pipeline.airflow import TASK_DEFAULTS
-from modwatch.pipeline.airflow.timetables import DayTimetable
+from modwatch.pipeline.airflow.timetables import DayTimetable, EveryDayTimetable
 
-DAILY = DayTimetable("@daily", timezone="UTC")
 TODAY = datetime.datetime.now(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 ONE_DAY = datetime.timedelta(days=1)
 LONG_AGO = TODAY - 400 * ONE_DAY
 
 
-def next_day(last: int | None, *, catchup: bool = True) -> int:
+def next_day(kind: type[DayTimetable], last: int | None, *, catchup: bool = False) -> int:
     """Return how many days ago the next run begins, if the last one began `last` days ago."""
-    ran = (
-        None
-        if last is None
-        else DataInterval(TODAY - last * ONE_DAY, TODAY - last * ONE_DAY + ONE_DAY)
-    )
+    ran = last and DataInterval(TODAY - last * ONE_DAY, TODAY - (last - 1) * ONE_DAY)
     limits = TimeRestriction(earliest=LONG_AGO, latest=None, catchup=catchup)
-    found = DAILY.next_dagrun_info(last_automated_data_interval=ran, restriction=limits)
+    found = kind("@daily", timezone="UTC").next_dagrun_info(
+        last_automated_data_interval=ran, restriction=limits
+    )
     return (TODAY - found.data_interval.start).days
 
 
 @pytest.mark.parametrize(("last", "then"), [(1, 0), (2, 1), (4, 3), (20, 19), (300, 31), (None, 1)])
 def test_no_day_of_a_month_is_left_out(last: int | None, then: int) -> None:
     """The first run is that of the newest day, whatever the first day is."""
-    assert abs(next_day(last) - then) <= (last == 300)  # the 31 days end within a day
+    assert abs(next_day(EveryDayTimetable, last) - then) <= (
+        last == 300
+    )  # the 31 days end within a day
 
 
 @pytest.mark.parametrize("last", [4, 300, None])
-def test_without_catchup_the_newest_day_is_next(last: int | None) -> None:
-    assert next_day(last, catchup=False) == 1
+def test_other_schedules_go_on_with_the_newest_day(last: int | None) -> None:
+    assert next_day(DayTimetable, last) == 1
+
+
+@pytest.mark.parametrize("kind", [DayTimetable, EveryDayTimetable])
+def test_a_backfill_begins_where_it_is_asked_to(kind: type[DayTimetable]) -> None:
+    assert next_day(kind, None, catchup=True) == 400
 
 
 def test_what_passes_by_itself_has_half_an_hour() -> None:

@@ -21,7 +21,7 @@ from airflow.sdk import (
 from modwatch.common.errors import ModwatchError, SettingsError
 from modwatch.common.installed import MEASURING, SCORING
 from modwatch.installation import open_resources
-from modwatch.pipeline.airflow.timetables import DayTimetable
+from modwatch.pipeline.airflow.timetables import DayTimetable, EveryDayTimetable
 from modwatch.settings import load_settings
 
 _log = logging.getLogger(__name__)
@@ -131,10 +131,10 @@ def daily_schedule(cron: str) -> dict[str, Any]:
     """
     settings = load_settings()
     return {
-        "schedule": DayTimetable(cron, timezone="UTC"),
+        "schedule": EveryDayTimetable(cron, timezone="UTC"),
         "start_date": _midnight(settings.first_day),
         "end_date": _last_second(settings.last_day) if settings.last_day else None,
-        "catchup": True,
+        "catchup": False,
         "max_active_runs": 1,
         "default_args": TASK_DEFAULTS,
     }
@@ -151,7 +151,6 @@ def after_scoring() -> dict[str, Any]:
         **daily_schedule("@daily"),
         "schedule": PartitionedAssetTimetable(assets=SCORED_DAY, default_partition_mapper=by_day),
         "end_date": None,
-        "catchup": False,
     }
 
 
@@ -162,9 +161,8 @@ def monthly_schedule(cron: str) -> dict[str, Any]:
     schedule: after the end date of a DAG, Airflow creates runs without tasks.
     """
     given = daily_schedule(cron)
-    schedule = None if given["end_date"] else given["schedule"]
-    more = {"schedule": schedule, "end_date": None, "catchup": False, "max_active_runs": 16}
-    return {**given, **more}
+    schedule = None if given["end_date"] else DayTimetable(cron, timezone="UTC")
+    return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
 
 
 def single_schedule(cron: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The timetable of the DAGs, by which a run is named after the day that it is about.
+"""The timetables of the DAGs, by which a run is named after the day that it is about.
 
-Airflow stores the import path of a timetable: `plugins/modwatch_plugin.py` registers this one.
+Airflow stores the import path of a timetable: `plugins/modwatch_plugin.py` registers these.
 """
 
 import datetime
@@ -20,32 +20,7 @@ class DayTimetable(CronDataIntervalTimetable):  # type: ignore[misc]
 
     Airflow names them after the time at which they start, on the next day. It does so in a backfill
     all the same, and names runs that follow an asset after the time at which they are made.
-
-    With `catchup` no day is left out that ends while Airflow is down or the DAG is paused, up to
-    `LONGEST_CATCHUP`; the first run is that of the newest day all the same.
     """
-
-    def next_dagrun_info(
-        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
-    ) -> DagRunInfo | None:
-        """Return when the next run begins, and what it covers.
-
-        >>> days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (5, 6)]
-        >>> limits = TimeRestriction(earliest=days[0], latest=None, catchup=False)
-        >>> DayTimetable("@daily", timezone="UTC").next_dagrun_info(
-        ...     last_automated_data_interval=DataInterval(*days), restriction=limits
-        ... ).data_interval.start > days[1]
-        True
-        """
-        if last_automated_data_interval is None:
-            restriction = restriction._replace(catchup=False)
-        elif restriction.catchup:
-            oldest = timezone.coerce_datetime(timezone.utcnow() - LONGEST_CATCHUP)
-            earliest = max(restriction.earliest or oldest, oldest)
-            restriction = restriction._replace(earliest=earliest)
-        return super().next_dagrun_info(
-            last_automated_data_interval=last_automated_data_interval, restriction=restriction
-        )
 
     def generate_run_id(
         self,
@@ -70,3 +45,31 @@ class DayTimetable(CronDataIntervalTimetable):  # type: ignore[misc]
         else:
             name = run_type.generate_run_id(suffix=data_interval.start.date().isoformat())
         return name
+
+
+class EveryDayTimetable(DayTimetable):
+    """One that leaves out no day which ended while Airflow was down, or the DAG paused.
+
+    For at most `LONGEST_CATCHUP`, and in order; the first run of all is that of the newest day.
+    Airflow's own `catchup` would begin with the start date of the DAG.
+    """
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """Return when the next run begins, and what it covers.
+
+        >>> ended = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=3)
+        >>> limits = TimeRestriction(earliest=None, latest=None, catchup=False)
+        >>> following = EveryDayTimetable("@daily", timezone="UTC").next_dagrun_info(
+        ...     last_automated_data_interval=DataInterval(ended, ended), restriction=limits)
+        >>> following.data_interval.start.date() == ended.date()
+        True
+        """
+        if last_automated_data_interval is not None and not restriction.catchup:
+            oldest = timezone.coerce_datetime(timezone.utcnow() - LONGEST_CATCHUP)
+            earliest = max(restriction.earliest or oldest, oldest)
+            restriction = restriction._replace(earliest=earliest, catchup=True)
+        return super().next_dagrun_info(
+            last_automated_data_interval=last_automated_data_interval, restriction=restriction
+        )
