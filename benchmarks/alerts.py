@@ -49,7 +49,7 @@ from scipy.stats import beta, norm
 
 from modwatch.monitoring.incidents.causes import evaluate_rules
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
-from modwatch.monitoring.incidents.metrics import flagged_share_excess, without_seasons
+from modwatch.monitoring.incidents.metrics import flagged_share_excess, with_usual_volumes
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.drift.change_points import MINIMUM_BEFORE, follow_falls
@@ -198,7 +198,7 @@ def by_rules(looks: list[Estimates], others: list[MetricValue], change: int) -> 
         values = [item for item in fixed if item.day <= today]
         values += [item for name in SERIES for item in _daily_values(looks, name, evening)]
         causes, changes = evaluate_rules(
-            RULES, without_seasons(values), known, today, window_days=WINDOW
+            RULES, with_usual_volumes(values), known, today, window_days=WINDOW
         )
         known |= {new.record.name: new.record for new in changes}
         for new in changes:

@@ -204,10 +204,27 @@ def _states(client: AirflowClient) -> set[str]:
 
 
 def test_nothing_is_left_after_down(home: Home) -> None:
-    """The last test: it ends everything."""
+    """It ends everything."""
     processes = [*home.processes(), psutil.Process(home.pids()["postgres"])]
     assert len(processes) > 7
     assert "is stopped" in home.run("down")
     assert [p for p in processes if p.is_running() and not _zombie(p.pid)] == []
     assert "nothing runs" in home.run("status", status=1)
     assert "nothing runs" in home.run("down")
+
+
+def test_a_home_that_was_moved_starts_where_it_is(home: Home) -> None:
+    """After all others: nothing runs, and nothing is written to the old place."""
+    place = home.folder.home.rename(home.folder.home.with_name("moved"))
+    moved = Home(folder=StackFolder(home=place), env={**home.env, "MODWATCH_HOME": str(place)})
+    try:
+        said = moved.run("up", "--detach")
+        assert moved.env["MODWATCH_AIRFLOW_URL"] in said
+        assert f"password in {place}/airflow/passwords.json" in said
+        assert moved.is_ready()
+        assert "ada" in moved.run("person", "list")
+        with moved.client() as client:
+            assert [run.state for run in client.runs(_DAG)] == ["success"]
+        assert not home.folder.home.exists()
+    finally:
+        moved.run("down")

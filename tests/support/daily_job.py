@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 
 from modwatch.data.sources.community import Community
@@ -151,6 +152,20 @@ def write_day(path: Path, day: datetime.date, *, mended: bool) -> None:
                 file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
+def _backfill_next(client: AirflowClient, day: datetime.date) -> None:
+    """Create a second backfill once the scheduler has closed the first, half a minute at most."""
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            client.backfill("score_comments", day, day)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != httpx.codes.CONFLICT or time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+        else:
+            return
+
+
 def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     """Train, score three days, review, and measure.
 
@@ -171,10 +186,12 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
         def tick(runs: Sequence[DayRun]) -> None:
             demo.stack.check()
             victim.strike(client, runs)
-            if [run.state for run in runs if run.day == TUESDAY] == ["success"]:
-                client.unpause("monitor_collaboration")
 
-        client.backfill("score_comments", MONDAY, WEDNESDAY)
+        client.backfill("score_comments", MONDAY, TUESDAY)
+        client.wait("score_comments", 2, timeout=_TIMEOUT, tick=tick)
+        # Before Wednesday begins: Airflow forgets what a paused DAG would follow.
+        client.unpause("monitor_collaboration")
+        _backfill_next(client, WEDNESDAY)
         scored = client.wait("score_comments", 3, timeout=_TIMEOUT, tick=tick)
         shift.work()
     for day in (MONDAY, TUESDAY):  # late: Wednesday was measured when it had been refused

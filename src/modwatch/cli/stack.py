@@ -100,16 +100,18 @@ def _run(path: Path, chosen: datetime.date) -> None:
             "figures: modwatch train --data FILE"
         )
         subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
-    with open_resources() as resources:
-        for number, step in enumerate(daily.STEPS, start=1):
-            begun = time.monotonic()
-            result = step(resources, chosen)
-            took = time.monotonic() - begun
-            _show(f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)")
+    try:
+        with open_resources() as resources:
+            for number, step in enumerate(daily.STEPS, start=1):
+                begun = time.monotonic()
+                result = step(resources, chosen)
+                took = time.monotonic() - begun
+                _show(f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)")
+    finally:  # everything runs, also if a step failed
+        _show(f"\n{pages(settings)}")
     if sys.stdout.isatty() and {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         for url in (settings.console_url, settings.mlflow_url):
             webbrowser.open_new_tab(url)
-    print(f"\n{pages(settings)}")
 
 
 def _needs_model(settings: Settings) -> bool:
@@ -154,9 +156,10 @@ def demo(data: str, **changes: Any) -> int:
 def up(detach: bool) -> None:
     """Start PostgreSQL, MLflow, the console and Airflow in MODWATCH_HOME."""
     if detach:
-        from modwatch.installation.stack.commands import up_detached
+        from modwatch.installation.stack.commands import pages, up_detached
 
         up_detached(_folder(), show=_show)
+        _show(pages(load_settings()))
     else:
         from modwatch.installation.stack.installation import up
 
@@ -174,11 +177,14 @@ def down() -> None:
 @click.command()
 def status() -> int:
     """Show the parts of what `modwatch up` runs; exit status 1 unless all are ready."""
-    from modwatch.installation.stack.commands import describe, is_ready
+    from modwatch.installation.stack.commands import describe, is_ready, pages
 
     folder = _folder()
     print(describe(folder))
-    return 0 if is_ready(folder) else 1
+    if not is_ready(folder):
+        return 1
+    print(pages(load_settings()))
+    return 0
 
 
 @click.command()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
-from modwatch.monitoring.incidents.metrics import without_seasons
+from modwatch.monitoring.incidents.metrics import with_usual_volumes
 from modwatch.monitoring.incidents.rules import load_rules
 
 MONDAY = datetime.date(2026, 1, 5)
@@ -38,7 +38,7 @@ def ratios(volumes: list[int], start: int = 0) -> Iterator[MetricValue]:
 
 def opened(volumes: list[int], start: int = 0) -> list[int]:
     """Return the positions of the days on which the rule opens an incident."""
-    found = incidents(LOW, without_seasons([*ratios(volumes, start)]))
+    found = incidents(LOW, with_usual_volumes([*ratios(volumes, start)]))
     return [(incident.opened - day(start)).days for incident in found]
 
 
@@ -90,7 +90,7 @@ def test_an_empty_weekend_is_reported_at_once(weekend: float) -> None:
 
 def test_other_days_and_metrics_are_as_they_were() -> None:
     values = [*ratios([1000] * 4 + [200, 200, 200] + [1000] * 14)]
-    found = without_seasons(values)
+    found = with_usual_volumes(values)
     assert found[:5] == values[:5]
     psi = MetricValue(day=day(5), metric="psi", value=0.3, n=300)
-    assert without_seasons([psi]) == [psi]
+    assert with_usual_volumes([psi]) == [psi]

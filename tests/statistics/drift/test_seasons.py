@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
-from modwatch.monitoring.incidents.metrics import without_seasons
+from modwatch.monitoring.incidents.metrics import with_usual_volumes
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.statistics.drift.seasons import Volume, season, year_before
 
@@ -103,7 +103,7 @@ def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lo
         }
         assert any(incident.since.month == 12 for incident in incidents(low, values[:360]))
         message.append(
-            {incident.since for incident in incidents(low, without_seasons(second, earlier))}
+            {incident.since for incident in incidents(low, with_usual_volumes(second, earlier))}
         )
     exact = sum(item == set(days_lost) for item in message)
     assert exact >= 38, message

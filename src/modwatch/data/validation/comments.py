@@ -49,7 +49,7 @@ from modwatch.data.validation.rules import (
     suite_rules,
 )
 from modwatch.statistics.drift.profile import Profile, pooled
-from modwatch.statistics.drift.seasons import Volume, season
+from modwatch.statistics.drift.seasons import Volume, season, usual_factor
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def validate_comments(
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
             Expectations could not evaluate a rule.
     """
-    bounds = thresholds or Thresholds()
+    bounds = _usual_volume(thresholds or Thresholds(), usual_factor(day, volumes))
     own_scores = own_scores or _has_scores(landed(columns=["prob", "flagged"]))
     rules = [
         rule
@@ -180,6 +180,12 @@ def _has_scores(batches: Iterable[pa.RecordBatch]) -> bool:
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
         if name in ("prob", "flagged")
     )
+
+
+def _usual_volume(bounds: Thresholds, factor: float) -> Thresholds:
+    """Return thresholds of the volume that are as close as the volumes of other days."""
+    low, high = max(bounds.low_volume, 1 / factor), min(bounds.high_volume, factor)
+    return replace(bounds, low_volume=low, high_volume=high)
 
 
 def _parameters(day: date, bounds: Thresholds, trailing: Sequence[Profile]) -> dict[str, Any]:

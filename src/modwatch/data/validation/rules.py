@@ -53,7 +53,7 @@ class Thresholds:
     min_trailing_days: int = MINIMUM_DAYS
     #: A smaller volume ratio to the trailing median fails the day.
     collapsed_volume: float = 0.1
-    #: A smaller volume ratio to the trailing median is a warning.
+    #: A smaller volume ratio to the trailing median is a warning; closer where volumes vary less.
     low_volume: float = 1 / 3
     #: A larger volume ratio to the trailing median is a warning.
     high_volume: float = 3.0

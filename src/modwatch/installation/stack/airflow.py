@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import psutil
+import psycopg
 
 from modwatch.common.errors import StackError
 from modwatch.common.files import kept
-from modwatch.common.installed import dags_folder
+from modwatch.common.installed import SCORING, dags_folder
 from modwatch.installation.stack.supervisor import Service
 
 USER = "admin"
@@ -42,6 +44,16 @@ _PROGRAMS = (
     ("dag-processor",),
     ("triggerer", "--skip-serve-logs"),
 )
+
+
+#: When a program works, besides being there, by Airflow's tables: a DAG was parsed, and tasks are
+#: started. Parameter: since.
+_WORKS = {
+    "dag-processor": f"SELECT FROM dag WHERE dag_id = '{SCORING}' AND NOT is_stale "
+    "AND last_parsed_time > %s",
+    "scheduler": "SELECT FROM job WHERE job_type = 'SchedulerJob' AND state = 'running' "
+    "AND latest_heartbeat > %s",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +99,12 @@ class AirflowHome:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API__SECRET_KEY": self.jwt_secret,
             "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
+            # These, too: Airflow writes their paths into its configuration file, and home may move.
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.folder / "plugins"),
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
+            "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(
+                self.folder / "logs" / "dag_processor"
+            ),
             # A small day takes seconds: look for ended tasks more often than once a second.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             # Files that have changed are parsed at once; the others took a sixth of a core.
@@ -134,16 +151,32 @@ class AirflowHome:
     def services(self) -> list[Service]:
         """Return the services of Airflow."""
         ready = {"api-server": f"{self.url}/api/v2/monitor/health"}
+        since = datetime.datetime.now(datetime.UTC)
+        works = {
+            program: partial(_holds, self.database_url, condition, since)
+            for program, condition in _WORKS.items()
+        }
         return [
             Service(
                 name=f"airflow-{program}",
                 command=[_airflow(), program, *options],
                 env=self.env,
                 ready_url=ready.get(program),
+                is_ready=works.get(program),
                 address=self.url if program in ready else "",
             )
             for program, *options in _PROGRAMS
         ]
+
+
+def _holds(database_url: str, condition: str, since: datetime.datetime) -> bool:
+    """Return whether a row meets a condition; False while the database is down."""
+    url = database_url.replace("postgresql+psycopg2://", "postgresql://", 1)
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            return connection.execute(condition, (since,)).fetchone() is not None
+    except psycopg.Error:
+        return False
 
 
 def _version() -> str:

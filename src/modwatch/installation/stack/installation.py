@@ -20,6 +20,7 @@ from modwatch.common.errors import SettingsError, StackError
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.commands import pages
+from modwatch.installation.stack.logs import remove_old
 from modwatch.installation.stack.processes import counted, postgres_pid
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.record import StackFolder, end_leftovers
@@ -27,6 +28,9 @@ from modwatch.installation.stack.supervisor import Service, Stack, interruptible
 from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded, kept_running
 from modwatch.review.migrate import upgrade
 from modwatch.settings import EMBEDDED, Settings, load_settings
+
+#: Seconds between two looks for logs of tasks that are old.
+_ONE_DAY = 24 * 3600.0
 
 #: Seconds that Airflow's migration and the end of PostgreSQL usually take, on two cores.
 _USUAL_MIGRATION, _USUAL_STOP = 8.0, 2.0
@@ -126,11 +130,11 @@ def up(settings: Settings, *, show: Callable[[str], None]) -> None:
         running(settings, say=narrator.say) as installation,
     ):
         installation.stack.wait_ready()
-        show(pages(installation.settings))
         if sys.stdout.isatty():
-            show("Press Ctrl-C to stop everything.")
+            show(f"{pages(installation.settings)}\nPress Ctrl-C to stop everything.")
         while True:
-            time.sleep(1)
+            remove_old(installation.airflow.folder / "logs")
+            time.sleep(_ONE_DAY)
 
 
 @contextmanager

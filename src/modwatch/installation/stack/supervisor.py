@@ -18,6 +18,7 @@ import httpx
 import psutil
 
 from modwatch.common.errors import StackError
+from modwatch.installation.stack.logs import rotate
 from modwatch.installation.stack.processes import (
     LAUNCH,
     MARK,
@@ -42,6 +43,8 @@ _SETTLED = 60.0
 _LONGEST_WAIT = 60.0
 #: Deaths in a row after which `check` calls a part broken; it is restarted all the same.
 _BROKEN = 5
+#: Seconds between two looks at the size of the logs.
+_TIDY_EVERY = 60.0
 #: Seconds that a program gets to end by itself.
 _GRACE = 15.0
 
@@ -53,8 +56,10 @@ class Service:
     name: str
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    #: URL that returns 200 when the program is ready; None: ready when started.
+    #: URL that returns 200 when the program is ready; None: see `is_ready`.
     ready_url: str | None = None
+    #: Returns whether the program is ready; by default it is when it has started.
+    is_ready: Callable[[], bool] | None = None
     #: URL to reach it; empty: none.
     address: str = ""
     #: Start it again when it dies.
@@ -174,7 +179,7 @@ class Stack:
         with self._lock:
             self._neighbours.append(_Neighbour(name=name, find=find, pid=find()))
 
-    def wait_ready(self, *names: str, timeout: float = 90) -> None:
+    def wait_ready(self, *names: str, timeout: float = 180) -> None:
         """Wait until every service is ready, or those of these names.
 
         Raises:
@@ -251,6 +256,7 @@ class Stack:
 
         Linux ends programs with the thread that started them: this one stays until all are ended.
         """
+        tidied = 0.0
         while not self._done.wait(_SOON if self._starting(()) else _EVERY):
             with self._lock:
                 before = self.parts(), len(self._sessions)
@@ -259,6 +265,9 @@ class Stack:
                 for neighbour in self._neighbours:
                     neighbour.look()
                 self.processes()  # records their sessions
+                if time.monotonic() >= tidied + _TIDY_EVERY:
+                    tidied = time.monotonic()
+                    rotate(self.logs)
                 if before != (self.parts(), len(self._sessions)):
                     self._record()
         self._idle.set()
@@ -277,7 +286,8 @@ class Stack:
             self.say(f"{part.service.name} is ready{where}")
         if part.status == "ready":
             age = now - part.begun
-            part.proven |= part.service.ready_url is not None or age > _PROBATION
+            asked = part.service.ready_url or part.service.is_ready
+            part.proven |= asked is not None or age > _PROBATION
             part.deaths = 0 if age > _SETTLED else part.deaths
 
     def _handle_exit(self, part: _Part, now: float) -> None:
@@ -358,7 +368,7 @@ class Stack:
 def _answers(service: Service) -> bool:
     url = service.ready_url
     if url is None:
-        return True
+        return service.is_ready is None or service.is_ready()
     # Without TLS no certificates are loaded, which takes 20 ms of a core each time.
     tls = url.startswith("https:")
     try:

@@ -25,7 +25,7 @@ from modwatch.monitoring.incidents.metrics import (
     ANNOTATOR_METRICS,
     annotator_values,
     metric_values,
-    without_seasons,
+    with_usual_volumes,
 )
 from modwatch.monitoring.incidents.rules import LEVEL_CHANGES, AlertRule
 from modwatch.monitoring.incidents.store import (
@@ -92,7 +92,7 @@ def evaluate(
         values = metric_values(lake, checks, first, today)
         causes, changes = evaluate_rules(
             daily,
-            without_seasons(
+            with_usual_volumes(
                 values,
                 seasonal_volumes(lake, first, today),
                 declared_empty(database, first, today),

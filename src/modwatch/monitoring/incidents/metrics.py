@@ -11,7 +11,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
-from modwatch.statistics.drift.seasons import Volume, season
+from modwatch.statistics.drift.seasons import Volume, season, usual_factor
 from modwatch.statistics.estimate import SIGNIFICANT
 
 #: An older witness of the decision log is missing: one is written every day.
@@ -67,12 +67,14 @@ def metric_values(
     ]
 
 
-def without_seasons(
+def with_usual_volumes(
     values: Sequence[MetricValue],
     earlier: Mapping[datetime.date, Volume] | None = None,
     empty: Collection[datetime.date] = (),
 ) -> list[MetricValue]:
-    """Return values in which a volume is insufficient that a season explains, or a person.
+    """Return values in which volumes have an interval: how far volumes usually vary.
+
+    A volume that a season explains, or a person, is insufficient.
 
     Args:
         values: of any metrics and days; `n` of a volume ratio is the volume. Values of other
@@ -84,7 +86,7 @@ def without_seasons(
     >>> volumes = [1000, 1000, 1000, 1000, 1000, 310, 60]
     >>> ratios = [MetricValue(day=day, metric="volume_ratio", value=n / 1000, n=n)
     ...           for day, n in zip(days, volumes)]
-    >>> [value.status for value in without_seasons(ratios)][-2:]
+    >>> [value.status for value in with_usual_volumes(ratios)][-2:]
     ['insufficient', 'ok']
     """
     known = {
@@ -93,13 +95,17 @@ def without_seasons(
         if value.metric == _VOLUME
     }
     past = {**(earlier or {}), **known}
-    return [
-        replace(value, status="insufficient")
-        if value.metric == _VOLUME
-        and (season(value.day, known[value.day], past) or (value.day in empty and not value.n))
-        else value
-        for value in values
-    ]
+
+    def judged(value: MetricValue) -> MetricValue:
+        if value.value is None:
+            return value
+        explained = season(value.day, known[value.day], past)
+        if explained or (value.day in empty and not value.n):
+            return replace(value, status="insufficient")
+        factor = usual_factor(value.day, past)
+        return replace(value, low=value.value / factor, high=value.value * factor)
+
+    return [judged(value) if value.metric == _VOLUME else value for value in values]
 
 
 def annotator_values(lake: Lake, first: datetime.date, last: datetime.date) -> list[MetricValue]:

@@ -2,10 +2,12 @@
 
 A day is compared with the same weekdays as soon as there are three of them, and before that with
 the days before, most of which are no weekend. On many platforms fewer people write on weekends and
-at the turn of the year, which is no reason for an alert.
+at the turn of the year, which is no reason for an alert. How far a volume may be from the usual one
+follows from how far it was on other days.
 """
 
 import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -15,8 +17,18 @@ from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
 #: Volume of a weekend day over that of the days before, until one has been seen.
 WEEKEND_SHARE = 0.3
 
-#: A volume that is lower than this part of what is expected, or higher than its inverse, differs.
+#: A volume that is lower than this part of what is expected, or higher than its inverse, differs,
+#: however far volumes usually vary.
 DIFFERS = 1 / 3
+
+#: The closest bound: a volume of 1/1.6 to 1.6 times the usual one never differs.
+_CLOSEST = 1.6
+
+#: Days whose ratios are needed for a spread, and how many of its standard deviations are usual.
+_SPREAD_DAYS, _DEVIATIONS = 14, 4.0
+
+#: Standard deviation over the median absolute deviation, of normal values.
+_MAD = 1.4826
 
 #: A lower volume than this part of the usual one a year before was a failure, not a season; so was
 #: its inverse.
@@ -37,10 +49,35 @@ class Volume:
     ratio: float | None
 
 
+def usual_factor(day: datetime.date, past: Mapping[datetime.date, Volume]) -> float:
+    """Return by what factor a day's volume may be above or below the usual one, in [1.6, 3].
+
+    Four standard deviations of the logarithm of the ratios of the five weeks before, which are
+    taken from their median absolute deviation; 3 with fewer than 14 known ratios.
+
+    >>> monday = datetime.date(2026, 2, 2)
+    >>> weeks = [monday - datetime.timedelta(days=back) for back in range(1, 36)]
+    >>> steady = {day: Volume(rows=1000, ratio=1 + day.day % 3 / 20) for day in weeks}
+    >>> usual_factor(monday, steady), usual_factor(monday, {})
+    (1.6, 3.0)
+    """
+    begin = day - datetime.timedelta(weeks=WEEKS)
+    known = [
+        math.log(volume.ratio)
+        for one, volume in past.items()
+        if begin <= one < day and volume.ratio
+    ]
+    if len(known) < _SPREAD_DAYS:
+        return 1 / DIFFERS
+    middle = median(known)
+    spread = _MAD * median(abs(one - middle) for one in known)
+    return min(max(math.exp(_DEVIATIONS * spread), _CLOSEST), 1 / DIFFERS)
+
+
 def season(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volume]) -> str:
     """Return the season that explains an unusual volume of a day; "" if there is none.
 
-    A volume of a third to three times the usual one does not differ. Seasons are:
+    A volume within `usual_factor` of the usual one does not differ. Seasons are:
 
     - A weekend day whose weekday has fewer than three days to be compared with: unless it has less
       than a third of the same weekdays seen so far or, if none was, of `WEEKEND_SHARE` of the days
@@ -62,7 +99,8 @@ def season(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volum
     >>> season(datetime.date(2025, 12, 25), Volume(rows=80, ratio=0.08), christmas)
     ''
     """
-    if not today.ratio or DIFFERS <= today.ratio <= 1 / DIFFERS:
+    factor = usual_factor(day, past)
+    if not today.ratio or 1 / factor <= today.ratio <= factor:
         return ""
     return _new_weekend(day, today.rows, today.ratio, past) or _year_before(day, today.ratio, past)
 
