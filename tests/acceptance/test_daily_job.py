@@ -406,6 +406,10 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
 
 
+def source_of(job: DailyJob, day: datetime.date) -> Path:
+    return Path(job.demo.data.settings["MODWATCH_SOURCE__PATH"].format(dt=day))
+
+
 def paused(job: DailyJob, dag: str, *, state: bool) -> None:
     job.client._http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
 
@@ -424,7 +428,7 @@ def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:
 
 def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: BrowserContext) -> None:
     """As its message says: correct the cause, then press Repair on the page Modwatch."""
-    write_day(job.demo.settings.home / "incoming" / f"{WEDNESDAY}.jsonl", WEDNESDAY, mended=True)
+    write_day(source_of(job, WEDNESDAY), WEDNESDAY, mended=True)
     with closing(admin.new_page()) as page:
         page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
         week = page.locator("table", has=page.get_by_role("columnheader", name="run again"))
@@ -450,7 +454,7 @@ def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: Browser
 
 
 def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
-    (job.demo.settings.home / "incoming" / f"{TUESDAY}.jsonl").unlink()
+    source_of(job, TUESDAY).unlink()
     command = [sys.executable, "-m", "modwatch", "repair", str(TUESDAY), "--empty", "--by", "ann"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert said == f"{TUESDAY} is run again from its source on\n"

@@ -1,10 +1,14 @@
+import datetime
 from pathlib import Path
 
 import pytest
 
 from modwatch.common.errors import SettingsError
 from modwatch.data.validation.rules import Thresholds
+from modwatch.monitoring.incidents.incidents import MetricValue, incidents
+from modwatch.monitoring.incidents.metrics import with_usual_volumes
 from modwatch.monitoring.incidents.rules import SEVERITIES, load_rules
+from modwatch.statistics.drift.seasons import Volume, usual_factor
 
 RULE = """
 [[rules]]
@@ -30,10 +34,23 @@ def load(tmp_path: Path):
     return loaded
 
 
-def test_the_volume_has_the_bounds_of_data_validation() -> None:
-    rules = {rule.name: rule for rule in load_rules()}
-    assert rules["volume_low"].open.bound == Thresholds().low_volume
-    assert rules["volume_high"].open.bound == Thresholds().high_volume
+@pytest.mark.parametrize("share", [0.3, 0.35, 0.6, 0.65, 1.55, 1.65, 2.95, 3.05])
+@pytest.mark.parametrize("steady", [False, True])
+def test_the_volume_has_the_bounds_of_data_validation(share: float, steady: bool) -> None:
+    """Those of the thresholds, or closer where the volume has varied little."""
+    day, bounds = datetime.date(2026, 3, 2), Thresholds()
+    past = {
+        day - datetime.timedelta(days=back): Volume(rows=1_000, ratio=1.0)
+        for back in range(1, 30 if steady else 4)
+    }
+    factor = usual_factor(day, past)
+    assert factor == (1.6 if steady else bounds.high_volume)
+    value = MetricValue(day=day, metric="volume_ratio", feature="comments", value=share, n=1_000)
+    judged = with_usual_volumes([value], past)
+    opened = [rule.name for rule in load_rules() if rule.metric == "volume_ratio"
+              and incidents(rule, judged)]  # fmt: skip
+    warned = not max(bounds.low_volume, 1 / factor) <= share <= min(bounds.high_volume, factor)
+    assert opened == ([] if not warned else ["volume_low" if share < 1 else "volume_high"])
 
 
 def test_the_rules_of_modwatch_cover_what_ops_watch() -> None:
