@@ -147,6 +147,7 @@ def inside_airflow(settings: Settings) -> Iterator[None]:
         StackError: it is not configured, and no installation runs in the home.
     """
     folder = StackFolder(home=settings.home.resolve())
+    os.environ.setdefault("AIRFLOW__LOGGING__LOGGING_LEVEL", "WARNING")
     if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in os.environ:
         yield
     elif folder.supervisor() is None:
