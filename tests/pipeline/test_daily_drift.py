@@ -206,7 +206,7 @@ def test_a_level_that_someone_accepted_is_the_reference(resources: Resources) ->
     alert = Alert(key="scores", title="", text="", facts={"event": "opened"})
     with locked(resources.database, "incident") as connection:
         save_changes(connection, (), "incident", [IncidentChange(alert=alert, record=record)])
-    given = {"person": "ann", "note": "a new topic", "first": DAYS[0], "day": DAYS[-2]}
+    given = {"person": "ann", "note": "a new topic", "measured": DAYS[:-1]}
     accept(resources.database, (), "scores", **given)
     rows = drift(resources)
     assert rows.loc["mean_shift prob trailing", "reference_n"] == 1_000
