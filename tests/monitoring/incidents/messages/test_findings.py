@@ -61,8 +61,8 @@ def test_a_value_is_given_in_plain_words(rule: AlertRule) -> None:
             1.0,
             "No witness of the decision log was written (n = 500)",
         ),
-        ("volume_low", 0.25, "0.25 times the usual volume (n = 500); threshold: < 0.3333"),
-        ("volume_low", 0.0, "0 times the usual volume (n = 500); threshold: < 0.3333"),
+        ("volume_low", 0.25, "0.25 times the usual volume (n = 500); threshold: upper bound < 1"),
+        ("volume_low", 0.0, "0 times the usual volume (n = 500); threshold: upper bound < 1"),
         (
             "scores_shifted",
             0.31,
@@ -82,6 +82,14 @@ def test_values_as_receivers_read_them(rule: str, value: float, text: str) -> No
         n=500,
     )
     assert describe_value(known, found) == text
+
+
+def test_a_volume_is_reported_with_that_of_other_days() -> None:
+    found = MetricValue(
+        day=DAY, metric="volume_ratio", feature="comments", value=0.46, low=0.23, high=0.92, n=500
+    )
+    text = describe_value(RULES["volume_low"], found)
+    assert text == "0.46 times the usual volume (n = 500); on other days 0.5 to 2 times"
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,9 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
         return f"{state} (n = {value.n:,})"
     threshold = _threshold(rule)
     if value.metric == "volume_ratio" and value.value is not None:
+        if value.value and value.high:  # its interval is how far volumes usually vary
+            factor = value.high / value.value
+            threshold = f"; on other days {1 / factor:.2g} to {factor:.2g} times"
         return f"{value.value:.4g} times the usual volume (n = {value.n:,}){threshold}"
     feature, reference = _feature_and_reference(value.subject)
     name = _metric_name(value.metric) + _about(_FEATURES.get(feature, feature), reference)
