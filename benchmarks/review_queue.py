@@ -37,6 +37,8 @@ from modwatch.review.queue.statements import DECIDE, LEASE
 
 WORKERS = 8
 MODERATORS = 64
+#: As the console serves, with one of the next items by chance.
+LANES = load_lanes()
 
 #: Comments of about the length of real ones; nine in ten by uncertainty, the rest the random slice.
 FILL = """
@@ -179,7 +181,7 @@ def _pairs(url: str, moderator_id: int, seconds: float, start: object, done: obj
     start.wait()  # type: ignore[attr-defined]
     pairs, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        lease = leases.lease(engine, moderator_id)
+        lease = leases.lease(engine, moderator_id, lanes=LANES)
         assert lease is not None
         _decide(engine, moderator_id, lease)
         pairs += 1
@@ -253,7 +255,7 @@ def open_loop(_: str, engine: Engine, seconds: float, rate: float = 50.0) -> Non
 
     def pair(number: int, due: float) -> None:
         time.sleep(max(0.0, due - time.monotonic()))
-        lease = leases.lease(engine, number % MODERATORS + 1)
+        lease = leases.lease(engine, number % MODERATORS + 1, lanes=LANES)
         with lock:
             taken.append(time.monotonic() - due)  # from when it was to happen
         assert lease is not None
@@ -274,7 +276,7 @@ def by_length(engine: Engine, moderator_id: int) -> None:
         taken = []
         for _ in range(300):
             begin = time.perf_counter()
-            leases.lease(engine, moderator_id)
+            leases.lease(engine, moderator_id, lanes=LANES)
             taken.append(time.perf_counter() - begin)
         print(f"  {n:>9,} waiting: {_times(taken[50:])}", flush=True)
 
