@@ -83,14 +83,14 @@ _FIRST = f"""
             SELECT id FROM review_item WHERE {_IN_MY_LANE} LIMIT 1 FOR UPDATE SKIP LOCKED
         """  # noqa: S608 - our own text
 
-#: Any of the next `:among`, but first what a lead put first. Another lease may have changed it.
+#: Any of the next `:among`, but first what a lead put first; none if another lease takes it now.
 _ANY_OF_THE_NEXT = f"""
-            SELECT review_item.id FROM (
-                SELECT id AS near FROM review_item WHERE {_IN_MY_LANE}
-                LIMIT CAST(:among AS integer)
-            ) AS next JOIN review_item ON review_item.id = near
-            WHERE status = 'waiting' AND {_FOR_ME}
-            ORDER BY serve_by >= queued_at, random() LIMIT 1 FOR UPDATE OF review_item SKIP LOCKED
+            SELECT id FROM review_item WHERE id = (
+                SELECT near FROM (
+                    SELECT id AS near, serve_by >= queued_at AS later FROM review_item
+                    WHERE {_IN_MY_LANE} LIMIT CAST(:among AS integer)
+                ) AS next ORDER BY later, random() LIMIT 1
+            ) AND status = 'waiting' AND {_FOR_ME} FOR UPDATE SKIP LOCKED
         """  # noqa: S608 - our own text
 
 
@@ -107,7 +107,7 @@ def _in_turn(pick: str) -> str:
     )"""  # noqa: S608 - our own text
 
 
-#: The next item. All that are near may be locked by other leases: then the first that is not.
+#: The next item. The one that chance took may be locked by another lease: then the first.
 _NEXT_IN_TURN = f"""COALESCE(
         CASE WHEN CAST(:among AS integer) > 1 THEN {_in_turn(_ANY_OF_THE_NEXT)} END,
         {_in_turn(_FIRST)}
