@@ -59,10 +59,12 @@ class EveryDayTimetable(DayTimetable):
     ) -> DagRunInfo | None:
         """Return when the next run begins, and what it covers.
 
-        >>> ended = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=3)
+        >>> one_day = datetime.timedelta(days=1)
+        >>> ended = datetime.datetime.now(datetime.UTC) - 3 * one_day
         >>> limits = TimeRestriction(earliest=None, latest=None, catchup=False)
         >>> following = EveryDayTimetable("@daily", timezone="UTC").next_dagrun_info(
-        ...     last_automated_data_interval=DataInterval(ended, ended), restriction=limits)
+        ...     last_automated_data_interval=DataInterval(ended - one_day, ended),
+        ...     restriction=limits)
         >>> following.data_interval.start.date() == ended.date()
         True
         """
