@@ -49,7 +49,7 @@ def decide(
 def test_a_person_may_go_from_one_console_to_the_other(
     engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
 ) -> None:
-    fill(3)
+    fill(1)
     first, second = consoles
     session = sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
     cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}

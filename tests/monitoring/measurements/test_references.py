@@ -17,6 +17,7 @@ from modwatch.monitoring.incidents.incidents import (
     incidents,
     watched,
 )
+from modwatch.monitoring.incidents.metrics import with_usual_volumes
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.measurements.drift import drift_rows
 from modwatch.monitoring.measurements.references import (
@@ -103,7 +104,7 @@ def found_incidents(lake: Lake, name: str) -> list[Incident]:
     values = [MetricValue(day=row["dt"], **{n: row[n] for n in names}) for row in rows]
     return [
         incident
-        for series in watched(rule, values).values()
+        for series in watched(rule, with_usual_volumes(values)).values()
         for incident in incidents(rule, series)
     ]
 
