@@ -7,17 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
 from installation import MONDAY, table_rows
+from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.data.sources.community import Community
+from modwatch.data.validation.profiles import profile_rows
 from modwatch.installation.resources import Resources, open_resources
+from modwatch.models.reference import INVENTED, ORIGIN, from_json, held_out_profile, to_json
 from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
+from modwatch.monitoring.measurements.references import model_origin, model_reference
 from modwatch.pipeline import daily
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
@@ -112,6 +117,50 @@ def test_a_day_of_more_toxic_comments(resources: Resources) -> None:
         for metric in ("psi", "jensen_shannon", "wasserstein", "mean_shift"):
             assert rows.loc[f"{metric} prob {reference}", "direction"] == "higher"
     assert rows.loc["volume_ratio comments trailing", "value"] == 2
+
+
+def put_reference(resources: Resources, mean: float) -> None:
+    """Keep held-out comments as a model scores them, of a demonstration."""
+    rng = np.random.default_rng(1)
+    prob = rng.beta(6 * mean / (1 - mean), 6, 2_000)
+    made = held_out_profile(prob, np.ones(2_000), lengths=np.full(2_000, 60), threshold=0.5)
+    brought = from_json(to_json(made) | {ORIGIN: INVENTED}, model_version="3")
+    assert brought is not None
+    resources.lake.replace("model_references", TODAY, [profile_rows(TODAY, brought)])
+
+
+@pytest.mark.parametrize(("mean", "status"), [(0.1, "ok"), (0.9, "insufficient")])
+def test_where_scores_contradict_their_calibration_no_performance_is_expected(
+    resources: Resources, mean: float, status: str
+) -> None:
+    put_reference(resources, 0.1)
+    put_day(resources, TODAY, mean=mean)
+    rows = drift(resources)
+    assert set(rows.loc[rows.index.str.startswith("cbpe_accuracy"), "status"]) == {status}
+    if status != "ok":
+        assert "hardly resemble" in rows.loc["cbpe_oc_accuracy prob", "reason"]
+
+
+@pytest.mark.parametrize(("low", "status"), [(0.02, "ok"), (0.12, "insufficient"), (None, "ok")])
+def test_where_labels_contradict_the_calibration_no_performance_is_expected(
+    resources: Resources, low: float | None, status: str
+) -> None:
+    put_day(resources, TODAY)
+    measured = {"dt": TODAY, "metric": "ece", "low": low, "status": "ok", "reason": ""}
+    names = {field.name for field in MEASUREMENTS if not field.nullable} - measured.keys()
+    plain = {name: "" if pa.types.is_string(MEASUREMENTS.field(name).type) else 1 for name in names}
+    row = pa.RecordBatch.from_pylist([plain | measured], schema=MEASUREMENTS)
+    resources.lake.replace("window_measurements", TODAY, [row])
+    assert drift(resources).loc["cbpe_accuracy prob", "status"] == status
+
+
+def test_the_origin_of_a_demonstration_model_is_known(resources: Resources) -> None:
+    assert model_origin(resources.lake, TODAY) == ""
+    put_reference(resources, 0.1)
+    assert model_origin(resources.lake, TODAY) == INVENTED
+    profile = model_reference(resources.lake, TODAY)
+    assert profile is not None
+    assert profile.scored == 2_000
 
 
 def test_twice_leaves_the_same(resources: Resources) -> None:

@@ -46,18 +46,14 @@ def run(resources: "Resources", *, step: str, of_day: datetime.date, allow_empty
 def repair(resources: "Resources", *, of_day: datetime.date, by: str | None, empty: bool) -> None:
     """Run a day again in Airflow: read its source, and all that follows."""
     from modwatch.installation.stack.installation import inside_airflow
-    from modwatch.monitoring.incidents.actions import record_repair
-    from modwatch.review.empty_days import declare_empty
+    from modwatch.monitoring.incidents import actions
 
     days.require_possible(of_day, resources.settings.first_day)
     person = by or getpass.getuser()
-    if empty:
-        declare_empty(resources.database, of_day, person)
     with inside_airflow(resources.settings):
         from modwatch.installation.day_runs import repair_day
 
-        print(repair_day(of_day, person))
-    record_repair(resources.database, of_day, person)
+        print(actions.repair(resources.database, of_day, person, run=repair_day, empty=empty))
 
 
 @click.command()

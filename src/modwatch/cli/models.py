@@ -78,7 +78,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     cls=Several,
     default=["synthetic"],
     metavar="SOURCE…",
-    help=f"{', '.join(_CORPORA)}; or CSV, TSV, JSON lines or Parquet files; or a database URL.",
+    help="reviewed: what your moderators labelled; "
+    f"{', '.join(_CORPORA)}; or CSV, TSV, JSON lines or Parquet files; or a database URL.",
 )
 @click.option("--text-column", default="text")
 @click.option(

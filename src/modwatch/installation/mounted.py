@@ -86,7 +86,7 @@ class MountedOpsPage(MountedApplication):
         from airflow.api_fastapi.core_api.security import requires_access_view
 
         from modwatch.installation.day_runs import repair_day, run_path
-        from modwatch.monitoring.ops_page.page import AirflowAccess, create_ops_app
+        from modwatch.monitoring.ops_page.app import AirflowAccess, create_ops_app
 
         access = AirflowAccess(
             may_read=requires_access_view(AccessView.WEBSITE),

@@ -31,6 +31,7 @@ from modwatch.models.manifest import (
     write_manifest,
 )
 from modwatch.models.recipe import Recipe
+from modwatch.models.reference import ORIGIN
 from modwatch.models.training import TrainedModel, TrainingFacts, library_versions
 
 _NAMES = {
@@ -131,6 +132,7 @@ def model_card(model: TrainedModel) -> str:
     """Return the card in Markdown, with the metadata of the Hugging Face hub."""
     recipe, facts = model.recipe, model.facts
     expected = recipe.expected_prevalence or facts.toxic / facts.examples
+    origin = f"- **Origin**: {facts.reference[ORIGIN]}\n" if ORIGIN in facts.reference else ""
     rows = [
         f"| {label} | {_cell(facts.validation, name)} |"
         for name, label in _NAMES.items()
@@ -151,8 +153,8 @@ The probability that a comment is toxic, with the model's uncertainty. Trained w
 - **Encoder**: {recipe.encoder or "trained from scratch"}; `AutoModel.from_pretrained` loads the
   trained encoder, `modwatch.models.artifact.load` the whole model
 - **Uncertainty**: {recipe.method}, {len(model.members)} network(s); loss: {recipe.loss}
-- **Training data**: {facts.examples:,} comments, {facts.toxic:,} of them toxic; seed {facts.seed};
-  of {facts.truncated:,} only the first {recipe.max_length} subwords were used
+{origin}- **Training data**: {facts.examples:,} comments, {facts.toxic:,} of them toxic; seed
+  {facts.seed}; of {facts.truncated:,} only the first {recipe.max_length} subwords were used
 - **Calibration**: {model.calibration.method}, for a prevalence of {expected:.4g}
 - **Threshold**: comments above {model.threshold:.4g} are flagged
 

@@ -22,6 +22,12 @@ from modwatch.statistics.drift.profile import (
     weighted_rows,
 )
 
+#: The category of a reference that says where the model comes from, if that must be known.
+ORIGIN = "origin"
+
+#: The origin of a model that nobody can rely on.
+INVENTED = "demonstration model, trained on invented comments"
+
 
 def held_out_profile(
     prob: NDArray[np.float64],
@@ -74,7 +80,8 @@ def from_json(values: Mapping[str, Any], *, model_version: str) -> Profile | Non
     try:
         made = Profile(
             comments=int(values["comments"]),
-            categories={"length": {str(band): int(n) for band, n in values["length"].items()}},
+            categories={"length": {str(band): int(n) for band, n in values["length"].items()}}
+            | ({ORIGIN: {str(values[ORIGIN]): 1}} if ORIGIN in values else {}),
             scores={name: _histogram(values[name]) for name in RANGES},
             flagged=int(values["flagged"]),
             model_version=model_version,

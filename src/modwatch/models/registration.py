@@ -15,6 +15,7 @@ from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
+from modwatch.models.reference import ORIGIN
 from modwatch.models.registry import SCRATCH, Registry
 from modwatch.models.training import checked, train
 from modwatch.models.training_run import TrainingRun
@@ -36,6 +37,7 @@ def train_and_register(
     checkpoints: Path | None = None,
     seed: int = 0,
     report: DataReport | None = None,
+    origin: str = "",
     request: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
@@ -45,6 +47,7 @@ def train_and_register(
         texts, labels, recipe, devices, checkpoints, seed: as in `training.train`.
         registry: of the model.
         report: on the data, stored with the run.
+        origin: what pages say of the model wherever they show its figures; may be empty.
         request: kept with the version, for `Registry.version_of_request`.
         progress: called with a line now and then, if standard error is no terminal: a terminal
             has a progress bar.
@@ -73,6 +76,7 @@ def train_and_register(
         raise
     progress("trained and calibrated; registering the model, about 10 s left")
     facts, recipe = model.facts, model.recipe
+    facts.reference.update({ORIGIN: origin} if origin else {})
     run.finish([made["curve"] for made in facts.networks])
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "artifact"

@@ -15,13 +15,14 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from modwatch.common.errors import ModelError, NoChampionError, SettingsError
+from modwatch.common.errors import ModelError, NoChampionError, SettingsError, SourceError
 
 if TYPE_CHECKING:
+    from modwatch.data.lake.delta import Lake
     from modwatch.data.sources.corpora.corpus import LabelledTexts
     from modwatch.installation.resources import Resources
     from modwatch.models.data_report import DataReport
@@ -32,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 Decision = Literal["champion", "challenger", "rejected"]
 
+#: The name of the comments that moderators labelled, in place of files.
+REVIEWED = "reviewed"
+
 #: Days of the stream that training data is compared with, and most comments of them.
 _STREAM_DAYS, _STREAM_COMMENTS = 7, 50_000
 
@@ -39,7 +43,8 @@ _STREAM_DAYS, _STREAM_COMMENTS = 7, 50_000
 def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
     """Return the comments that a form names, without those of the evaluation data.
 
-    The form is that of `train_model`, or the options of `modwatch train`.
+    The form is that of `train_model`, or the options of `modwatch train`; `reviewed` names the
+    comments that moderators labelled.
 
     Raises:
         SettingsError: neither the form nor MODWATCH_TRAINING_DATA names files.
@@ -48,6 +53,8 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
     from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
     sources = form["data"] or resources.settings.training_data
+    if [*map(str, sources)] == [REVIEWED]:
+        return without_evaluation(resources, reviewed(resources.lake))
     if not sources:
         raise SettingsError(
             "no training data is set; name files in the form, or in MODWATCH_TRAINING_DATA"
@@ -65,6 +72,43 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         sources, columns=columns, query=form.get("query"), encoding=form.get("encoding")
     )
     return without_evaluation(resources, found)
+
+
+def reviewed(lake: "Lake") -> "LabelledTexts":
+    """Return all comments of the lake that moderators labelled.
+
+    Most were chosen by uncertainty: the share of toxic comments in the stream is estimated with the
+    inverse of their inclusion probabilities.
+
+    Raises:
+        SourceError: there is none.
+    """
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from modwatch.common.account import Account
+    from modwatch.data.sources.corpora.corpus import LabelledTexts
+
+    found = []
+    for day in lake.days("labels"):
+        labels = lake.table("labels", day, columns=["comment_id", "label"])
+        chances = lake.table("routed", day, columns=["comment_id", "inclusion_probability"])
+        wanted = pc.field("comment_id").isin(labels.column("comment_id"))
+        for batch in lake.read("comments", day, columns=["comment_id", "text"]):
+            texts = pa.Table.from_batches([batch]).filter(wanted).to_pandas()
+            found.append(texts.merge(labels.to_pandas()).merge(chances.to_pandas()))
+    rows = pd.concat(found) if found else pd.DataFrame()
+    if rows.empty:
+        raise SourceError("moderators labelled no comment yet; name files of labelled comments")
+    weights = 1 / rows["inclusion_probability"]
+    return LabelledTexts(
+        texts=tuple(rows["text"]),
+        labels=rows["label"].to_numpy(),
+        account=Account.of(len(rows)),
+        prevalence=float(np.average(rows["label"], weights=weights)),
+    )
 
 
 def without_evaluation(resources: "Resources", corpus: "LabelledTexts") -> "LabelledTexts":
@@ -111,9 +155,12 @@ def train(
         TrackingError: MLflow cannot be reached.
     """
     from modwatch.models.devices import devices_of
+    from modwatch.models.reference import INVENTED
     from modwatch.models.registration import train_and_register
 
     settings = resources.settings
+    if recipe.expected_prevalence is None:
+        recipe = replace(recipe, expected_prevalence=corpus.prevalence)
     if request and (made := resources.registry.version_of_request(request)) is not None:
         return made
     digest = hashlib.sha256(json.dumps([recipe.to_json(), seed]).encode())
@@ -129,6 +176,7 @@ def train(
         checkpoints=folder,
         seed=seed,
         report=report,
+        origin=INVENTED if corpus.invented else "",
         request=request,
         progress=progress,
     )

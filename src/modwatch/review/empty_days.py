@@ -8,7 +8,6 @@ import datetime
 
 from sqlalchemy import Engine, select
 
-from modwatch.common.errors import IncidentError
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.log.recorded_state import day_of
@@ -16,17 +15,9 @@ from modwatch.review.tables import event
 
 _ACTION = "declare_empty"
 
-_LONGEST_NAME = 80
-
 
 def declare_empty(database: Engine, day: datetime.date, person: str) -> None:
-    """Record that a day has no comments, and who says so.
-
-    Raises:
-        IncidentError: the name is empty, longer than 80 characters, or not on one line.
-    """
-    if not person.strip() or len(person) > _LONGEST_NAME or not person.isprintable():
-        raise IncidentError(f"a name must have 1 to {_LONGEST_NAME} characters on one line")
+    """Record that a day has no comments, and who says so."""
     with database.begin() as connection:
         record_event(connection, _ACTION, actor_id=None, day=str(day), person=person)
 

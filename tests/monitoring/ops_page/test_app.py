@@ -30,7 +30,8 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
-from modwatch.monitoring.ops_page.page import AirflowAccess, LastAudit, create_ops_app
+from modwatch.monitoring.ops_page.app import AirflowAccess, create_ops_app
+from modwatch.monitoring.ops_page.page import LastAudit
 from modwatch.review.empty_days import declared_empty
 from modwatch.review.workload import overview
 
@@ -205,7 +206,7 @@ def test_a_level_is_accepted_with_a_reason(changing: Resources) -> None:
     assert open_incidents(changing.database) == []
 
 
-@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/2026-01-05/repair"])
+@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/repair"])
 @pytest.mark.parametrize(
     "headers",
     [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "none"}, {"origin": "http://evil"}, {}],
@@ -219,7 +220,7 @@ def test_a_form_of_another_site_does_nothing(
     assert client.post("/incidents/99999/acknowledge", headers=own).status_code == 409
 
 
-@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/2026-01-05/repair"])
+@pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/repair"])
 def test_whoever_may_only_read_does_nothing(changing: Resources, path: str) -> None:
     def refuse() -> str:
         raise HTTPException(403, "ask an admin")
@@ -230,8 +231,10 @@ def test_whoever_may_only_read_does_nothing(changing: Resources, path: str) -> N
 
 def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
     client = TestClient(create_ops_app(ops_data(changing), access()))
-    assert f'action="days/{MONDAY}/repair"' in client.get("/").text
-    answer = client.post(f"/days/{MONDAY}/repair", headers=SAME)
+    page = client.get("/").text
+    assert f'action="days/repair"><input type="hidden" name="day" value="{MONDAY}">' in page
+    assert '<input name="day" type="date"' in page, "an older day is repaired, too"
+    answer = client.post("/days/repair", data={"day": str(MONDAY)}, headers=SAME)
     assert f"{MONDAY} is run again by Ann." in answer.text
     assert declared_empty(changing.database, MONDAY, MONDAY) == {}
 
@@ -239,14 +242,15 @@ def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
         raise IncidentError(f"{day} is queued already; wait until its run has ended")
 
     client = TestClient(create_ops_app(ops_data(changing), access(repair=running)))
-    answer = client.post(f"/days/{MONDAY}/repair", headers=SAME)
+    answer = client.post("/days/repair", data={"day": str(MONDAY)}, headers=SAME)
     assert (answer.status_code, "queued already" in answer.text) == (409, True)
-    assert client.post("/days/soon/repair", headers=SAME).status_code == 422
+    assert client.post("/days/repair", data={"day": "soon"}, headers=SAME).status_code == 422
 
 
 def test_a_day_is_declared_empty_with_one_button(changing: Resources) -> None:
     client = TestClient(create_ops_app(ops_data(changing), access()))
-    answer = client.post(f"/days/{MONDAY}/repair", data={"empty": "true"}, headers=SAME)
+    form = {"day": str(MONDAY), "empty": "true"}
+    answer = client.post("/days/repair", data=form, headers=SAME)
     assert "a day without comments" in answer.text
     assert declared_empty(changing.database, MONDAY, MONDAY) == {MONDAY: "Ann"}
 

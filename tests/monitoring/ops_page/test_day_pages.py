@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import modwatch
-from modwatch.monitoring.ops_page.page import AirflowAccess, create_ops_app
+from modwatch.monitoring.ops_page.app import AirflowAccess, create_ops_app
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The tasks of train_model: one version a run, a gate, and what a person decides."""
 
+import datetime
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from airflow.sdk.exceptions import ParamValidationError, TaskAwaitingInput
+from lake_days import batch, put_comments
 from mlflow import MlflowClient
 
 from installation import Installation
-from modwatch.common.errors import ModelError, SettingsError
+from modwatch.common.errors import ModelError, SettingsError, SourceError
+from modwatch.data.lake.schemas import LABELS, ROUTED
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.evaluation import Evaluation
@@ -225,3 +228,26 @@ def test_evaluation_data_of_one_class_is_refused(
         pytest.raises(ModelError, match="needs toxic comments and others"),
     ):
         model.evaluate(resources, "1")
+
+
+def test_what_moderators_labelled_is_training_data(home: Installation) -> None:
+    day = datetime.date(2026, 1, 5)
+    with open_resources(home.settings) as resources:
+        lake = resources.lake
+        with pytest.raises(SourceError, match="labelled no comment yet"):
+            model.corpus(resources, {**FORM_VALUES, "data": ["reviewed"]})
+        put_comments(lake, day, 40, text=[f"an invented text {n}" for n in range(40)])
+        ids = [f"c{n}" for n in range(30)]
+        chance = np.where(np.arange(30) < 10, 1.0, 0.1)
+        routed = batch(ROUTED, 30, dt=day, comment_id=ids, reason="uncertainty", stratum=0, rank=1,
+            inclusion_probability=chance, review_score=0.2, model_version="1")  # fmt: skip
+        lake.replace("routed", day, [routed])
+        label = np.arange(20) < 10  # 10 of 30 have no label
+        labels = batch(LABELS, 20, dt=day, comment_id=ids[:20], label=label.astype(np.int8),
+            moderator="m1", decided_at=datetime.datetime.now(datetime.UTC))  # fmt: skip
+        lake.replace("labels", day, [labels])
+        corpus = model.corpus(resources, {**FORM_VALUES, "data": ["reviewed"]})
+    assert corpus.texts == tuple(f"an invented text {n}" for n in range(20))
+    assert corpus.labels.sum() == 10
+    assert corpus.prevalence == pytest.approx(10 / (10 + 10 / 0.1))
+    assert not corpus.invented

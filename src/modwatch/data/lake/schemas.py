@@ -264,6 +264,7 @@ LABEL_COUNTS = pa.schema(
 #:     length       null                 characters, in `LENGTH_BANDS`     comments
 #:     missing      null                 an optional column                comments without it, or 0
 #:     rows         null                 `comments`, `quarantined`         rows, or 0
+#:     origin       null                 of a model reference: its model   1
 #:
 #: Bins have equal widths and exclude their upper end, except the last; empty bins are omitted.
 PROFILES = pa.schema(
@@ -474,7 +475,8 @@ LOG_VERIFICATIONS = pa.schema(
 DAYS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "status", "checks", "reason", "model_version", "strategy"),
+        *_required(pa.string(), "status", "checks", "reason", "strategy"),
+        *_required(pa.string(), "model_version", "model_origin"),
         *_required(pa.bool_(), "deterministic"),
         *_required(pa.float64(), "review_fraction"),
         *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),

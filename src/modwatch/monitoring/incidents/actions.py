@@ -5,7 +5,7 @@ run the installation: they are printed by `modwatch alerts history`, and never l
 """
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from modwatch.monitoring.incidents.store import (
     locked,
     save_changes,
 )
+from modwatch.review.empty_days import declare_empty
 from modwatch.review.tables import incident, incident_event
 
 ActionKind = Literal["acknowledge", "assign", "comment", "silence", "accept", "repair"]
@@ -163,13 +164,30 @@ def check_silence(until: datetime.date, today: datetime.date) -> None:
         )
 
 
-def record_repair(database: Engine, day: datetime.date, person: str) -> None:
-    """Record with the failed tasks of a day that somebody runs it again.
+def repair(
+    database: Engine,
+    day: datetime.date,
+    person: str,
+    *,
+    run: Callable[[datetime.date, str], str],
+    empty: bool = False,
+) -> str:
+    """Run a day again, and record it with its failed tasks; return what was done, as a sentence.
+
+    Args:
+        database: of the incidents.
+        day: to run again.
+        person: who acts.
+        run: runs the day again for a person, and returns what it did, without full stop.
+        empty: the person declares that the day has no comments.
 
     Raises:
-        IncidentError: the name is empty, too long, or has control characters.
+        IncidentError: the name is empty, too long, or has control characters; or from `run`.
     """
     _checked("person", person, _MAX_NAME)
+    if empty:
+        declare_empty(database, day, person)
+    said = run(day, person)
     mine = incident.c
     failed = select(mine.id, mine.name).where(
         mine.kind == "failure", mine.since == day, mine.ended.is_(None)
@@ -178,6 +196,7 @@ def record_repair(database: Engine, day: datetime.date, person: str) -> None:
         for row in connection.execute(failed).all():
             action = Action(incident=row.name, action="repair", person=person)
             _store_action(connection, row.id, action)
+    return f"{said}{'. It counts as a day without comments' * empty}."
 
 
 def accept(

@@ -76,6 +76,9 @@ class MetricValue:
     effective_n: float | None = None
     #: ok | insufficient
     status: str = "ok"
+    #: Of the change of a share: that of the day, and of the reference, in [0, 1].
+    share: float | None = None
+    usual_share: float | None = None
     #: Of a metric that follows the level of another: the change whose size is `value`.
     change: LevelChange | None = None
 

@@ -188,33 +188,36 @@ def _dependence(lake: Lake, first: datetime.date, last: datetime.date) -> Iterat
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
-    shares, changes = dict[datetime.date, float | None](), list[MetricValue]()
-    for row in lake.rows_between("drift", first, last, [*_SHARED, "feature", "reference"]):
-        value = _metric_value(row, feature=row["feature"], reference=row["reference"])
-        if value.metric == "flagged_share":
-            shares[value.day] = value.value
-        if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
-            changes.append(value)
+    rows = lake.rows_between("drift", first, last, [*_SHARED, "feature", "reference"])
+    values = [
+        _metric_value(row, feature=row["feature"], reference=row["reference"]) for row in rows
+    ]
+    shares = {(value.day, value.metric, value.feature): value.value for value in values}
+    for value in values:
+        share = shares.get((value.day, value.metric.removesuffix("_change"), value.feature))
+        if share is not None and value.value is not None and value.metric.endswith("_share_change"):
+            value = replace(value, share=share, usual_share=share - value.value)
         yield value
-    yield from (flagged_share_excess(change, shares.get(change.day)) for change in changes)
+        if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
+            yield flagged_share_excess(value)
 
 
-def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValue:
+def flagged_share_excess(change: MetricValue) -> MetricValue:
     """Return by how much more is flagged than in a reference, if it is `FAR` times as much; else 0.
 
-    Args:
-        change: of the flagged share, against the reference.
-        share: the flagged share of the day.
+    `change` is that of the flagged share against the reference, with both shares.
 
     >>> change = MetricValue(day=datetime.date(2026, 1, 5), metric="flagged_share_change",
-    ...                      value=0.3, low=0.27, high=0.33, n=900)
-    >>> flagged_share_excess(change, 0.4).low, flagged_share_excess(change, 0.5).low
-    (0.27, 0.0)
+    ...                      value=0.3, low=0.27, high=0.33, n=900, share=0.4, usual_share=0.1)
+    >>> flagged_share_excess(change).low
+    0.27
+    >>> flagged_share_excess(replace(change, share=0.5, usual_share=0.2)).low
+    0.0
     """
     named = replace(change, metric="flagged_share_excess")
-    if share is None or change.value is None:
+    if change.share is None or change.usual_share is None:
         return replace(named, value=None, low=None, high=None, status="insufficient")
-    if share > FAR * (share - change.value):
+    if change.share > FAR * change.usual_share:
         return named
     return replace(named, value=0.0, low=0.0, high=0.0)
 

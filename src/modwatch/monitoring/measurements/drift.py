@@ -11,18 +11,25 @@ from sqlalchemy import Engine
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT
-from modwatch.data.validation.profiles import read_profiles
+from modwatch.data.validation.profiles import read_profile, read_profiles
+from modwatch.monitoring.measurements.references import model_reference
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.day_comparison import (
+    MINIMUM_COMMENTS,
     Finding,
     Reference,
     compare,
+    compare_scores,
     day_metrics,
     queue_metrics,
 )
 from modwatch.statistics.drift.profile import Profile
+
+#: Population stability index against held-out comments, and calibration error of the window, above
+#: which scores are not taken for calibrated: the bounds of the alerts on them.
+_FAR, _POOR = 1.0, 0.1
 
 
 def day_findings(
@@ -33,17 +40,37 @@ def day_findings(
     references: Sequence[Reference],
     policy: RoutingPolicy,
 ) -> Iterator[Finding]:
-    """Yield drift, volume, shares, expected performance and the queue of a day."""
+    """Yield drift, volume, shares, expected performance and the queue of a day.
+
+    Where something contradicts that its scores are calibrated, no performance is expected of them.
+    """
     scores = day_scores(lake, day)
     yield from _comment_findings(lake, day, references)
-    yield from expected_performance(
+    contradiction = _contradiction(lake, day)
+    for finding in expected_performance(
         scores.prob,
         review_fraction=policy.review_fraction,
         strategy=policy.strategy,
         toxic_share=policy.toxic_share,
         flagged=scores.flagged,
-    )
+    ):
+        if contradiction:
+            finding = replace(finding, value=None, low=None, high=None, reason=contradiction)
+        yield finding
     yield from queue_metrics(day_queue(engine, day))
+
+
+def _contradiction(lake: Lake, day: datetime.date) -> str:
+    """Return what contradicts that the scores of a day are calibrated; empty if nothing does."""
+    for row in lake.table("window_measurements", day, columns=["metric", "low"]).to_pylist():
+        if row["metric"] == "ece" and (row["low"] or 0.0) > _POOR:
+            return "labels show that the scores are poorly calibrated"
+    held_out, today = model_reference(lake, day), read_profile(lake, day)
+    if held_out and today.scored >= MINIMUM_COMMENTS:
+        distances = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")
+        if (distances["psi"].low or 0.0) > _FAR:
+            return "the scores hardly resemble those of the model's held-out comments"
+    return ""
 
 
 def _comment_findings(

@@ -66,6 +66,8 @@ class Day:
     labelled: int = 0
     #: Version in the model registry; empty on a day without scores.
     model_version: str = ""
+    #: What pages say of the model wherever they show its figures; may be empty.
+    model_origin: str = ""
     #: Whether the model has no variance of its weights: it is deterministic, or not ours.
     deterministic: bool = False
     #: The deployed review strategy, and the review fraction α in (0, 1].
@@ -120,6 +122,15 @@ class Day:
     def flagged_share(self) -> float | None:
         """Flagged over all comments, in [0, 1]; None on an empty day."""
         return self.flagged / self.comments if self.comments else None
+
+    @property
+    def model(self) -> str:
+        """The version of the model, and its origin where that must be known; may be empty.
+
+        >>> Day(day=date(2026, 1, 5), checks="passed", model_version="1", model_origin="old").model
+        '1 (old)'
+        """
+        return f"{self.model_version}{self.model_origin and f' ({self.model_origin})'}"
 
     @property
     def completion(self) -> float | None:

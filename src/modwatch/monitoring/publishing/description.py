@@ -246,7 +246,7 @@ def _percent(row: Row) -> str:
 def _queue(day: Day) -> str:
     kind = " (deterministic: uncertainty p(1−p))" * day.deterministic
     return (
-        f"Model {day.model_version}{kind}; "
+        f"Model {day.model}{kind}; "
         f"{day.routed:,} comments routed by {day.strategy} "
         f"(review fraction {day.review_fraction:.3g}), "
         f"{day.labelled:,} labelled{_share(day.labelled, day.routed)}."

@@ -17,7 +17,7 @@ from modwatch.common.days import trailing
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore, ValidationResult
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
-from modwatch.monitoring.measurements.references import ReferencePlan, references
+from modwatch.monitoring.measurements.references import ReferencePlan, model_origin, references
 from modwatch.monitoring.measurements.windows import windows
 from modwatch.monitoring.publishing import runs, timeline
 from modwatch.monitoring.publishing.content import DayContent, read_content, read_shown
@@ -142,6 +142,7 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
         routed=lake.count("routed", day),
         labelled=lake.count("labels", day),
         model_version=scores.column("model_version")[0].as_py() if len(scores) else "",
+        model_origin=model_origin(lake, day),
         deterministic=len(scores) > 0 and not varies,
         **design.slice(0, 1).to_pylist()[0],
         pooled_days=content.pooled_days,

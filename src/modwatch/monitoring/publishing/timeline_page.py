@@ -269,7 +269,7 @@ def _model_changes(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:
     scored = [day for day in days if day.model_version]
     for before, day in pairwise(scored):
         if day.model_version != before.model_version:
-            text = f"model {day.model_version} from {day.day}"
+            text = f"model {day.model} from {day.day}"
             yield Mark(x=axis.edge(axis.place(day.day)), width=0, text=text, kind="model")
 
 

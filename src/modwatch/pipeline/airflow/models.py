@@ -47,7 +47,8 @@ FORM: dict[str, Param] = {
     "seed": field("integer", "Seed", default=0, minimum=0),
     "data": _list(
         "Files",
-        "CSV, TSV, JSON lines or Parquet files of labelled comments, one a line. "
+        "CSV, TSV, JSON lines or Parquet files of labelled comments, one a line; or `reviewed`: "
+        "what your moderators labelled. "
         "Default: MODWATCH_TRAINING_DATA. For a database use `modwatch train`.",
     ),
     "text_column": _data("string", "Text column", default="text"),

@@ -132,7 +132,8 @@ class Community:
             texts += grammar.write(latents, self._rng(_HISTORY, _WORDS, block))
             labels.append(latents.label)
         label = np.concatenate([np.zeros(0, np.int8), *labels])
-        return LabelledTexts(texts=tuple(texts), labels=label, account=Account.of(len(texts)))
+        account = Account.of(len(texts))
+        return LabelledTexts(texts=tuple(texts), labels=label, account=account, invented=True)
 
     def label(
         self, person: Person, wanted: Sequence[str], *, round_number: int = 0

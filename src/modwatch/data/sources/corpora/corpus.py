@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any
 
@@ -118,12 +118,17 @@ class LabelledTexts:
     languages: tuple[str | None, ...] = ()
     #: N lists of the identities that each text mentions; empty if the source has none.
     groups: tuple[tuple[str, ...], ...] = ()
+    #: No person wrote them.
+    invented: bool = False
+    #: Share of toxic comments where they were selected from, in [0, 1]; None: not known.
+    prevalence: float | None = None
 
     def without(self, rows: NDArray[np.bool_], reason: str) -> "LabelledTexts":
         """Return the texts but for some `rows` (N,), which count as left out for a reason."""
         account, number = deepcopy(self.account), int(rows.sum())
         account.move("used", {"used": len(rows) - number, reason: number})
-        return LabelledTexts(
+        return replace(
+            self,
             texts=tuple(compress(self.texts, ~rows)),
             labels=self.labels[~rows],
             account=account,

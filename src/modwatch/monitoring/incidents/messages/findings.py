@@ -2,6 +2,7 @@
 
 import re
 
+from modwatch.data.validation.result import percentage
 from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
 from modwatch.monitoring.incidents.messages.alert import header_safe, written
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
@@ -13,7 +14,7 @@ _METRIC_NAMES = {"accuracy_change": "Accuracy", "oc_accuracy_change": "Accuracy 
 
 
 #: The end of a title that is about numbers.
-_FROM_VALUE = re.compile(r"(:| from| for) \{(?:value|before|after)\}.*")
+_FROM_VALUE = re.compile(r"(:| from| for) \{(?:value|before|after|share)\}.*")
 
 #: What is the case when a metric is not 0, and when it is.
 _STATES = {
@@ -47,8 +48,6 @@ _STATES = {
 _METRICS = {
     "clock_difference": "The difference between the clocks, in seconds,",
     "completion": "The labelled share of the routed comments",
-    "flagged_share_change": "The change of the flagged share",
-    "flagged_share_excess": "The rise of a flagged share that more than tripled",
     "missing_share_change": "The change of the share of empty values",
     "psi": "The population stability index",
     "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
@@ -89,13 +88,19 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
         "value": "" if value is None or value.value is None else f"{value.value:.3g}",
         "before": f"{change.before.value:.3f}" if change else "",
         "after": f"{change.after.value:.3f}" if change else "",
+        "share": _percentage(value.share if value else None),
+        "usual": _percentage(value.usual_share if value else None),
     }
     title = rule.title
-    if any(f"{{{name}}}" in title and not names[name] for name in ("value", "before", "after")):
+    if any(f"{{{name}}}" in title and not names[name] for name in names if name != "feature"):
         title, unknown = _FROM_VALUE.subn("", title)
         title = title if unknown else ""
     filled = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], title)
     return " ".join(filled.split()) or name_in_words(rule.name, subject)
+
+
+def _percentage(share: float | None) -> str:
+    return "" if share is None else percentage(share, 1)
 
 
 def name_in_words(rule: str, subject: str) -> str:
@@ -153,13 +158,27 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
             threshold = f"; on other days {1 / factor:.2g} to {factor:.2g} times"
         return f"{value.value:.4g} times the usual volume (n = {value.n:,}){threshold}"
     feature, reference = _feature_and_reference(value.subject)
+    if value.share is not None and value.usual_share is not None:
+        without = "" if feature == "flagged" else "without "
+        against = "on the days before" if reference == "trailing" else "in the reference"
+        return (
+            f"{percentage(value.share, 1)} of {value.n:,} comments {without}{feature}, "
+            f"{percentage(value.usual_share, 1)} {against}; change "
+            f"{value.value or 0.0:.3g}{_ends(value)}{threshold}"
+        )
     name = _metric_name(value.metric) + _about(_FEATURES.get(feature, feature), reference)
     if value.value is None:
         return f"{name} could not be estimated (n = {value.n:,})"
-    interval = ""
+    return f"{name} is {value.value:.4g}{_ends(value, f'n = {value.n:,}')}{threshold}"
+
+
+def _ends(value: MetricValue, also: str = "") -> str:
+    """Return the interval of a value and another remark in brackets; empty if there is neither."""
+    parts = [also]
     if value.low is not None and value.high is not None:
-        interval = f"95% CI {value.low:.4g} to {value.high:.4g}, "
-    return f"{name} is {value.value:.4g} ({interval}n = {value.n:,}){threshold}"
+        parts.insert(0, f"95% CI {value.low:.4g} to {value.high:.4g}")
+    inside = ", ".join(filter(None, parts))
+    return inside and f" ({inside})"
 
 
 def _metric_name(metric: str) -> str:
