@@ -276,7 +276,8 @@ def alert_links(
             "Airflow": f"{site.airflow_url}/dags/{dag}/runs",
         }
         if dag == "monitor_collaboration":
-            pages["validation"] = addresses.day_url(site.airflow_url, day, "validation")
+            for page in ("validation", "distributions"):
+                pages[page] = addresses.day_url(site.airflow_url, day, page)
         return pages
 
     return links

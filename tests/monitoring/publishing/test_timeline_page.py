@@ -1,5 +1,6 @@
 """The timeline's page: lines are significant levels; all else has its interval."""
 
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ from modwatch.monitoring.incidents.level_changes import level_changes
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.publishing.days import Day, KeyFigure
-from modwatch.monitoring.publishing.keys import COUNTED
+from modwatch.monitoring.publishing.keys import COUNTED, KEYS
 from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.timeline_page import thresholds, timeline_page
 
@@ -133,6 +134,34 @@ def test_models_incidents_and_rejected_days_are_on_every_chart():
     assert counts["rect", "unmeasured"] == panels
     assert counts["rect", "critical"] == panels + 2, "on every chart, and two days of the incident"
     assert "2026-01-12: rejected" in page
+
+
+def test_eight_figures_are_shown_and_the_others_folded():
+    figures = {key: KeyFigure(value=1.0) for key in KEYS}
+    page = timeline_page([Day(day=FIRST, checks="passed", figures=figures)], load_rules())
+    shown, folded, rest = page.partition("<details>")
+    assert folded
+    assert shown.count("<figure>") == 8
+    assert re.findall("<figcaption>([^<(]*) ", shown)[:2] == ["Comments", "Flagged share"]
+    assert rest.count("<figure>") == len(KEYS) - 8
+
+
+def test_days_that_were_not_run_are_grey():
+    days = [Day(day=FIRST, checks=checks, reason="x") for checks in ("not run", "none")]
+    for day in days:
+        assert 'class="unmeasured"' in timeline_page([replace_figures(day)], [])
+        assert 'class="critical"' not in timeline_page([replace_figures(day)], [])
+    assert [(day.status, day.is_bad) for day in days] == [("not run", False), ("failed", True)]
+
+
+def replace_figures(day):
+    """Return a day with a figure, so that there is a chart."""
+    return replace(day, figures={"day/alerts": KeyFigure(value=0.0)})
+
+
+def test_the_origin_of_a_model_is_said_where_its_figures_are():
+    days = days_of([0.9] * 3, model_origin="demonstration model")
+    assert "Model 1 (demonstration model)." in timeline_page(days, [])
 
 
 def test_the_bounds_of_the_alert_rules_are_drawn():

@@ -12,8 +12,8 @@ from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
-COLUMNS = ["status", "alerts", "checks", "drift", "comments", "window",
-           "window accuracy", "window OC-Acc", "window RE", "labels"]  # fmt: skip
+COLUMNS = ["status", "alerts", "window accuracy", "window OC-Acc", "comments", "labels",
+           "window RE", "checks", "drift", "window"]  # fmt: skip
 
 
 def test_the_view_is_saved_once(mlflow_url, experiment):
@@ -60,5 +60,16 @@ def test_mlflow_shows_one_row_a_day_with_its_status(
         "2026-01-06",
         "2026-01-05",
     ]
+    with chromium.new_context(viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(days_url(mlflow_url, experiment))
+        page.get_by_text("critical since 2026-01-05").wait_for(timeout=60_000)
+        ends = {
+            head.inner_text().strip(): head.bounding_box()["x"] + head.bounding_box()["width"]
+            for head in page.locator("[role=columnheader]").all()
+            if head.is_visible()
+        }
+        panel = page.get_by_text("MLflow Assistant").bounding_box()
+    assert all(ends[name] <= panel["x"] for name in COLUMNS[:4]), "seen without scrolling"
     shown = [name for _, name in sorted(heads) if name in COLUMNS]
     assert list(dict.fromkeys(shown)) == COLUMNS

@@ -19,6 +19,7 @@ from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
 from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
+from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.publishing.days import Day, read_days
 from modwatch.review.workload import LaneWork, overview
 
@@ -49,6 +50,7 @@ class OpsData:
     database: Callable[[], Engine]
     channels: Callable[[], Channels]
     rules: Callable[[], Sequence[AlertRule]]
+    plan: Callable[[], ReferencePlan]
     #: None: no audit was published.
     last_audit: Callable[[], LastAudit | None]
     site: Site

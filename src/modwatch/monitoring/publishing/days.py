@@ -18,6 +18,9 @@ NORMAL, CRITICAL = "normal", "critical"
 #: `checks` of a day on which a task failed before all comments were validated and scored.
 NOT_VALIDATED = "none"
 
+#: `checks`, and status, of a day of which nothing was ingested, and on which no task failed.
+NOT_RUN = "not run"
+
 #: `checks`, and status, of a day that was measured and had no rows.
 NO_COMMENTS = "no comments"
 
@@ -51,7 +54,8 @@ class Day:
     """
 
     day: date
-    #: Validation status: passed | warned | rejected | `NOT_VALIDATED` | `NO_COMMENTS`.
+    #: Validation status: passed | warned | rejected | `NOT_VALIDATED` | `NOT_RUN` |
+    #: `NO_COMMENTS`.
     checks: str
     #: Why the day was not measured, as a sentence in Markdown without full stop; else empty.
     reason: str = ""
@@ -90,7 +94,9 @@ class Day:
 
     @property
     def status(self) -> str:
-        """`normal`, `rejected`, `failed`, `no comments`, or the alerts' severity and since when.
+        """`normal`, `rejected`, `failed`, `not run`, `no comments`, or the alerts' severity.
+
+        A severity comes with the day since when.
 
         An alert of severity `info` and the warning of a validation rule, which has an alert rule
         of its own when it lasts, leave a day normal. Of several severities it is the highest.
@@ -103,7 +109,7 @@ class Day:
         >>> Day(day=day, checks="rejected", alerts=(late,)).status
         'rejected'
         """
-        if self.checks == "rejected":
+        if self.checks in ("rejected", NOT_RUN):
             return self.checks
         if self.checks == NOT_VALIDATED:
             return "failed"

@@ -23,6 +23,7 @@ from modwatch.monitoring.publishing import runs, timeline
 from modwatch.monitoring.publishing.content import DayContent, read_content, read_shown
 from modwatch.monitoring.publishing.days import (
     NO_COMMENTS,
+    NOT_RUN,
     NOT_VALIDATED,
     Day,
     KeyFigure,
@@ -177,9 +178,10 @@ def unmeasured_day(lake: Lake, content: DayContent, failed: str | None) -> Day |
     missing = next(names, None)
     if not rejected and missing is None:
         return None
+    idle = not failed and missing == "landed"
     found = Day(
         day=content.day,
-        checks="rejected" if rejected else NOT_VALIDATED,
+        checks="rejected" if rejected else NOT_RUN if idle else NOT_VALIDATED,
         reason=_failed_rules(rejected[0])
         if rejected
         else failed or f"{_MISSING[str(missing)]}; open the Airflow run",

@@ -38,6 +38,12 @@ _RIGHT = _WIDTH - 18
 #: Groups from top to bottom, the most important first.
 _ORDER = (OWN_GROUP, DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
 
+#: The figures that are shown first; the others are folded.
+_FIRST = (
+    *("day/comments", "day/flagged_share", f"{TOGETHER}/oc_accuracy", f"{ALONE}/accuracy"),
+    *(f"{TOGETHER}/review_efficiency", "review/completion", "drift/score_psi", "day/alerts"),
+)
+
 _GROUPS = {
     OWN_GROUP: "of the day, by its own labels alone",
     DAY_GROUP: "of the day, with earlier labels",
@@ -121,14 +127,19 @@ def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
     bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
     there = {key for day in days for key in day.figures if key in KEYS}
-    keys = sorted(there, key=lambda key: (_ORDER.index(key.partition("/")[0]), key))
+    rest = sorted(
+        there.difference(_FIRST), key=lambda key: (_ORDER.index(key.partition("/")[0]), key)
+    )
+    first = [key for key in _FIRST if key in there]
     return render_html(
         "modwatch.monitoring.publishing",
         "timeline.html",
         first=days[0].day,
         last=days[-1].day,
         newest=days[-1],
-        panels=[_panel(key, days, bounds, axis) for key in keys],
+        panels=[
+            [_panel(key, days, bounds, axis) for key in keys] for keys in (first, rest) if keys
+        ],
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
         labels=axis.labels(),
@@ -275,8 +286,8 @@ def _model_changes(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:
 
 def _bad_days(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:
     for day in days:
-        if day.is_bad:
-            kind = "unmeasured" if day.status in ("rejected", "failed") else "critical"
+        if day.is_bad or not day.is_measured:
+            kind = "critical" if day.is_measured else "unmeasured"
             yield _day_mark(day, axis, f"{day.day}: {day.status}", kind)
 
 

@@ -105,9 +105,11 @@ class SearchPage(Page, template="search.html"):
 
 
 @pages.get("/search")
-def show_search(session: SearchSession) -> Response:
-    """Return the form and the latest items."""
-    return _results(session, {})
+def show_search(session: SearchSession, day: dt.date | None = None) -> Response:
+    """Return the form and the latest items, or those of a day."""
+    return _results(
+        session, {} if day is None else dict.fromkeys(("first_day", "last_day"), str(day))
+    )
 
 
 @pages.post("/search")
