@@ -26,10 +26,10 @@ _TAG = f"mlflow.sharedViewState.{VIEW}"
 #: Tags of a day's run that are columns, from left to right, and their widths in pixels. The first
 #: four are seen at 1440 pixels, next to the assistant that MLflow opens once on a local server.
 _COLUMNS = {
-    "status": 150,
-    "alerts": 160,
-    "window accuracy": 128,
-    "window OC-Acc": 128,
+    "status": 157,
+    "alerts": 140,
+    "window accuracy": 130,
+    "window OC-Acc": 130,
     "comments": 85,
     "labels": 105,
     "window RE": 150,
@@ -82,7 +82,7 @@ def days_address(tracking_uri: str) -> str:
 
 def _state() -> dict[str, Any]:
     columns = {f"tags.`{name}`": width for name, width in _COLUMNS.items()}
-    shown = {"attributes.`Run Name`": 105, **columns, _CREATED: 46}
+    shown = {"attributes.`Run Name`": 130, **columns, _CREATED: 46}
     return {
         "searchFilter": "tags.kind = 'day'",
         "orderByKey": "attributes.start_time",
