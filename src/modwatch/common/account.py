@@ -15,6 +15,7 @@ _NAMES = {
     "other_day": "Records of other days",
     "unusual_day": "Records of days before 1990 or to come, on no day",
     "undated": "Records without a possible time, on no day",
+    "unreadable_file": "Files that cannot be read, of unknown days",
     "merged": "Records merged with another",
     "landed": "Landed records",
     "used": "Used records",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modwatch.common.addresses import Site
@@ -163,7 +164,7 @@ class Resources:
     @cached_property
     def source(self) -> Source:
         """Where comments come from."""
-        return source_of(self.settings.source)
+        return source_of(self.settings.source, index=self.settings.home / "file_index")
 
     @cached_property
     def database(self) -> "Engine":
@@ -385,13 +386,13 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
         yield Resources(settings or load_settings(), stack)
 
 
-def source_of(settings: SourceSettings) -> Source:
-    """Return the source of its settings."""
+def source_of(settings: SourceSettings, *, index: Path | None = None) -> Source:
+    """Return the source of its settings; one of files keeps in `index` what they hold."""
     match settings:
         case FileSourceSettings() as files:
             given = files.model_dump(exclude={"kind", *_OWN, *_FORM})
             form = TextFormat(**files.model_dump(include=_FORM))
-            return FileSource(**given, form=form, own_scores=_own_scores(files))
+            return FileSource(**given, form=form, own_scores=_own_scores(files), index=index)
         case SqlSourceSettings() as sql:
             from modwatch.data.sources.sql import SqlSource
 

@@ -16,6 +16,7 @@ task pays only for what it uses (0.1 s for this module, 1 to 4 s for the package
 """
 
 import datetime
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain, islice
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
 
     from modwatch.installation.resources import Resources
 
+_log = logging.getLogger(__name__)
 
 #: Day of the week on which groups of comments are compared by labels: Sunday.
 _LABELS_COMPARED_ON = 7
+
+#: Days whose rows in the source are counted again.
+_COUNTED_DAYS = 14
 
 
 class Shard(TypedDict):
@@ -49,7 +54,8 @@ class Shard(TypedDict):
 def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = False) -> int:
     """Read the day from the source, unchanged; return how many rows landed.
 
-    The account of the source says where all that was read ended.
+    The account of the source says where all that was read ended. Then earlier days are counted in
+    the source: the alerts report rows that have arrived since.
 
     Raises:
         SettingsError: the day has not begun, or is before the first day, or `allow_empty` is not
@@ -78,7 +84,42 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
     account.count("landed", landed)
     account.close(source.name)
     resources.checks.save_account(day, account)
+    _count_source(resources, day)
     return landed
+
+
+def _count_source(resources: "Resources", day: datetime.date) -> None:
+    """Count what the source has now of the days up to the newest one, and what had landed of them.
+
+    Those are the days of two weeks, and earlier ones that differed when they were last counted.
+    """
+    import pyarrow as pa
+
+    from modwatch.data.lake.schemas import SOURCE_COUNTS
+    from modwatch.data.sources.landing import CountedSource
+
+    lake, source = resources.lake, resources.source
+    if not isinstance(source, CountedSource):
+        return
+    counted = lake.days("source_counts")
+    newest = max([day, *counted])
+    last = lake.table("source_counts", counted[-1:]).to_pylist()
+    differing = {row["day"] for row in last if row["source"] != row["landed"]}
+    landed = {
+        past: account.places["landed"]
+        for past in sorted({*days.trailing(newest, _COUNTED_DAYS), *differing})
+        if (account := resources.checks.load_account(past))
+    }
+    try:
+        found = source.counts([*landed])
+    except SourceError as error:  # the day has landed all the same
+        _log.warning("Late rows were not looked for: %s", error)
+        return
+    rows = [
+        {"dt": newest, "day": past, "source": n, "landed": landed[past]}
+        for past, n in found.items()
+    ]
+    lake.replace("source_counts", newest, [pa.RecordBatch.from_pylist(rows, schema=SOURCE_COUNTS)])
 
 
 def check_comments(resources: "Resources", day: datetime.date) -> int:

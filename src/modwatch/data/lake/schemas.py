@@ -467,6 +467,11 @@ LOG_VERIFICATIONS = pa.schema(
     ]
 )
 
+#: Rows of a `day` that its source had, when it was counted on the day `dt`, and that had landed.
+SOURCE_COUNTS = pa.schema(
+    [*_required(pa.date32(), "dt", "day"), *_required(pa.int64(), "source", "landed")]
+)
+
 #: The result of a day as it is published, one row a day. `status`: normal | warning since … |
 #: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
 #: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate,
@@ -523,6 +528,7 @@ TABLES: dict[str, pa.Schema] = {
     "segments": SEGMENTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
+    "source_counts": SOURCE_COUNTS,
     "days": DAYS,
 }
 

@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, takewhile
 from pathlib import Path
 
 from modwatch.common.account import Account
 from modwatch.common.days import can_have_comments
 from modwatch.common.errors import SourceError
+from modwatch.common.installed import version
 from modwatch.data.sources.delimited import TextFormat
+from modwatch.data.sources.file_index import Content, FileIndex, named_days
 from modwatch.data.sources.inspection import shown_names
 from modwatch.data.sources.landing import IDS, SCORE_COLUMNS, LandedRow, MappedSource
 from modwatch.data.sources.readers import (
@@ -36,6 +38,18 @@ _log = logging.getLogger(__name__)
 _DAY = "{dt}"
 #: Files of a source that a sample is taken from, and the fewest rows of one.
 _SAMPLED, _FEWEST = 100, 10
+#: Files of unknown days that an account names.
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """Why a file cannot be read, and the days that it holds as far as they are known."""
+
+    error: SourceError
+    days: set[dt.date]
+    #: Whether these are all of its days.
+    is_dated: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +66,11 @@ class FileSource(MappedSource):
     in `text`), `undecodable_text`, `unreadable_timestamp`, `timestamp_without_zone`,
     `unreadable_label`, `unreadable_probability`, `unreadable_decision`. An empty file is an empty
     day.
+
+    What each file holds is kept in the folder `index`: a day reads only the files that hold it, and
+    those that are new or have changed. A file that cannot be read is the fault of its days: those
+    of its times, else those of the day in its name. One of unknown days is named in the account,
+    and stops a day that has no rows.
 
     Generated ids are hashes of the file's path below the source, the line and the values: no two
     rows have the same, and a file that is read again has the same ids. Rows that are added above
@@ -70,6 +89,8 @@ class FileSource(MappedSource):
     #: The files have no times: all rows are of this day, `2026-03-13`, or of that of `{dt}` in the
     #: path. Their time is its midnight in UTC. None: the files have times.
     day: str | None = None
+    #: The folder that keeps what the files hold; None: it is found anew each time.
+    index: Path | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,27 +107,89 @@ class FileSource(MappedSource):
 
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         columns: dict[Path, frozenset[str]] = {}
-        for path in self._files(day):
+        files, dated = self._files(day), day if _DAY in str(self.path) else None
+        contents, faults = ({}, {}) if dated else self._contents(files)
+        if fault := next((fault for fault in faults.values() if day in fault.days), None):
+            raise fault.error
+        is_empty = True
+        for path in (path for path in files if path not in faults):
+            if path in contents and day not in contents[path].days:
+                account.add(contents[path].of_other_days(path))
+                continue
             problems: Counter[str] = Counter()
-            for _, row in self._file_rows(path, day, columns, account):
+            for _, row in self._file_rows(path, day, dated, columns, account):
                 problems.update([row.problem] if row.problem else [])
+                is_empty = False
                 yield row
             if problems:
                 _log.warning(
                     "Some rows of a file could not be read; they will be quarantined.",
                     extra={"event": "rows_with_problems", "file": str(path), **problems},
                 )
+        undated = {path: fault.error for path, fault in faults.items() if not fault.is_dated}
+        for path, error in undated.items():
+            if is_empty:
+                raise error
+            _log.warning(
+                "A file of unknown days cannot be read, and the day goes on without it: %s",
+                error,
+                extra={"event": "file_left_out", "file": str(path)},
+            )
+        if undated:
+            account.read += len(undated)
+            where = "; ".join(str(path) for path in [*undated][:_NAMED])
+            account.count("unreadable_file", len(undated), where=where)
+
+    def counts(self, days: Sequence[dt.date]) -> dict[dt.date, int]:
+        """Return how many rows each day has; days of files that cannot be read are left out."""
+        parts = (
+            [self._contents(find_files(self._pattern(day)), day) for day in days]
+            if _DAY in str(self.path)
+            else [self._contents(find_files(self.path))]
+        )
+        found = dict.fromkeys(days, 0)
+        for content in (content for contents, _ in parts for content in contents.values()):
+            for day in content.days.keys() & found.keys():
+                found[day] += content.days[day][0]
+        bad = {day for _, faults in parts for fault in faults.values() for day in fault.days}
+        return {day: rows for day, rows in found.items() if day not in bad}
+
+    def _contents(
+        self, files: Sequence[Path], dated: dt.date | None = None
+    ) -> tuple[dict[Path, Content], dict[Path, _Fault]]:
+        """Return what files hold, and what is wrong with those that cannot be read."""
+        index, of = FileIndex(self.index), f"{version()} {self!r} {dated}"
+        contents: dict[Path, Content] = {}
+        bad: dict[Path, tuple[SourceError, Content]] = {}
+        for path in files:
+            scanned = Content()
+            try:
+                contents[path] = index.content(path, partial(self._scan, path, dated, scanned), of)
+            except SourceError as exc:
+                bad[path] = exc, scanned
+        known = {path: content.days.keys() for path, content in contents.items()}
+        faults = {}
+        for path, (error, scanned) in bad.items():
+            named = {dated} if dated else named_days(path, known)
+            faults[path] = _Fault(error, named | scanned.days.keys(), is_dated=bool(named))
+        return contents, faults
+
+    def _scan(self, path: Path, dated: dt.date | None, content: Content) -> Content:
+        for day, _, record in self._dated_records(path, dated, content.account):
+            content.count(day, record.line)
+        return content
 
     def first_rows(self, most: int, _day: dt.date) -> Iterator[tuple[dt.date, LandedRow]]:
         """Yield up to `most` rows of all files, of many files of some, with the day of each."""
         for path, rows in sampled(find_files(self.path), most):
             day = day_of(path, self.path)
-            yield from islice(self._file_rows(path, day, {}, Account()), rows)
+            yield from islice(self._file_rows(path, day, day, {}, Account()), rows)
 
     def _file_rows(
         self,
         path: Path,
         day: dt.date | None,
+        dated: dt.date | None,
         columns: dict[Path, frozenset[str]],
         account: Account,
     ) -> Iterator[tuple[dt.date, LandedRow]]:
@@ -118,18 +201,10 @@ class FileSource(MappedSource):
         names = self._names(path)
         if names is None:
             return
-        dated = day if _DAY in str(self.path) else None
-        midnight = None
-        if self.day is not None:
-            dated = dated or dt.date.fromisoformat(self.day)
-            midnight = read_moment(dated, dt.UTC)
-        current = dated or self._first_day(path)
         usual = cache(can_have_comments)  # of each row, but there are few days
-        for record in read_records(path, form=self.form, account=account):
-            moment = midnight or self._moment(record.values)
-            current = dated or moment.day or current
-            if current is None or day not in (None, current):
-                if current is None or usual(current):
+        for current, moment, record in self._dated_records(path, dated, account):
+            if day not in (None, current):
+                if usual(current):
                     account.count("other_day")
                 else:
                     account.count("unusual_day", where=f"{path}:{record.line}")
@@ -139,8 +214,28 @@ class FileSource(MappedSource):
                 _raise_on_mixed_columns(current, columns)
             yield current, self._row(path, record, moment, names)
 
+    def _dated_records(
+        self, path: Path, dated: dt.date | None, account: Account
+    ) -> Iterator[tuple[dt.date, Moment, Record]]:
+        """Yield the records of a file with their day and time; all are of the day `dated`, if any.
+
+        A day in the settings is the time, too.
+        """
+        midnight = None
+        if self.day is not None:
+            dated = dated or dt.date.fromisoformat(self.day)
+            midnight = read_moment(dated, dt.UTC)
+        current = dated or self._first_day(path)
+        for record in read_records(path, form=self.form, account=account):
+            moment = midnight or self._moment(record.values)
+            current = dated or moment.day or current
+            if current is None:
+                account.count("undated")
+            else:
+                yield current, moment, record
+
     def _files(self, day: dt.date) -> list[Path]:
-        pattern = str(self.path).replace(_DAY, day.isoformat())
+        pattern = self._pattern(day)
         found = find_files(pattern)
         if not found:
             raise SourceError(
@@ -148,6 +243,9 @@ class FileSource(MappedSource):
                 "is a file with no rows)."
             )
         return found
+
+    def _pattern(self, day: dt.date) -> str:
+        return str(self.path).replace(_DAY, day.isoformat())
 
     def _names(self, path: Path) -> dict[str, str] | None:
         """Return the file's column of each Modwatch column it has; None for an empty file."""
@@ -181,6 +279,7 @@ class FileSource(MappedSource):
             if day := self._moment(record.values).day:
                 return day
         if record is not None:
+            self._names(path)  # names the column if there is none
             raise SourceError(
                 f"No row of {path} has a readable time in column {self.timestamp_column!r}; set "
                 "MODWATCH_SOURCE__TIMESTAMP_COLUMN or MODWATCH_SOURCE__TIMESTAMP_FORMAT, or use "

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -59,6 +59,18 @@ class Source(Protocol):
 
         Batches have at most 10,000 rows; `row` counts from 0 within the day; the same day gives the
         same rows in the same order. Rows that cannot be read have `problem` set; none is dropped.
+        Raises SourceError when the source itself cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class CountedSource(Source, Protocol):
+    """A source that rows are added to when their day has long been read."""
+
+    def counts(self, days: Sequence[dt.date]) -> dict[dt.date, int]:
+        """Return how many rows `read` would yield of each day, but for days that are unknown.
+
         Raises SourceError when the source itself cannot be read.
         """
         ...

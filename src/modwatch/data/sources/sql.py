@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,9 @@ from sqlalchemy import (
     bindparam,
     create_engine,
     event,
+    func,
     make_url,
+    select,
     text,
 )
 from sqlalchemy.exc import SQLAlchemyError
@@ -85,6 +87,16 @@ class SqlSource(MappedSource):
         """Return how many rows are on no possible day, by `undated_query`; without it, 0."""
         with connected(parse_url(self.url), self.name) as connection:
             return self._undated(connection)
+
+    def counts(self, days: Sequence[dt.date]) -> dict[dt.date, int]:
+        """Return how many rows the query selects of each day."""
+        query = self.query.rstrip().removesuffix(";") + "\n"  # after a comment at its end
+        with connected(parse_url(self.url), self.name) as connection:
+            found = {}
+            for day in days:
+                rows = for_days(query, day, day, self._zone).columns().subquery("of_the_day")
+                found[day] = connection.execute(select(func.count()).select_from(rows)).scalar_one()
+        return found
 
     def _undated(self, connection: Connection) -> int:
         if self.undated_query is None:

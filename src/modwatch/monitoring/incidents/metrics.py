@@ -20,6 +20,9 @@ WITNESS_HOURS = 1.0
 #: A flagged share that is more than this many times that of its reference is far from it.
 FAR = 3.0
 
+#: The share of the comments of a day that is usually deleted afterwards, at most.
+DELETED = 0.05
+
 #: Whether validation warned, by suite.
 _WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
 
@@ -54,6 +57,7 @@ def metric_values(
         checks_warned, score_checks_warned the same of the comments, and of the scores
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
         log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
+        rows_late, rows_gone               `source_counts`, by the day of the rows
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped.
     """
@@ -64,6 +68,7 @@ def metric_values(
         *_drift(lake, first, last),
         *_validation(checks, first, last),
         *_log(lake, first, last),
+        *_late_rows(lake, first, last),
     ]
 
 
@@ -257,6 +262,19 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
             age = row["witness_age_hours"]
             missing = age is None or age > WITNESS_HOURS
             yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
+
+
+def _late_rows(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    """Yield how many rows of a day the source has more than landed, and how many fewer.
+
+    Some comments are deleted every day, and sources drop old days, at last or in parts.
+    """
+    for row in lake.rows_between("source_counts", first, last):
+        source, landed = row["source"], row["landed"]
+        named = {"day": row["dt"], "feature": str(row["day"]), "n": landed}
+        yield MetricValue(metric="rows_late", value=float(max(source - landed, 0)), **named)
+        gone = landed - source if landed / 2 <= source < landed * (1 - DELETED) else 0
+        yield MetricValue(metric="rows_gone", value=float(gone), **named)
 
 
 def _metric_value(row: Mapping[str, Any], **names: Any) -> MetricValue:

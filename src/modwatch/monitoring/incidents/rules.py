@@ -24,7 +24,7 @@ Compared = Literal["value", "low", "high", "insufficient"]
 LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_change"}
 
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
-_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_")
+_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_", "rows_")
 
 #: What a title may name: the feature, the value, the levels before and after a change, the share of
 #: the day and that of its reference.
@@ -99,7 +99,7 @@ class AlertRule(BaseModel):
     #: Days since a day's comments were routed, counted by the calendar, before its values are
     #: watched, because its labels are still coming in.
     settle_days: int = Field(0, ge=0, le=30)
-    #: What to investigate.
+    #: What to investigate; may contain {feature}.
     look_at: str = Field(min_length=1, max_length=500)
     #: What happened, in words; may contain {feature}, {value}, {before}, {after}, {share}
     #: and {usual}.

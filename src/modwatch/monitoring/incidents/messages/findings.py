@@ -30,6 +30,14 @@ _STATES = {
         "Data validation warned about the scores",
         "Data validation did not warn about the scores",
     ),
+    "rows_late": (
+        "The source has {value:,.0f} comments more than landed",
+        "The source has no more comments than landed",
+    ),
+    "rows_gone": (
+        "The source has {value:,.0f} comments fewer than landed",
+        "The source has not lost more comments than usual",
+    ),
     "log_problems": (
         "The decision log has problems: {value:.0f}",
         "The decision log has no problems",
@@ -85,7 +93,7 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
     change = value.change if value else None
     names = {
         "feature": _feature_and_reference(subject)[0],
-        "value": "" if value is None or value.value is None else f"{value.value:.3g}",
+        "value": "" if value is None or value.value is None else _short(value.value),
         "before": f"{change.before.value:.3f}" if change else "",
         "after": f"{change.after.value:.3f}" if change else "",
         "share": _percentage(value.share if value else None),
@@ -101,6 +109,20 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
 
 def _percentage(share: float | None) -> str:
     return "" if share is None else percentage(share, 1)
+
+
+def _short(value: float) -> str:
+    """Return a value with three digits, or all before the point.
+
+    >>> _short(0.4567), _short(31200.0)
+    ('0.457', '31,200')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def what_to_look_at(rule: AlertRule, subject: str) -> str:
+    """Return what a rule says to investigate, about a feature."""
+    return rule.look_at.replace("{feature}", _feature_and_reference(subject)[0])
 
 
 def name_in_words(rule: str, subject: str) -> str:

@@ -12,6 +12,7 @@ from modwatch.monitoring.incidents.messages.findings import (
     describe_finding,
     describe_value,
     name_in_words,
+    what_to_look_at,
 )
 from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, Severity
 from modwatch.monitoring.incidents.store import IncidentRecord
@@ -113,7 +114,7 @@ def incident_alert(
 
 def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> list[str]:
     """Return the lines of the text; some may be empty."""
-    (rule, _, value), *others = found
+    (rule, subject, value), *others = found
     also = dict.fromkeys(describe_finding(*finding) for finding in others)
     also.pop(headline, None)
     begins = transition.kind in ("opened", "escalated")
@@ -121,7 +122,7 @@ def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> l
         f"{describe_value(rule, value)}." if value else "",
         _dates(transition),
         f"Also: {'; '.join(also)}." if also and begins else "",
-        f"Look at: {rule.look_at}" if begins else "",
+        f"Look at: {what_to_look_at(rule, subject)}" if begins else "",
     ]
 
 
@@ -159,7 +160,7 @@ def _incident_facts(
         "figure": value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
-        "look_at": rule.look_at,
+        "look_at": what_to_look_at(rule, subject),
     }
 
 
