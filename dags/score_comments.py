@@ -12,7 +12,7 @@ the rows of its day only. *Repair*, on the page Modwatch, clears a day as a whol
 
 | task | reads | writes |
 |---|---|---|
-| `ingest` | the source | `landed` |
+| `ingest` | the source | `landed`, `source_counts` |
 | `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
 | `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
@@ -32,6 +32,8 @@ validation compares a day with the days before it.
 
 - **`ingest` fails with SourceError**: the message names the file, query or column. Correct the
   source and repair the day: press *Repair* on the page Modwatch, or run `modwatch repair DAY`.
+- **`ingest` fails for a file of another day**: the file's times or its name say that it holds this
+  day, too, as a file of a local day does. Correct it and repair the day.
 - **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no
   table was changed. Open the validation page (button of the task), correct the source or the model,
   and repair the day. To clear the failed task is not enough: it reads what landed before.

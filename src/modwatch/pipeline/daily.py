@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from modwatch.common import days
 from modwatch.common.account import Account
-from modwatch.common.errors import SettingsError, SourceError
+from modwatch.common.errors import LakeError, SettingsError, SourceError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,10 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
     account.count("landed", landed)
     account.close(source.name)
     resources.checks.save_account(day, account)
-    _count_source(resources, day)
+    try:
+        _count_source(resources, day)
+    except (LakeError, SourceError) as error:  # the day has landed all the same
+        _log.warning("Late rows were not looked for: %s", error)
     return landed
 
 
@@ -110,14 +113,9 @@ def _count_source(resources: "Resources", day: datetime.date) -> None:
         for past in sorted({*days.trailing(newest, _COUNTED_DAYS), *differing})
         if (account := resources.checks.load_account(past))
     }
-    try:
-        found = source.counts([*landed])
-    except SourceError as error:  # the day has landed all the same
-        _log.warning("Late rows were not looked for: %s", error)
-        return
     rows = [
-        {"dt": newest, "day": past, "source": n, "landed": landed[past]}
-        for past, n in found.items()
+        {"dt": newest, "day": past, "source": number, "landed": landed[past]}
+        for past, number in source.counts([*landed]).items()
     ]
     lake.replace("source_counts", newest, [pa.RecordBatch.from_pylist(rows, schema=SOURCE_COUNTS)])
 
