@@ -4,6 +4,7 @@ import datetime
 import logging
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -137,3 +138,19 @@ def test_a_source_that_cannot_be_counted_stops_no_day(
     with caplog.at_level(logging.WARNING):
         assert files.run("ingest") == [40]
     assert "Late rows were not looked for: the source is away" in caplog.text
+
+
+def test_days_that_are_ingested_at_once_both_land(files: Installation, incoming: Path) -> None:
+    """And the next count is right, whoever was first."""
+    days = [MONDAY, TUESDAY, WEDNESDAY]
+    for day in days[1:]:
+        write_json(incoming / f"{day}.jsonl", (good(n, day) for n in range(40)))
+    with ThreadPoolExecutor(3) as pool:
+        found = [*pool.map(lambda day: files.run("ingest", day=day), days)]
+    assert found == [[40]] * 3
+    files.run("ingest", day=WEDNESDAY)
+    with open_resources(files.settings) as resources:
+        rows = resources.lake.table("source_counts", WEDNESDAY).to_pylist()
+    assert [(row["day"], row["source"], row["landed"]) for row in rows] == [
+        (d, 40, 40) for d in days
+    ]
