@@ -20,8 +20,8 @@ WITNESS_HOURS = 1.0
 #: A flagged share that is more than this many times that of its reference is far from it.
 FAR = 3.0
 
-#: The share of the comments of a day that is usually deleted afterwards, at most.
-DELETED = 0.05
+#: Shares of the comments of a day that usually arrive, or are deleted, afterwards, at most.
+LATE, DELETED = 0.005, 0.05
 
 #: Whether validation warned, by suite.
 _WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
@@ -267,12 +267,14 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
 def _late_rows(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     """Yield how many rows of a day the source has more than landed, and how many fewer.
 
-    Some comments are deleted every day, and sources drop old days, at last or in parts.
+    Some comments arrive late or are deleted every day, and sources drop old days, at last or in
+    parts.
     """
     for row in lake.rows_between("source_counts", first, last):
         source, landed = row["source"], row["landed"]
         named = {"day": row["dt"], "feature": str(row["day"]), "n": landed}
-        yield MetricValue(metric="rows_late", value=float(max(source - landed, 0)), **named)
+        late = source - landed if source > landed * (1 + LATE) else 0
+        yield MetricValue(metric="rows_late", value=float(late), **named)
         gone = landed - source if landed / 2 <= source < landed * (1 - DELETED) else 0
         yield MetricValue(metric="rows_gone", value=float(gone), **named)
 
