@@ -310,8 +310,7 @@ def healthy(rng: np.random.Generator, days: int) -> list[MetricValue]:
             parts = flagged[day], volume[day], flagged[:WINDOW].sum(), volume[:WINDOW].sum()
             effect = share_change(*(int(part) for part in parts))
             change = _drift(when, "flagged_share_change", "flagged", effect, "fixed")
-            share, usual = (float(parts[at] / parts[at + 1]) for at in (0, 2))
-            found.append(flagged_share_excess(replace(change, share=share, usual_share=usual)))
+            found.append(flagged_share_excess(change, float(flagged[day] / volume[day])))
     return found
 
 

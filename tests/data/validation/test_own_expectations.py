@@ -90,14 +90,15 @@ def test_a_rejected_day_is_an_alert_and_a_warned_one_too(landed, validate, load,
     checks, lake = CheckStore(root=str(tmp_path / "checks")), Lake(root=str(tmp_path / "lake"))
 
     def found():
-        return {v.metric: v.value for v in metric_values(lake, checks, day, day)}
+        values = metric_values(lake, checks, day, day)
+        return {",".join(filter(None, (v.metric, v.feature))): v.value for v in values if v.value}
 
     warning, critical = (
         load(of("expect_column_values_to_be_null", severity, column="text"))
         for severity in ("warning", "critical")
     )
     publish_result(checks, validate(landed(3), expectations=warning).result)
-    assert found() == {"checks_rejected": 0.0, "checks_warned": 1.0}
+    assert found() == {"checks_warned,expect_column_values_to_be_null": 1.0}
     with pytest.raises(DayRejectedError, match="expect_column_values_to_be_null: 3 of 3 rows"):
         publish_result(checks, validate(landed(3), expectations=critical).result)
     assert found() == {"checks_rejected": 1.0}

@@ -69,6 +69,8 @@ def test_comments_in_counts(landed) -> None:
         "language": {"de": 2, "und": 2},
         "platform": {"forum": 2, "chat": 1, "(none)": 1},
         "length": {"0-49": 4},
+        "script": {"Latin": 4},
+        "detected_language": {"und": 2},  # of those for which the source names none
     }
     assert made.missing == {
         "platform": 1,

@@ -3,6 +3,7 @@
 import datetime
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,25 @@ def test_validation_results_are_metric_values(
         for value in metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     }
     assert found == expected
+
+
+def test_each_rule_that_warns_about_comments_is_a_series(resources: Resources) -> None:
+    """Those are left out that other alerts watch; a rule that is gone has passed."""
+    names = ("quarantined_many", "script_shift", "volume_shift", "missing_share_platform")
+    warned = [replace(verdict("warned").results[0], name=name) for name in names]
+    resources.checks.save(replace(verdict("warned", "comments"), results=tuple(warned)))
+    other = replace(verdict("warned", "comments"), day=TUESDAY)
+    resources.checks.save(replace(other, results=(replace(warned[0], name="own_rule"),)))
+    found = [
+        (value.feature, value.day, value.value)
+        for value in metric_values(resources.lake, resources.checks, MONDAY, TUESDAY)
+        if value.metric == "checks_warned"
+    ]
+    assert found == [
+        ("quarantined_many", MONDAY, 1.0),
+        ("own_rule", TUESDAY, 1.0),
+        ("quarantined_many", TUESDAY, 0.0),
+    ]
 
 
 def verdict(status: str, suite: str = "scores") -> ValidationResult:

@@ -1,6 +1,7 @@
 """What happens in an incident that receivers know of: one message, if it is something else."""
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
@@ -136,3 +137,86 @@ def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:
     assert news(info, values, at, notified_on=long_ago, today=day(2)) is None
     plain = [MetricValue(day=value.day, metric="psi", value=value.value, n=900) for value in values]
     assert news(rule, plain, at, notified_on=long_ago, today=day(2)) is None
+
+
+def counted(metric: str, values: list[float], **names: str) -> list[MetricValue]:
+    """Return values without an interval, a day each."""
+    return [
+        MetricValue(day=day(number), metric=metric, value=value, n=2000, **names)
+        for number, value in enumerate(values)
+    ]
+
+
+def volumes(ratios: list[float]) -> list[MetricValue]:
+    """Return volumes of a platform that varies by a factor of 1.6."""
+    values = counted("volume_ratio", ratios, feature="comments", reference="trailing")
+    return [replace(value, low=value.value / 1.6, high=value.value * 1.6) for value in values]
+
+
+SHIFTED = [
+    drift("psi", "prob", size, at, "fixed") for at, size in enumerate([0.01] * 3 + [0.4] * 40)
+]
+
+#: Values, the day of the second fault, and how the message about it begins.
+LATER_FAULTS = {
+    "most of the comments that were left are lost": (
+        volumes([1.0] * 10 + [0.4] * 30 + [0.03] * 3),
+        (40, "[critical] Worse: Few comments: 0.03 times"),
+    ),
+    "the decision log is altered again": (
+        counted("log_problems", [0] * 5 + [1] * 30 + [3] * 3),
+        (35, "[critical] Worse: The decision log was altered"),
+    ),
+    "data validation warns of the scores": (
+        [*SHIFTED, *counted("score_checks_warned", [0] * 30 + [1] * 13)],
+        (31, "[warning] Also: Data validation warned about the scores"),
+    ),
+    "the queue grows old slowly": (
+        [
+            *counted("completion", [0.9] * 5 + [0.3] * 50),
+            *counted("queue_age_oldest_hours", [24] * 20 + [24 + 3 * n for n in range(35)]),
+        ],
+        (45, "[warning] Also: Comments have waited in the queue for 99 hours"),
+    ),
+    "flags that lay between the bounds": (
+        [
+            *SHIFTED,
+            *(
+                drift("flagged_share_change", "flagged", share, at)
+                for at, share in enumerate([0.03] * 25 + [0.3] * 18)
+            ),
+        ],
+        (25, "[warning] Also: More comments are flagged"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), LATER_FAULTS.values(), ids=LATER_FAULTS)
+def test_a_long_open_incident_does_not_swallow(
+    values: list[MetricValue], expected: tuple[int, str]
+) -> None:
+    receiver = Receiver()
+    last = max(value.day for value in values) - day(0)
+    receiver.evenings(range(last.days + 1), values)
+    (_, opened, _), (_, escalated, number) = receiver.events
+    assert (opened, escalated, number) == ("opened", "escalated", expected[0])
+    assert receiver.heard[1].alert.title.startswith(expected[1])
+
+
+def test_a_rule_that_opens_again_and_again_in_an_incident_is_news_once() -> None:
+    """The flagged share passes between the bounds whenever it rises."""
+    rises = [0.0, 0.03, 0.07, 0.07, 0.03, 0.0, 0.03] * 17
+    values = [drift("psi", "prob", 0.4 if at > 2 else 0.01, at, "fixed") for at in range(119)]
+    values += [
+        drift("flagged_share_change", "flagged", share if at > 20 else 0.0, at)
+        for at, share in enumerate(rises)
+    ]
+    receiver = Receiver()
+    receiver.evenings(range(119), values)
+    assert [event for _, event, _ in receiver.events] == ["opened", "escalated"]
+
+
+def test_volumes_that_vary_as_usual_in_an_incident_are_no_news() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(60), volumes([1.0] * 10 + [0.4, 0.3, 0.45, 0.25, 0.35] * 10))
+    assert [event for _, event, _ in receiver.events] == ["opened"]

@@ -262,6 +262,8 @@ LABEL_COUNTS = pa.schema(
 #:     language     null                 primary subtag; `und` for none    comments
 #:     platform     null                 its name; `(none)` for none       comments
 #:     length       null                 characters, in `LENGTH_BANDS`     comments
+#:     script       null                 of most letters, as in Unicode    about 2,000 comments
+#:     detected_language  null           ISO 639; `und` for undetermined   those without language
 #:     missing      null                 an optional column                comments without it, or 0
 #:     rows         null                 `comments`, `quarantined`         rows, or 0
 #:     origin       null                 of a model reference: its model   1
@@ -283,7 +285,8 @@ PROFILES = pa.schema(
 #:     metric                     feature                      reference  unit
 #:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
 #:     wasserstein, mean_shift                                            of the score; signed
-#:     jensen_shannon             language, platform, length   both       bits in [0, 1]
+#:     jensen_shannon             language, platform, length,  both       bits in [0, 1]
+#:                                script, detected_language
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]
 #:     missing_share_change       an optional column           both       signed, in [−1, 1]
 #:     quarantined_share_change   quarantined                  both       signed, in [−1, 1]
@@ -304,8 +307,8 @@ PROFILES = pa.schema(
 #: `direction`: `higher` | `lower` | `both` (parts of the scores moved in different directions);
 #: null where the metric has none, or where the change is not significant.
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
-#: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty or a remark about
-#: the reference.
+#: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty, a remark about
+#: the reference, or of a mix the category that grew most.
 DRIFT = pa.schema(
     [
         *_required(pa.date32(), "dt"),

@@ -65,6 +65,9 @@ _VOLUME_RULES = ("volume_collapse", "volume_shift", "empty_day")
 
 _SCORE_BATCHES = ("own_scores", "scored_comments")
 
+#: Mixes of the profile that a rule compares with the trailing days.
+_COMPARED_MIXES = ("language", "detected_language", "script")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedComments:
@@ -144,7 +147,7 @@ def validate_comments(
     count = np.unique(versions).size
     measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
     profiled = {
-        "language_divergence": measures["language_shift"].value,
+        **{f"{mix}_divergence": measures[f"{mix}_shift"].value for mix in _COMPARED_MIXES},
         "ids_of_later_days": rows.later.total(),
     }
     frames = {
@@ -471,9 +474,10 @@ def _measures(
         "empty_day": Measure(value=today.landed, observed=f"{today.landed:,} rows"),
         "quarantined_most": quarantined,
         "quarantined_many": quarantined,
-        "language_shift": compared(
-            "jensen_shannon", "language", lambda value: f"{value:.3f} bits; {_languages(today)}"
-        ),
+        **{
+            f"{mix}_shift": compared("jensen_shannon", mix, partial(_mix_observed, today, mix))
+            for mix in _COMPARED_MIXES
+        },
         **{
             missing_share_rule(column): compared(
                 "missing_share_change", column, partial(_missing, today, before, column)
@@ -483,11 +487,12 @@ def _measures(
     }
 
 
-def _languages(today: Profile) -> str:
-    """Return the three most frequent languages with their shares."""
-    counts = today.categories["language"]
+def _mix_observed(today: Profile, mix: str, divergence: float) -> str:
+    """Return a divergence with the three most frequent categories and their shares."""
+    counts = today.categories[mix]
     names = sorted(counts, key=lambda name: (-counts[name], name))[:3]
-    return ", ".join(f"{name} {percentage(counts[name], today.comments)}" for name in names)
+    shares = (f"{name} {percentage(counts[name], sum(counts.values()))}" for name in names)
+    return f"{divergence:.3f} bits; {', '.join(shares)}"
 
 
 def _missing(today: Profile, before: Profile, column: str, _change: float) -> str:

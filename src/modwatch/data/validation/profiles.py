@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from modwatch.common import days
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import COMMENTS, PROFILES
+from modwatch.data.validation.languages import languages, scripts
 from modwatch.data.validation.result import InvalidRows, Measure
 from modwatch.data.validation.rows import absent, columns_of, is_valid
 from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
@@ -43,8 +44,12 @@ _PROFILED = pa.schema([COMMENTS.field(name) for name in (*OPTIONAL_COLUMNS, "tex
 #: "undetermined" of ISO 639.
 _CATEGORIES = {"language": "und", "platform": "(none)"}
 
-#: The columns above, and the length of the text in bands.
-_MIXES = (*_CATEGORIES, "length")
+#: The columns above, the length of the text in bands, and what the texts show: the script, and the
+#: language where the source names none.
+_MIXES = (*_CATEGORIES, "length", "script", "detected_language")
+
+#: Rows of a day, at most and about, whose texts are looked at for script and language.
+LOOKED_AT = 2000
 
 #: Categories kept of a column; the rarest beyond are counted together.
 MOST_CATEGORIES = 1000
@@ -193,12 +198,18 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
     """Return the profile of the valid rows of a batch."""
     valid = pa.array(is_valid(batch, invalid))
     columns = {n: column.filter(valid) for n, column in columns_of(batch, _PROFILED).items()}
+    # Knuth's multiplicative hash: some rows of a day, without a period that a source may have.
+    rows = batch.column("row").filter(valid).to_numpy().astype(np.uint64)
+    some = pa.array(rows * 2_654_435_761 % 2**32 < 2**32 * LOOKED_AT / max(len(invalid.reason), 1))
+    texts, unnamed = columns["text"].filter(some), absent(columns["language"].filter(some))
     return Profile(
         comments=valid.true_count,
         missing={name: absent(columns[name]).true_count for name in OPTIONAL_COLUMNS},
         categories={
             **{feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
             "length": length_counts(pc.fill_null(pc.utf8_length(columns["text"]), 0).to_numpy()),
+            "script": Counter(scripts(texts)),
+            "detected_language": Counter(languages(texts.filter(unnamed))),
         },
     )
 

@@ -65,7 +65,8 @@ class Thresholds:
     tolerated_rows: int = 5
     #: Largest change of a column's share of missing values against the trailing days.
     missing_share_change: float = 0.25
-    #: Largest Jensen–Shannon divergence, in bits, of the day's languages from the trailing days'.
+    #: Largest Jensen–Shannon divergence, in bits, of the day's languages or scripts from the
+    #: trailing days'.
     language_shift: float = 0.05
     #: A larger share of comments without a valid score fails the day.
     unscored_critical: float = 0.01

@@ -94,12 +94,14 @@ class Series:
         days = (value for value in self.values if change.since <= value.day <= today)
         return [value.day for value in days if exceeds(self.rule, self.rule.open, value)]
 
-    def news(self, notified_on: datetime.date, today: datetime.date) -> News | None:
-        """Return what has happened in its active incident since the day of the last message."""
+    def news(self, known: IncidentRecord, today: datetime.date) -> News | None:
+        """Return what has happened in its active incident since the last message on its cause."""
         active = self.active_on(today)
         if active is None:
             return None
-        return news(self.rule, self.values, active, notified_on=notified_on, today=today)
+        again = any(one.recovered and one.recovered > known.opened for one in self.incidents)
+        told = known.notified_on
+        return news(self.rule, self.values, active, notified_on=told, today=today, first=not again)
 
     def active_on(self, day: datetime.date) -> Incident | None:
         """Return the incident that was active at the end of `day`."""
@@ -309,7 +311,7 @@ def _changes(
 def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator[IncidentChange]:
     """Yield a change if something has happened in an incident since its last message."""
     active = cause.active_on(today)
-    news = ((one, one.news(known.notified_on, today)) for one in active)
+    news = ((one, one.news(known, today)) for one in active)
     series, found = next(((one, found) for one, found in news if found), (None, None))
     if series is None or found is None:
         return

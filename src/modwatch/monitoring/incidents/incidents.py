@@ -15,8 +15,10 @@ incident, and one fault makes several of them fire. Something else has happened 
 - a level falls (again) by as much as opens an incident: the interval of the day of the fall begins
   later than that;
 - another rule of the cause opens an incident at once: its last value before met the condition that
-  closes one. A fault that grows from day to day passes between the bounds, and is no news;
-- a value moves at once by as much as opens an incident, beyond its interval and the last one.
+  closes one. A fault that grows from day to day passes between the bounds, and is no news for
+  `GROWING`; after that, each rule is news once;
+- a value moves at once by as much as opens an incident, beyond its interval and the last one; a
+  volume, beyond both.
 """
 
 import datetime
@@ -33,6 +35,10 @@ Kind = Literal["opened", "escalated", "recovered", "withdrawn"]
 #: After a message: the evenings on which the labels of its days arrive, and the other rules of the
 #: same fault fire.
 SETTLING = datetime.timedelta(days=2)
+
+#: After a message: days in which other rules fire because the same fault grows, or because the
+#: trailing window fills with it.
+GROWING = datetime.timedelta(days=14)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +82,8 @@ class MetricValue:
     effective_n: float | None = None
     #: ok | insufficient
     status: str = "ok"
-    #: Of the change of a share: that of the day, and of the reference, in [0, 1].
-    share: float | None = None
-    usual_share: float | None = None
+    #: The reason in `drift`: of a mix, which category grew most; may be empty.
+    remark: str = ""
     #: Of a metric that follows the level of another: the change whose size is `value`.
     change: LevelChange | None = None
 
@@ -347,6 +352,7 @@ def news(
     *,
     notified_on: datetime.date,
     today: datetime.date,
+    first: bool = False,
 ) -> News | None:
     """Return what has happened since the last message, as one rule sees it; None: nothing.
 
@@ -356,6 +362,7 @@ def news(
         incident: that of the rule which is active.
         notified_on: the day of the last message on the cause.
         today: the last day.
+        first: whether it is the rule's first incident in that of the cause.
 
     >>> rule = AlertRule(name="r", severity="warning", metric="m", direction="above", look_at="it",
     ...                  open={"bound": 5}, close={"bound": 3})
@@ -370,6 +377,8 @@ def news(
     if rule.severity == "info":
         return None
     known = [value for value in values if value.day <= today]
+    if first and not rule.watches_changes and incident.opened > notified_on + GROWING:
+        return News(kind="also", since=incident.since, value=incident.at_opening)
     if rule.watches_changes:
         return _fall(rule, known, notified_on + SETTLING, today)
     return _opening(rule, known, incident, notified_on + SETTLING) or _jump(
@@ -415,15 +424,16 @@ def _jump(
     rule: AlertRule, values: Sequence[MetricValue], incident: Incident, after: datetime.date
 ) -> News | None:
     sign = {"above": 1.0, "below": -1.0}[rule.direction]
+    # Intervals of volumes are wide: how far volumes usually vary.
+    step = 0.0 if rule.metric == "volume_ratio" else abs(rule.open.bound)
     known = [
-        (value.day, value, sorted((sign * value.low, sign * value.high)))
+        (value.day, value, sorted(sign * (at if end is None else end) for end in ends))
         for value in values
-        if value.low is not None
-        and value.high is not None
-        and exceeds(rule, rule.open, value) is not None
+        if exceeds(rule, rule.open, value) is not None and (at := value.value) is not None
+        for ends in [(value.low, value.high)]
     ]
     for (day, _, (_, far)), (later, value, (near, _)) in pairwise(known):
         lasts = known[-1][2][0] > far
-        if day >= incident.opened and later > after and lasts and near - far > abs(rule.open.bound):
+        if day >= incident.opened and later > after and lasts and near - far > step:
             return News(kind="worse", since=later, value=value)
     return None

@@ -23,8 +23,11 @@ FAR = 3.0
 #: Shares of the comments of a day that usually arrive, or are deleted, afterwards, at most.
 LATE, DELETED = 0.005, 0.05
 
-#: Whether validation warned, by suite.
-_WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
+#: Level and severity of a rule of validation that warns about a day.
+_WARNING = ("day", "warning")
+
+#: How the names of those begin that alert rules of their own watch.
+_ALERTED = ("language_", "detected_language_", "script_", "volume_shift", "missing_share_")
 
 #: What is watched of groups of moderators, by metric of `annotator_groups`.
 _OF_ANNOTATORS = {
@@ -37,6 +40,7 @@ ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _VOLUME = "volume_ratio"
 _NUMBERS = ("value", "low", "high")
+_NAMES = ("feature", "reference")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 _DEPLOYED = ("strategy", "alpha", "effective_n")
 
@@ -54,7 +58,8 @@ def metric_values(
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         flagged_share_excess               from `drift`: `flagged_share_excess`
         checks_rejected                    the day's validation results: 1 or 0
-        checks_warned, score_checks_warned the same of the comments, and of the scores
+        checks_warned                      whether a rule on the comments warned, by rule: 1 or 0
+        score_checks_warned                whether any rule on the scores warned: 1 or 0
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
         log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
         rows_late, rows_gone               `source_counts`, by the day of the rows
@@ -193,36 +198,33 @@ def _dependence(lake: Lake, first: datetime.date, last: datetime.date) -> Iterat
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
-    rows = lake.rows_between("drift", first, last, [*_SHARED, "feature", "reference"])
-    values = [
-        _metric_value(row, feature=row["feature"], reference=row["reference"]) for row in rows
-    ]
-    shares = {(value.day, value.metric, value.feature): value.value for value in values}
-    for value in values:
-        share = shares.get((value.day, value.metric.removesuffix("_change"), value.feature))
-        if share is not None and value.value is not None and value.metric.endswith("_share_change"):
-            value = replace(value, share=share, usual_share=share - value.value)
-        yield value
+    shares, changes = dict[datetime.date, float | None](), list[MetricValue]()
+    for row in lake.rows_between("drift", first, last, [*_SHARED, *_NAMES, "reason"]):
+        value = _metric_value(row, **{name: row[name] for name in _NAMES}, remark=row["reason"])
+        if value.metric == "flagged_share":
+            shares[value.day] = value.value
         if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
-            yield flagged_share_excess(value)
+            changes.append(value)
+        yield value
+    yield from (flagged_share_excess(change, shares.get(change.day)) for change in changes)
 
 
-def flagged_share_excess(change: MetricValue) -> MetricValue:
+def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValue:
     """Return by how much more is flagged than in a reference, if it is `FAR` times as much; else 0.
 
-    `change` is that of the flagged share against the reference, with both shares.
+    Args:
+        change: of the flagged share, against the reference.
+        share: the flagged share of the day.
 
     >>> change = MetricValue(day=datetime.date(2026, 1, 5), metric="flagged_share_change",
-    ...                      value=0.3, low=0.27, high=0.33, n=900, share=0.4, usual_share=0.1)
-    >>> flagged_share_excess(change).low
-    0.27
-    >>> flagged_share_excess(replace(change, share=0.5, usual_share=0.2)).low
-    0.0
+    ...                      value=0.3, low=0.27, high=0.33, n=900)
+    >>> flagged_share_excess(change, 0.4).low, flagged_share_excess(change, 0.5).low
+    (0.27, 0.0)
     """
     named = replace(change, metric="flagged_share_excess")
-    if change.share is None or change.usual_share is None:
+    if share is None or change.value is None:
         return replace(named, value=None, low=None, high=None, status="insufficient")
-    if change.share > FAR * change.usual_share:
+    if share > FAR * (share - change.value):
         return named
     return replace(named, value=0.0, low=0.0, high=0.0)
 
@@ -230,16 +232,28 @@ def flagged_share_excess(change: MetricValue) -> MetricValue:
 def _validation(
     checks: CheckStore, first: datetime.date, last: datetime.date
 ) -> Iterator[MetricValue]:
-    """Yield whether each validated day was rejected and, if it was not, what has warnings."""
+    """Yield whether each validated day was rejected and, if it was not, what has warnings.
+
+    A rule that is no longer validated passes.
+    """
+    names: set[str] = set()
     for day in (day for day in checks.days() if first <= day <= last):
         results = {suite: found for suite in get_args(Suite) if (found := checks.load(suite, day))}
         rejected = any(result.status == "rejected" for result in results.values())
         n = max((result.rows for result in results.values()), default=0)
         yield MetricValue(day=day, metric="checks_rejected", value=float(rejected), n=n)
-        for suite, metric in _WARNED.items():
-            if suite in results and not rejected:
-                warned = float(results[suite].status == "warned")
-                yield MetricValue(day=day, metric=metric, value=warned, n=n)
+        if rejected:
+            continue
+        if scores := results.get("scores"):
+            warned = float(scores.status == "warned")
+            yield MetricValue(day=day, metric="score_checks_warned", value=warned, n=n)
+        if comments := results.get("comments"):
+            rules = [one for one in comments.results if (one.level, one.severity) == _WARNING]
+            failed = {rule.name for rule in rules if not rule.passed}
+            names |= {rule.name for rule in rules if not rule.name.startswith(_ALERTED)}
+            for name in sorted(names):
+                value = float(name in failed)
+                yield MetricValue(day=day, metric="checks_warned", feature=name, value=value, n=n)
 
 
 def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

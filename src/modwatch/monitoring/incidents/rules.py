@@ -26,9 +26,8 @@ LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_chan
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
 _STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_", "rows_")
 
-#: What a title may name: the feature, the value, the levels before and after a change, the share of
-#: the day and that of its reference.
-_TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after|share|usual)\})*")
+#: What a title may name; the remark is that of a row of `drift`.
+_TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after|remark)\})*")
 
 _DIRECTIONS = {"above": 1.0, "below": -1.0}
 
@@ -101,8 +100,7 @@ class AlertRule(BaseModel):
     settle_days: int = Field(0, ge=0, le=30)
     #: What to investigate; may contain {feature}.
     look_at: str = Field(min_length=1, max_length=500)
-    #: What happened, in words; may contain {feature}, {value}, {before}, {after}, {share}
-    #: and {usual}.
+    #: What happened, in words; may contain {feature}, {value}, {before}, {after} and {remark}.
     title: str = Field("", max_length=120)
     #: Rules with the same cause open one incident together; alone without one.
     cause: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")] | None = None
@@ -129,8 +127,7 @@ class AlertRule(BaseModel):
     def _names_what_is_known(cls, title: str) -> str:
         if not _TITLE.fullmatch(title) or not title.isprintable():
             raise ValueError(
-                "may contain {feature}, {value}, {before}, {after}, {share} and {usual} in braces, "
-                "on one line"
+                "may contain {feature}, {value}, {before}, {after}, {remark} in braces, on one line"
             )
         return title
 

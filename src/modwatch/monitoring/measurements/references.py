@@ -56,6 +56,8 @@ _COMPARING: dict[str, Part] = {
     "score_shift": "scores",
     "flagged_shift": "scores",
     "language_shift": "comments",
+    "detected_language_shift": "comments",
+    "script_shift": "comments",
     "volume_shift": "comments",
     **{missing_share_rule(column): "comments" for column in VALIDATED_COLUMNS},
 }

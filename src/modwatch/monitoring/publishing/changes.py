@@ -40,6 +40,8 @@ _NAMES = {
     ("volume_ratio", "comments"): "volume",
     ("quarantined_share_change", "quarantined"): "quarantined share",
     ("jensen_shannon", "language"): "language mix",
+    ("jensen_shannon", "detected_language"): "detected language mix",
+    ("jensen_shannon", "script"): "script mix",
     ("jensen_shannon", "platform"): "platform mix",
     ("jensen_shannon", "length"): "length mix",
 }

@@ -150,7 +150,10 @@ class _Pair:
         if self.lacks:
             return self.finding(metric, feature, None)
         effect = share_change(part, self.n, reference_part, self.reference_n)
-        return self.finding(metric, feature, effect)
+        now, usual = 100 * part / self.n, 100 * reference_part / self.reference_n
+        amounts = f"{now:.3g} %, usually {usual:.3g} %"
+        reason = "; ".join(filter(None, (amounts, self.note)))
+        return replace(self.finding(metric, feature, effect), reason=reason)
 
 
 def _scores(today: Profile, reference: Reference) -> Iterator[Finding]:
@@ -178,12 +181,20 @@ def _mixes(today: Profile, reference: Reference) -> Iterator[Finding]:
         days = [day.categories.get(feature, {}) for day in reference.comments or ()]
         mixes = [reference.mixes[feature]] if reference.mixes.get(feature) else days
         day, *before = _with_same_others([counts, *mixes])
+        for mix in (day, *before):
+            del mix["und"]  # says nothing about languages; missing ones have a share of their own
         expected = sum(before, Counter[str]())
-        pair = _Pair(reference=reference.name, n=today.comments, reference_n=expected.total())
+        pair = _Pair(reference=reference.name, n=day.total(), reference_n=expected.total())
         names = sorted(day.keys() | expected.keys())
         sides = [[side[name] for name in names] for side in (day, expected)]
-        effect = None if pair.lacks else jensen_shannon(*sides)
-        yield pair.finding("jensen_shannon", feature, effect)
+        if pair.lacks:
+            yield pair.finding("jensen_shannon", feature, None)
+            continue
+        now, usual = (100 * np.array(side) / sum(side) for side in sides)
+        most = int(np.argmax(now - usual))
+        grown = f"{names[most]} {now[most]:.3g} % of comments, usually {usual[most]:.3g} %"
+        found = pair.finding("jensen_shannon", feature, jensen_shannon(*sides))
+        yield replace(found, reason=grown)
 
 
 def _with_same_others(mixes: Sequence[Mapping[str, int]]) -> list[Counter[str]]:

@@ -91,7 +91,8 @@ class Profile:
     quarantined: int = 0
     #: Comments without it, by optional column.
     missing: Mapping[str, int] = field(default_factory=dict)
-    #: Comments by category: of `language`, `platform` and `length`, the last in `LENGTH_BANDS`.
+    #: Comments by category: of `language`, `platform` and `length`, the last in `LENGTH_BANDS`; and
+    #: some of them by `script` and `detected_language`.
     categories: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: (BINS,) comments by score: of the names in `RANGES`.
     scores: Mapping[str, Counts] = field(

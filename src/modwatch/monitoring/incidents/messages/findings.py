@@ -2,7 +2,6 @@
 
 import re
 
-from modwatch.data.validation.result import percentage
 from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
 from modwatch.monitoring.incidents.messages.alert import header_safe, written
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
@@ -14,7 +13,7 @@ _METRIC_NAMES = {"accuracy_change": "Accuracy", "oc_accuracy_change": "Accuracy 
 
 
 #: The end of a title that is about numbers.
-_FROM_VALUE = re.compile(r"(:| from| for) \{(?:value|before|after|share)\}.*")
+_FROM_VALUE = re.compile(r"(:| from| for) \{(?:value|before|after|remark)\}.*")
 
 #: What is the case when a metric is not 0, and when it is.
 _STATES = {
@@ -56,6 +55,9 @@ _STATES = {
 _METRICS = {
     "clock_difference": "The difference between the clocks, in seconds,",
     "completion": "The labelled share of the routed comments",
+    "flagged_share_change": "The change of the flagged share",
+    "flagged_share_excess": "The rise of a flagged share that more than tripled",
+    "jensen_shannon": "The Jensen–Shannon divergence, in bits,",
     "missing_share_change": "The change of the share of empty values",
     "psi": "The population stability index",
     "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
@@ -96,8 +98,7 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
         "value": "" if value is None or value.value is None else _short(value.value),
         "before": f"{change.before.value:.3f}" if change else "",
         "after": f"{change.after.value:.3f}" if change else "",
-        "share": _percentage(value.share if value else None),
-        "usual": _percentage(value.usual_share if value else None),
+        "remark": value.remark if value else "",
     }
     title = rule.title
     if any(f"{{{name}}}" in title and not names[name] for name in names if name != "feature"):
@@ -105,10 +106,6 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
         title = title if unknown else ""
     filled = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], title)
     return " ".join(filled.split()) or name_in_words(rule.name, subject)
-
-
-def _percentage(share: float | None) -> str:
-    return "" if share is None else percentage(share, 1)
 
 
 def _short(value: float) -> str:
@@ -180,27 +177,15 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
             threshold = f"; on other days {1 / factor:.2g} to {factor:.2g} times"
         return f"{value.value:.4g} times the usual volume (n = {value.n:,}){threshold}"
     feature, reference = _feature_and_reference(value.subject)
-    if value.share is not None and value.usual_share is not None:
-        without = "" if feature == "flagged" else "without "
-        against = "on the days before" if reference == "trailing" else "in the reference"
-        return (
-            f"{percentage(value.share, 1)} of {value.n:,} comments {without}{feature}, "
-            f"{percentage(value.usual_share, 1)} {against}; change "
-            f"{value.value or 0.0:.3g}{_ends(value)}{threshold}"
-        )
     name = _metric_name(value.metric) + _about(_FEATURES.get(feature, feature), reference)
     if value.value is None:
         return f"{name} could not be estimated (n = {value.n:,})"
-    return f"{name} is {value.value:.4g}{_ends(value, f'n = {value.n:,}')}{threshold}"
-
-
-def _ends(value: MetricValue, also: str = "") -> str:
-    """Return the interval of a value and another remark in brackets; empty if there is neither."""
-    parts = [also]
+    interval = f", {value.remark}" * bool(value.remark)
     if value.low is not None and value.high is not None:
-        parts.insert(0, f"95% CI {value.low:.4g} to {value.high:.4g}")
-    inside = ", ".join(filter(None, parts))
-    return inside and f" ({inside})"
+        interval += f" (95% CI {value.low:.4g} to {value.high:.4g}, n = {value.n:,})"
+    else:
+        interval += f" (n = {value.n:,})"
+    return f"{name} is {value.value:.4g}{interval}{threshold}"
 
 
 def _metric_name(metric: str) -> str:
