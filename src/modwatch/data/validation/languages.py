@@ -4,7 +4,6 @@ Both are compared between days: a day in another language is found where the sou
 """
 
 import numpy as np
-import py3langid
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -45,6 +44,8 @@ def languages(texts: pa.Array) -> list[str]:
     >>> languages(pa.array(["Das ist eine ganz gewöhnliche Meinung.", "Ja.", None]))
     ['de', 'und', 'und']
     """
+    import py3langid  # noqa: PLC0415 - the console does without
+
     start = _start(texts)
     pairs = zip(start.to_pylist(), _count(start, "L").tolist(), strict=True)
     return [py3langid.classify(text)[0] if n >= _LEAST_LETTERS else "und" for text, n in pairs]
