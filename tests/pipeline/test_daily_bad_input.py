@@ -337,6 +337,22 @@ def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(
         assert "declared" not in resources.checks.read_page(MONDAY)
 
 
+def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it(
+    files: Installation, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError):
+        files.run("ingest", day=TUESDAY)
+    path = tmp_path / "calendar.toml"
+    path.write_text("[weekdays]\ntuesday = 0")
+    closed = files.but(calendar=path)
+    assert closed.run(*TO_THE_QUEUE, *FROM_THE_QUEUE, day=TUESDAY)[:5] == [0] * 5
+    with open_resources(closed.settings) as resources:
+        verdict = resources.checks.load("comments", TUESDAY)
+        assert verdict is not None
+        assert verdict.status == "passed"
+        assert "the calendar declared" in (resources.checks.read_page(TUESDAY) or "")
+
+
 @pytest.mark.parametrize("person", ["", " ", "a\nb", "x" * 81])
 def test_whoever_declares_a_day_empty_has_a_name(files: Installation, person: str) -> None:
     with open_resources(files.settings) as resources, pytest.raises(IncidentError, match="name"):

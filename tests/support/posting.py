@@ -10,4 +10,4 @@ from modwatch.review.outbox.messages import OutboxMessage, store
 def post(engine: Engine, message: OutboxMessage, channels: Iterable[str]) -> bool:
     """Store a message for these channels; return False if its key exists already."""
     with engine.begin() as connection:
-        return bool(store(connection, [message], channels))
+        return bool(store(connection, [message], lambda _: channels))

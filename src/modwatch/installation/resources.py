@@ -33,8 +33,9 @@ from modwatch.monitoring.incidents.channels import (
     Retry,
     SmtpServer,
     WebhookChannel,
+    routed,
 )
-from modwatch.monitoring.incidents.rules import AlertRule, load_rules
+from modwatch.monitoring.incidents.rules import AlertRule, load_routes, load_rules
 from modwatch.routing.design import RoutingPolicy
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.settings.sources import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from modwatch.review.queue.lanes import Lanes
     from modwatch.statistics.divergence.mentions import Terms
     from modwatch.statistics.drift.profile import Profile
+    from modwatch.statistics.drift.seasons import Calendar
 
 _log = logging.getLogger(__name__)
 
@@ -331,7 +333,15 @@ class Resources:
             trailing_days=self.settings.history_days,
             fixed_days=self.settings.reference_days,
             fixed_first=self.settings.reference_first_day,
+            calendar=self.calendar,
         )
+
+    @cached_property
+    def calendar(self) -> "Calendar":
+        """The days that are known to be unusual; raises SettingsError when the file is invalid."""
+        from modwatch.data.validation.calendar import load_calendar
+
+        return load_calendar(self.settings.calendar)
 
     def _remote_scorer(self, version: str | None) -> "RemoteScorer":
         from modwatch.models.scoring.remote import RemoteScorer
@@ -356,7 +366,8 @@ class Resources:
     @cached_property
     def alert_channels(self) -> tuple[Channel, ...]:
         """Where alerts go: to the webhook, by mail, to services of Apprise, or nowhere."""
-        return open_channels(self.settings)
+        path = self.settings.alert_rules
+        return routed(open_channels(self.settings), load_routes(path), self.alert_rules)
 
     @cached_property
     def embedded_server(self) -> "EmbeddedServer":

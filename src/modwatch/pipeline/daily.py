@@ -145,6 +145,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         later_ids=profiles.later_ids(lake, day),
         trailing=[*trailing_days(lake, checks, day, "comments", plan=plan).values()],
         volumes=profiles.seasonal_volumes(lake, day, day),
+        calendar=resources.calendar,
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
         expectations=resources.expectations,
@@ -485,6 +486,7 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
         day,
         rules=resources.alert_rules,
         channels=resources.alert_channels,
+        calendar=resources.calendar,
         window_days=resources.settings.window_days,
         links=alert_links(resources.site),
         fallen_in=partial(group_behind_fall, resources.lake, policy=resources.policy, terms=terms),
@@ -516,15 +518,15 @@ def publish(resources: "Resources", day: datetime.date) -> int:
     return published
 
 
-def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:
-    """Send the alerts that are pending on any channel; return how many were sent.
+def deliver_alerts(resources: "Resources", day: datetime.date) -> int:
+    """Send the alerts that are pending on any channel, with digests; return how many were sent.
 
     Raises:
         AlertError: a channel failed; its alerts stay pending.
     """
     from modwatch.monitoring.incidents.delivery import deliver
 
-    return deliver(resources.database, resources.alert_channels)
+    return deliver(resources.database, resources.alert_channels, digest_of=day)
 
 
 def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "pd.DataFrame":
@@ -544,10 +546,11 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
 
 
 def _declared_empty_by(resources: "Resources", day: datetime.date) -> str | None:
-    """Return who declared that the day has no comments."""
+    """Return who declared that the day has no comments: a person or the calendar."""
     from modwatch.review.empty_days import declared_empty
 
-    return declared_empty(resources.database, day, day).get(day)
+    person = declared_empty(resources.database, day, day).get(day)
+    return person or ("the calendar" if resources.calendar.explanation(day, 0.0) else None)
 
 
 def _own_version(resources: "Resources", day: datetime.date) -> str | None:

@@ -277,8 +277,11 @@ class Settings(BaseSettings):
         description="JSON file with a suite of Great Expectations that is evaluated on every day, "
         "in addition to the built-in rules",
     )
+    calendar: Path | None = Field(
+        None, description="TOML file with holidays and closed weekdays, whose volumes are unusual"
+    )
     alert_rules: Path | None = Field(
-        None, description="TOML file with alert rules; extends the built-in rules"
+        None, description="TOML file with alert rules, which extend the built-in ones, and routes"
     )
     alert_webhook_url: SecretStr | None = Field(
         None, description="URL that receives alerts as signed JSON; default: none"

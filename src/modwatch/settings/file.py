@@ -10,13 +10,17 @@ import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from modwatch.common.errors import SettingsError
 from modwatch.common.files import replace
 
 #: Variable that names the file; without it, a file of this name in the working folder is read.
 VARIABLE, DEFAULT = "MODWATCH_SETTINGS_FILE", "modwatch.env"
+
+M = TypeVar("M", bound=BaseModel)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w./:@%+,{}-]*", re.ASCII)
@@ -146,3 +150,35 @@ def read_toml(path: Path, variable: str) -> dict[str, Any]:
             f"{variable} names {path}, which cannot be read as TOML ({why}); correct the file or "
             "unset the variable"
         ) from None
+
+
+def validated(model: type[M], plain: Mapping[str, Any], origin: str) -> M:
+    """Return the content of a TOML file as its model.
+
+    Raises:
+        SettingsError: a value is invalid; the message has `origin`, the table and the field.
+    """
+    try:
+        return model(**plain)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        problem = error["msg"].removeprefix("Value error, ")
+        parts = (origin, _where(error["loc"], plain), problem)
+        raise SettingsError(": ".join(filter(None, parts))) from None
+
+
+def _where(location: tuple[int | str, ...], plain: Mapping[str, Any]) -> str:
+    """Return the name of a table of an array, or its number when it has none, and the field.
+
+    >>> _where(("rules", 0, "open", "bound"), {"rules": [{"name": "a"}]})
+    "rule 'a': open.bound"
+    """
+    match location:
+        case (str(array), int(number), *field):
+            table = plain[array][number]
+            known = table if isinstance(table, dict) else {}
+            name = known.get("name", known.get("code"))
+            shown = repr(name) if isinstance(name, str) else f"number {number + 1}"
+            where = f"{array.removesuffix('s')} {shown}"
+            return ": ".join(filter(None, (where, ".".join(map(str, field)))))
+    return ".".join(map(str, location))

@@ -22,7 +22,7 @@ from modwatch.data import validation
 from modwatch.data.validation import comments, expectations
 from modwatch.data.validation.rows import valid_rows
 from modwatch.data.validation.rules import Thresholds
-from modwatch.statistics.drift.seasons import Volume
+from modwatch.statistics.drift.seasons import Calendar, Volume
 
 DAY = date(2026, 1, 5)
 
@@ -285,6 +285,33 @@ def test_a_collapsed_volume_is_rejected_whatever_it_was_a_year_before(landed, va
     before = {DAY.replace(year=2025): Volume(rows=11, ratio=0.11)}
     checked = validate(landed(9), trailing=usual(3, 100), volumes=before)
     assert failed(checked) == {"volume_collapse"}
+
+
+@pytest.mark.parametrize(
+    ("volume", "rows", "names"),
+    [
+        (0.3, 30, set()),
+        (0.3, 2, {"volume_collapse", "volume_shift"}),
+        (0.3, 0, {"volume_collapse", "volume_shift", "empty_day"}),
+        (0.1, 5, set()),
+        (0.0, 0, set()),
+        (5.0, 1000, set()),
+        (5.0, 2000, {"volume_shift"}),
+        (5.0, 20, {"volume_shift"}),
+    ],
+)
+def test_the_volume_of_a_holiday_is_judged_by_the_calendar(
+    landed, validate, usual, volume, rows, names
+):
+    calendar = Calendar(days={DAY: ("Epiphany", volume)})
+    batches = (landed(rows),) if rows else ()
+    checked = validate(*batches, trailing=usual(3, 100), calendar=calendar)
+    assert failed(checked) == names
+    if not names:
+        (shift,) = (rule for rule in checked.result.results if rule.name == "volume_shift")
+        assert shift.observed.endswith(
+            f"Epiphany, when {volume:g} times the usual volume is expected"
+        )
 
 
 def test_a_first_weekend_is_no_warning(landed, validate, usual):

@@ -1,13 +1,17 @@
 """Days that are missing, late or delivered twice, clocks that jump, channels that are down."""
 
 import datetime
+import itertools
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from databases import as_owner
+from killing import run
 from receivers import Webhook, closed_port, mail_server, webhook, without_pauses
 from sqlalchemy import Table, insert, select, update
 
@@ -25,8 +29,13 @@ from modwatch.monitoring.incidents.actions import (
 )
 from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.monitoring.incidents.evaluation import active_alerts
-from modwatch.monitoring.incidents.messages.alert import Alert, failure_alert
-from modwatch.monitoring.incidents.operations import report_failure
+from modwatch.monitoring.incidents.messages.alert import (
+    Alert,
+    failure_alert,
+    needs_no_action,
+    repair_alert,
+)
+from modwatch.monitoring.incidents.operations import report_failure, report_repair
 from modwatch.monitoring.incidents.store import (
     IncidentChange,
     IncidentRecord,
@@ -358,6 +367,142 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
             assert deliver_day(resources, 7, BAD) == 0
         assert heard(server) == events
         assert len(post.messages) == len(events)
+
+
+DIGEST = """
+[[channels]]
+name = "webhook"
+digest = true
+"""
+ROUTES = f"""{DIGEST}
+[[channels]]
+name = "mail"
+causes = ["failure", "shifted"]
+"""
+
+
+def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
+    home: Installation, server: Webhook
+) -> None:
+    """Ends wait for the daily delivery; one whose beginning was not sent yet comes by itself."""
+    rules = home.settings.alert_rules or Path()
+    rules.write_text(RULES + ROUTES)
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    values = [BAD, BAD, GOOD, GOOD, BAD, GOOD, BAD]
+    with mail_server() as post:
+        both = home.but(**mail, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        with open_resources(both.settings) as resources:
+            deliver_day(resources, 0, BAD)
+            assert daily.deliver_alerts(resources, day(0)) == 2
+        unreachable = f"http://127.0.0.1:{closed_port()}/hook"
+        with open_resources(both.but(alert_webhook_url=unreachable).settings) as resources:
+            down = without_pauses(resources.alert_channels)
+            for number, value in enumerate(values[1:], 1):
+                deliver_day(resources, number, value)
+                for _ in range(2 if number >= 2 else 1):
+                    with suppress(AlertError):
+                        deliver(resources.database, down, digest_of=day(number))
+        assert len(post.messages) == 5
+        with open_resources(both.settings) as resources:
+            assert deliver(resources.database, resources.alert_channels, digest_of=day(7)) == 4
+            assert deliver(resources.database, resources.alert_channels, digest_of=day(7)) == 0
+            assert daily.deliver_alerts(resources, day(8)) == 0
+    assert heard(server) == [
+        ("opened", 0),
+        ("digest", 2),
+        ("opened", 4),
+        ("recovered", 5),
+        ("opened", 6),
+    ]
+    assert [one["day"] for one in server.requests[1].json["messages"]] == [str(day(2))]
+    assert len(set(server.keys)) == len(server.keys)
+
+
+def test_an_incident_that_becomes_critical_ends_where_it_was_heard(
+    home: Installation, server: Webhook
+) -> None:
+    """The webhook receives what is critical, and the end of that alone."""
+    path = home.settings.alert_rules or Path()
+    route = '[[channels]]\nname = "webhook"\nseverity = "critical"\n'
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    with mail_server() as post:
+        both = home.but(**mail, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        days = [
+            ("warning", BAD),
+            ("critical", BAD),
+            ("warning", GOOD),
+            ("warning", BAD),
+            ("warning", GOOD),
+        ]
+        for number, (severity, value) in enumerate(days):
+            path.write_text(RULES.replace("warning", severity) + route)
+            with open_resources(both.settings) as resources:
+                deliver_day(resources, number, value)
+                daily.deliver_alerts(resources, day(number))
+        path.write_text("keep_defaults = false")  # the rule is gone
+    assert heard(server) == [("escalated", 1), ("recovered", 2)]
+    assert len(post.messages) == 5
+
+
+def test_a_digest_has_what_ended_in_a_day_and_comes_once(
+    home: Installation, server: Webhook
+) -> None:
+    (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
+    with open_resources(home.settings) as resources:
+        failed = [
+            failure_alert(dag="d", task=task, run="r", day=day(0), error="E", cause="c", links={})
+            for task in ("one", "two")
+        ]
+        for failure in failed:
+            report_failure(lambda: resources.database, resources.alert_channels, failure, day(0))
+        deliver_day(resources, 0, BAD)
+        deliver(resources.database, resources.alert_channels)
+        assert [event for event, _ in heard(server)] == ["failed", "failed", "opened"]
+        for task in ("one", "two"):
+            repair = repair_alert(dag="d", task=task, run="r", day=day(0))
+            report_repair(resources.database, resources.alert_channels, repair, day(0))
+        deliver_day(resources, 1, GOOD)
+        assert deliver(resources.database, resources.alert_channels) == 0
+        with ThreadPoolExecutor() as pool:  # two runs at once
+            sent = [*pool.map(lambda _: daily.deliver_alerts(resources, day(1)), range(2))]
+        assert sorted(sent) == [0, 1]
+        (digest,) = (request.json for request in server.requests[3:])
+        assert digest["title"] == "[info] 24 March 2026: nothing to do about 3 messages"
+        assert digest["text"].count("Recovered") == 3
+        assert [one["event"] for one in digest["messages"]] == ["recovered"] * 3
+        deliver_day(resources, 2, BAD)
+        deliver_day(resources, 3, GOOD)
+        assert daily.deliver_alerts(resources, day(1)) == 2, "opened and recovered, in order"
+        assert heard(server)[-2:] == [("opened", 2), ("recovered", 3)]
+
+
+def test_a_digest_that_was_cut_off_is_made_and_sent_once(
+    home: Installation, server: Webhook
+) -> None:
+    (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
+    with open_resources(home.settings) as resources:
+        deliver_day(resources, 0, BAD)
+        daily.deliver_alerts(resources, day(0))
+        deliver_day(resources, 1, GOOD)
+        for dies_at in itertools.count(1):
+            ended = run(["run", "deliver_alerts", str(day(1))], home.env, dies_at=dies_at)
+            if not ended.killed:
+                break
+        assert dies_at > 2
+        assert daily.deliver_alerts(resources, day(1)) == 0
+    digests = [request for request in server.requests if request.json["event"] == "digest"]
+    assert len({request.body for request in digests}) == 1
+    assert heard(server)[0] == ("opened", 0)
+    assert len(server.requests) == 1 + len(digests)
+
+
+def test_a_digest_does_not_hold_up_what_is_to_be_done() -> None:
+    repaired = {"event": "recovered", "severity": "critical", "unrepaired": []}
+    assert needs_no_action(repaired)
+    assert not needs_no_action({**repaired, "unrepaired": ["2026-03-24"]})
+    assert needs_no_action({"event": "opened", "severity": "info"})
+    for event, severity in (("question", "info"), ("digest", "info"), ("opened", "warning")):
+        assert not needs_no_action({"event": event, "severity": severity})
 
 
 MANY = 10_000

@@ -11,8 +11,10 @@ import pytest
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents
 from modwatch.monitoring.incidents.metrics import with_usual_volumes
 from modwatch.monitoring.incidents.rules import load_rules
+from modwatch.statistics.drift.seasons import Calendar
 
 MONDAY = datetime.date(2026, 1, 5)
+VOLUME = [rule for rule in load_rules() if rule.cause == "volume"]
 (LOW,) = (rule for rule in load_rules() if rule.name == "volume_low")
 RUNS = 200
 
@@ -89,6 +91,49 @@ def test_an_empty_weekend_is_reported_at_once(weekend: float) -> None:
         assert opened(volumes)[-1:] == [lost]
         volumes[-1] = 50
         assert opened(volumes)[-1:] == [lost]
+
+
+def test_a_closed_friday_is_no_alarm_from_the_first_one_on() -> None:
+    volumes = [300 if number % 7 in (4, 5) else 1000 for number in range(35)]
+    values = [*ratios(volumes)]
+    assert incidents(LOW, with_usual_volumes(values))
+    fridays = Calendar(weekdays={4: 0.3, 5: 0.3})
+    assert incidents(LOW, with_usual_volumes(values, calendar=fridays)) == []
+    volumes[11] = 50
+    (found,) = incidents(LOW, with_usual_volumes([*ratios(volumes)], calendar=fridays))
+    assert found.opened == day(11)
+
+
+HOLIDAYS = (day(88), day(354))
+CALENDAR = Calendar(days=dict.fromkeys(HOLIDAYS, ("holiday", 0.3)))
+
+
+def year(seed: int, *, holiday: float, calendar: Calendar) -> list[datetime.date]:
+    """Return when incidents of the volume open in a year with weekends and two holidays."""
+    rng, volumes, values = np.random.default_rng(seed), dict[datetime.date, int](), []
+    for today in map(day, range(365)):
+        mean = 1000 * (0.4 if today.weekday() >= 5 else 1.0)
+        mean *= holiday if today == HOLIDAYS[1] else 0.3 if today == HOLIDAYS[0] else 1.0
+        volumes[today] = int(mean * np.exp(rng.normal(0, 0.15)))
+        known = [past for past in volumes if past < today and past not in calendar.days]
+        weeks = [past for past in known[-35:] if (today - past).days in range(7, 36, 7)]
+        past = [volumes[one] for one in (weeks if len(weeks) >= 3 else known[-14:])]
+        if len(past) >= 3:
+            ratio, n = volumes[today] / median(past), volumes[today]
+            values.append(MetricValue(day=today, metric="volume_ratio", value=ratio, n=n))
+    judged = with_usual_volumes(values, calendar=calendar)
+    return [found.opened for rule in VOLUME for found in incidents(rule, judged)]
+
+
+@pytest.mark.simulation
+def test_a_year_with_two_holidays_has_no_alarm_with_a_calendar_and_a_fault_on_one_has() -> None:
+    without = [year(seed, holiday=0.3, calendar=Calendar()) for seed in range(10)]
+    assert all(set(HOLIDAYS) <= {*found} for found in without)
+    named = [year(seed, holiday=0.3, calendar=CALENDAR) for seed in range(10)]
+    assert max(map(len, named)) <= 4
+    assert np.mean([len(found) for found in named]) <= 0.5
+    faulty = [year(seed, holiday=0.02, calendar=CALENDAR) for seed in range(10)]
+    assert all(HOLIDAYS[1] in found and HOLIDAYS[0] not in found for found in faulty)
 
 
 def test_other_days_and_metrics_are_as_they_were() -> None:

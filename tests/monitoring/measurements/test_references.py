@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from modwatch.monitoring.measurements.references import (
 )
 from modwatch.statistics.drift.day_comparison import Finding, Reference, compare, day_metrics
 from modwatch.statistics.drift.profile import Profile
+from modwatch.statistics.drift.seasons import Calendar
 
 MONDAY = datetime.date(2026, 1, 5)
 ONE_DAY = datetime.timedelta(days=1)
@@ -193,6 +195,16 @@ def test_a_first_day_in_the_settings_replaces_the_held_out_comments(
     fixed = by_name(references(lake, checks, day(29), plan=plan))["fixed"]
     assert dates_of(lake, fixed.scores) == [day(4), day(5), day(6)]
     assert fixed.note == ""
+
+
+def test_holidays_are_in_no_reference_of_comments(lake: Lake, checks: CheckStore) -> None:
+    put(lake, range(6))
+    plan = replace(PLAN, calendar=Calendar(days={day(2): ("holiday", 0.3)}))
+    for found in references(lake, checks, day(6), plan=plan):
+        assert dates_of(lake, found.comments) in ([day(n) for n in (0, 1, 3, 4, 5)], [])
+        assert day(2) in dates_of(lake, found.scores) or not found.scores
+    trailing = trailing_days(lake, checks, day(6), "comments", plan=plan)
+    assert [*trailing] == [day(n) for n in (0, 1, 3, 4, 5)]
 
 
 def test_rejected_days_and_days_that_validation_warned_about_are_no_reference(

@@ -49,7 +49,7 @@ from modwatch.data.validation.rules import (
     suite_rules,
 )
 from modwatch.statistics.drift.profile import Profile, pooled
-from modwatch.statistics.drift.seasons import Volume, season, usual_factor
+from modwatch.statistics.drift.seasons import NO_CALENDAR, Calendar, Volume, season, usual_factor
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +87,7 @@ def validate_comments(
     later_ids: Iterable[tuple[date, pa.Array]] = (),
     trailing: Sequence[Profile] = (),
     volumes: Mapping[date, Volume] = MappingProxyType({}),
+    calendar: Calendar = NO_CALENDAR,
     thresholds: Thresholds | None = None,
     own_scores: bool = False,
     expectations: Sequence[Rule] = (),
@@ -104,6 +105,7 @@ def validate_comments(
         later_ids: those of later days, as a day that is run again has; streamed once.
         trailing: profiles of the days to compare with.
         volumes: of earlier days, for the season of the day's (`statistics.drift.seasons`).
+        calendar: days that people know to be unusual.
         thresholds: the bounds; None stands for the defaults.
         own_scores: the source brings scores; then every row needs one. A day of which any row has
             a score is treated alike.
@@ -139,8 +141,10 @@ def validate_comments(
         declared = skipped(f"{declared_empty_by} declared that the day has no comments")
         measures |= dict.fromkeys(_VOLUME_RULES, declared)
     shift = measures["volume_shift"]
-    if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes):
-        measures["volume_shift"] = skipped(f"{shift.observed}; {known}")
+    if known := season(day, Volume(rows=profile.landed, ratio=shift.value), volumes, calendar):
+        planned = calendar.explanation(day, shift.value or 0.0)
+        explained = _VOLUME_RULES if planned else ("volume_shift",)
+        measures |= dict.fromkeys(explained, skipped(f"{shift.observed}; {known}"))
     by_day = ", ".join(f"{count:,} of {day}" for day, count in sorted(rows.later.items()))
     measures["ids_of_later_days"] = Measure(value=rows.later.total(), observed=by_day or "none")
     versions = rows.version[invalid.reason == 0]

@@ -12,6 +12,7 @@ import apprise
 from modwatch.common.errors import AlertRefusedError, SettingsError
 from modwatch.monitoring.incidents.channels import Retry
 from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.rules import EVERYTHING, Route
 
 #: HTTP statuses that a repetition does not change; redirects are not followed.
 _REFUSED = frozenset(range(300, 500)) - {408, 429}
@@ -42,6 +43,7 @@ class AppriseChannel:
     #: Contains the token of the service, so it is never part of a message or a log.
     url: str = field(repr=False)
     retry: Retry = field(default_factory=Retry)
+    route: Route = EVERYTHING
 
     @classmethod
     def from_urls(cls, urls: Sequence[str], retry: Retry) -> "tuple[AppriseChannel, ...]":

@@ -6,17 +6,18 @@ import logging
 import smtplib
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from modwatch.common import webhooks
 from modwatch.common.errors import AlertError, AlertRefusedError, SettingsError
 from modwatch.monitoring.incidents.messages.alert import Alert, header_safe
+from modwatch.monitoring.incidents.rules import EVERYTHING, OTHER_CAUSES, AlertRule, Route
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +36,10 @@ class Channel(Protocol):
     @property
     def name(self) -> str:
         """The name under which deliveries are recorded."""
+
+    @property
+    def route(self) -> Route:
+        """Which alerts it receives."""
 
     def send(self, alert: Alert) -> None:
         """Deliver one alert; raises AlertError, whose message contains no secret."""
@@ -83,6 +88,7 @@ class WebhookChannel:
     retry: Retry = field(default_factory=Retry)
     clock: Callable[[], float] = time.time
     name: str = "webhook"
+    route: Route = EVERYTHING
 
     def send(self, alert: Alert) -> None:
         """Post the alert; retries after a 5xx status or a connection error.
@@ -173,6 +179,7 @@ class MailChannel:
     trust: ssl.SSLContext | None = None
     clock: Callable[[], float] = time.time
     name: str = "mail"
+    route: Route = EVERYTHING
 
     def send(self, alert: Alert) -> None:
         """Mail the alert; retries after a transient failure.
@@ -268,3 +275,39 @@ def _rejection(why: str) -> str:
         f"the mail server did not accept an alert ({why}); it stays pending for the next run. "
         "Check MODWATCH_ALERT_SMTP_URL, MODWATCH_ALERT_MAIL_FROM and MODWATCH_ALERT_MAIL_TO"
     )
+
+
+def routed(
+    channels: Sequence[Any], routes: Sequence[Route], rules: Sequence[AlertRule]
+) -> tuple[Any, ...]:
+    """Return the channels, each with the first route of its name; what none receives is logged.
+
+    Raises:
+        SettingsError: a route names no channel or an unknown cause, or critical alerts would reach
+            no channel.
+    """
+    if not channels:
+        return ()
+    alerts = {(rule.cause or rule.name, rule.severity) for rule in rules} | {*OTHER_CAUSES.items()}
+    causes, found = {cause for cause, _ in alerts}, list[Any]()
+    for channel in channels:
+        names = (channel.name, channel.name.partition("-")[0])
+        mine = (route for route in routes if route.name in names)
+        found.append(replace(channel, route=next(mine, EVERYTHING)))
+    for route in routes:
+        unknown = {*(route.causes or ())} - causes
+        if unknown or route not in [channel.route for channel in found]:
+            known = causes if unknown else {channel.name for channel in channels}
+            raise SettingsError(
+                f"MODWATCH_ALERT_RULES: channel {route.name!r}: unknown or repeated "
+                f"{min(unknown, default='name')!r}; choose from {', '.join(sorted(known))}"
+            )
+    lost = {alert for alert in alerts if not any(one.route.takes(*alert) for one in found)}
+    if critical := sorted(cause for cause, severity in lost if severity == "critical"):
+        raise SettingsError(
+            f"MODWATCH_ALERT_RULES: critical alerts of {', '.join(critical)} reach no channel; "
+            "leave out `causes` of one"
+        )
+    if lost:
+        _log.warning("Some alerts reach no channel: %s.", ", ".join(sorted(dict(lost))))
+    return tuple(found)

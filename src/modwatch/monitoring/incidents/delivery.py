@@ -8,12 +8,14 @@ import datetime
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from sqlalchemy import Connection, Engine
 
 from modwatch.common.errors import AlertError, AlertRefusedError
 from modwatch.monitoring.incidents.channels import Channel
-from modwatch.monitoring.incidents.messages.alert import Alert
+from modwatch.monitoring.incidents.messages.alert import Alert, digest_alert, needs_no_action
+from modwatch.monitoring.incidents.rules import OTHER_CAUSES
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 
@@ -46,25 +48,40 @@ def store_messages(
     connection: Connection, channels: Channels, messages: Sequence[OutboxMessage]
 ) -> int:
     """Store messages for delivery on `channels` with the transaction; return how many are new."""
-    new = outbox.store(connection, messages, [channel.name for channel in channels])
+
+    def receivers(message: OutboxMessage) -> list[str]:
+        other = message.topic in OTHER_CAUSES
+        cause = message.topic if other else message.series.partition("[")[0]
+        severity = message.payload["facts"]["severity"]
+        return [channel.name for channel in channels if channel.route.takes(cause, severity)]
+
+    new = outbox.store(connection, messages, receivers)
     for message in messages:
         if message.key in new:
+            number = len(receivers(message))
             _log.warning(
                 "Alert raised: %s.",
                 message.payload["title"],
-                extra={"event": "alerts.raised", "key": message.key, "channels": len(channels)},
+                extra={"event": "alerts.raised", "key": message.key, "channels": number},
             )
     return len(new)
 
 
-def deliver(database: Engine, channels: Channels) -> int:
+def deliver(database: Engine, channels: Channels, *, digest_of: datetime.date | None = None) -> int:
     """Send every pending alert; return how many were sent.
 
-    A channel that fails does not affect the others, and is tried again with the next call.
+    A channel that fails does not affect the others, and is tried again with the next call. On a
+    channel with a digest, alerts that need no action wait for a call with `digest_of`, which makes
+    one message of them, once for each such day.
 
     Raises:
         AlertError: some alert could not be delivered; all others were sent.
     """
+    for channel in channels:
+        if digest_of and channel.route.digest:
+            digest = partial(_digest, channel.name, digest_of)
+            held = _held(_pending(database, channel))
+            outbox.combine(database, channel.name, held, digest)
     problems: list[str] = []
     sent = sum(_deliver_on(database, channel, problems) for channel in channels)
     _raise(problems)
@@ -85,8 +102,8 @@ def notify(
         _log.warning("An alert was not delivered: %s", exc)
 
 
-def send_directly(channels: Channels, alert: Alert) -> None:
-    """Send an alert on every channel without storing it, as there is no database.
+def send_directly(channels: Channels, alert: Alert, *, cause: str) -> None:
+    """Send an alert on its channels without storing it, as there is no database.
 
     Raises:
         AlertError: some channel failed.
@@ -94,10 +111,28 @@ def send_directly(channels: Channels, alert: Alert) -> None:
     problems: list[str] = []
     for channel in channels:
         try:
-            channel.send(alert)
+            if channel.route.takes(cause, alert.facts["severity"]):
+                channel.send(alert)
         except AlertError as error:
             problems.append(str(error))
     _raise(problems)
+
+
+def _pending(database: Engine, channel: Channel) -> list[OutboxMessage]:
+    return outbox.pending(database, channel.name, younger_than=_EXPIRES_AFTER)
+
+
+def _held(messages: Sequence[OutboxMessage]) -> set[str]:
+    """Return the keys of messages that wait for the digest, in whose series no other is pending."""
+    urgent = {
+        message.series for message in messages if not needs_no_action(message.payload["facts"])
+    }
+    return {message.key for message in messages if message.series not in urgent}
+
+
+def _digest(channel: str, day: datetime.date, messages: Sequence[OutboxMessage]) -> OutboxMessage:
+    alerts = [Alert(key=message.key, **message.payload) for message in messages]
+    return outbox_message(digest_alert(channel, day, alerts), day, topic="digest")
 
 
 def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:
@@ -109,9 +144,10 @@ def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:
     def send(message: OutboxMessage) -> None:
         channel.send(Alert(key=message.key, **message.payload))
 
-    sent, blocked = 0, set[str]()
-    for message in outbox.pending(database, channel.name, younger_than=_EXPIRES_AFTER):
-        if message.series in blocked:
+    sent, blocked, pending = 0, set[str](), _pending(database, channel)
+    held = _held(pending) if channel.route.digest else ()
+    for message in pending:
+        if message.series in blocked or message.key in held:
             continue
         try:
             sent += outbox.send(database, message, channel.name, send)

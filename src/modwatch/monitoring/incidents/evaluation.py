@@ -39,6 +39,7 @@ from modwatch.monitoring.incidents.store import (
 )
 from modwatch.review.empty_days import declared_empty
 from modwatch.review.queue.metrics import days_since_routed
+from modwatch.statistics.drift.seasons import Calendar
 from modwatch.statistics.live.group_falls import FallenGroup
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ def evaluate(
     *,
     rules: Sequence[AlertRule],
     channels: Channels,
+    calendar: Calendar,
     window_days: int,
     links: Links,
     fallen_in: FallenIn | None = None,
@@ -96,6 +98,7 @@ def evaluate(
                 values,
                 seasonal_volumes(lake, first, today),
                 declared_empty(database, first, today),
+                calendar,
             ),
             known,
             today,

@@ -11,7 +11,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
-from modwatch.statistics.drift.seasons import Volume, season, usual_factor
+from modwatch.statistics.drift.seasons import NO_CALENDAR, Calendar, Volume, season, usual_factor
 from modwatch.statistics.estimate import SIGNIFICANT
 
 #: An older witness of the decision log is missing: one is written every day.
@@ -81,6 +81,7 @@ def with_usual_volumes(
     values: Sequence[MetricValue],
     earlier: Mapping[datetime.date, Volume] | None = None,
     empty: Collection[datetime.date] = (),
+    calendar: Calendar = NO_CALENDAR,
 ) -> list[MetricValue]:
     """Return values in which volumes have an interval: how far volumes usually vary.
 
@@ -91,6 +92,7 @@ def with_usual_volumes(
             metrics are returned as they are.
         earlier: volumes of other days, such as those of the year before.
         empty: days that somebody declared to have no comments; with comments they count.
+        calendar: days that people know to be unusual.
 
     >>> days = [datetime.date(2026, 1, day) for day in range(5, 12)]
     >>> volumes = [1000, 1000, 1000, 1000, 1000, 310, 60]
@@ -109,7 +111,7 @@ def with_usual_volumes(
     def judged(value: MetricValue) -> MetricValue:
         if value.value is None:
             return value
-        explained = season(value.day, known[value.day], past)
+        explained = season(value.day, known[value.day], past, calendar)
         if explained or (value.day in empty and not value.n):
             return replace(value, status="insufficient")
         factor = usual_factor(value.day, past)

@@ -75,7 +75,7 @@ def report_failure(
         _change(database, channels, "failure", failure.key, change)
         deliver(database, channels)
     except DatabaseError:
-        send_directly(channels, failure)
+        send_directly(channels, failure, cause="failure")
 
 
 def report_repair(database: Engine, channels: Channels, repair: Alert, day: datetime.date) -> bool:
@@ -214,7 +214,7 @@ def check_heartbeat(
         if not found.is_late:
             raise
         alert = heartbeat_alert(found.due, found.since, found.measured, hour, 1, links)
-        send_directly(channels, alert)
+        send_directly(channels, alert, cause=_HEARTBEAT)
     return found
 
 

@@ -7,10 +7,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from modwatch.common.errors import SettingsError
-from modwatch.settings.file import read_toml
+from modwatch.settings.file import read_toml, validated
 
 Severity = Literal["info", "warning", "critical"]
 
@@ -160,6 +160,41 @@ class AlertRule(BaseModel):
         return sign * value > sign * condition.bound
 
 
+#: Causes of alerts of no rule, which are the topics of their messages, with their severity.
+OTHER_CAUSES: dict[str, Severity] = {
+    **dict.fromkeys(("failure", "heartbeat", "escalation"), "critical"),
+    **dict.fromkeys(("model", "audit"), "info"),
+}
+
+
+class Route(BaseModel):
+    """What a channel receives.
+
+    >>> Route(name="mail", severity="critical").takes("volume", "warning")
+    False
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: `webhook`, `mail`, the scheme of a URL, or the whole name of its channel.
+    name: str = Field(min_length=1)
+    #: None: all.
+    causes: tuple[str, ...] | None = None
+    #: The lowest severity.
+    severity: Severity = "info"
+    #: Whether what needs no action comes as one message a day.
+    digest: bool = False
+
+    def takes(self, cause: str, severity: Severity) -> bool:
+        """Return whether the channel receives alerts of a cause."""
+        known = self.causes is None or cause in self.causes
+        return known and most_severe([self.severity, severity]) == severity
+
+
+#: Of a channel that receives everything at once.
+EVERYTHING = Route(name="*")
+
+
 class _RuleFile(BaseModel):
     """A file with custom rules."""
 
@@ -170,6 +205,7 @@ class _RuleFile(BaseModel):
     #: Names of default rules to disable.
     disabled: tuple[str, ...] = ()
     rules: tuple[AlertRule, ...] = ()
+    channels: tuple[Route, ...] = ()
 
 
 def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
@@ -200,30 +236,18 @@ def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
     return tuple(((kept if own.keep_defaults else {}) | {r.name: r for r in own.rules}).values())
 
 
+def load_routes(path: Path | None = None) -> tuple[Route, ...]:
+    """Return `[[channels]]` of the file that `load_rules` reads; raises SettingsError as it does.
+
+    >>> load_routes()
+    ()
+    """
+    return _parsed(read_toml(path, "MODWATCH_ALERT_RULES"), str(path)).channels if path else ()
+
+
 def _parsed(plain: Mapping[str, Any], origin: str) -> _RuleFile:
-    try:
-        rules = _RuleFile(**plain)
-    except ValidationError as exc:
-        error = exc.errors()[0]
-        where = _where(error["loc"], plain)
-        problem = error["msg"].removeprefix("Value error, ")
-        raise SettingsError(f"alert rules of {origin}: {where}: {problem}") from None
+    rules = validated(_RuleFile, plain, f"alert rules of {origin}")
     names = [rule.name for rule in rules.rules]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SettingsError(f"alert rules of {origin}: rule {twice!r}: name: used more than once")
     return rules
-
-
-def _where(location: tuple[int | str, ...], plain: Mapping[str, Any]) -> str:
-    """Return the rule's name, or its number when it has none, and the field.
-
-    >>> _where(("rules", 0, "open", "bound"), {"rules": [{"name": "a"}]})
-    "rule 'a': open.bound"
-    """
-    match location:
-        case ("rules", int(number), *field):
-            rule = plain["rules"][number]
-            named = isinstance(rule, dict) and isinstance(rule.get("name"), str)
-            name = repr(rule["name"]) if named else f"number {number + 1}"
-            return ": ".join(filter(None, (f"rule {name}", ".".join(map(str, field)))))
-    return ".".join(map(str, location))

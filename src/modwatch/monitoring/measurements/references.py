@@ -24,6 +24,7 @@ from modwatch.monitoring.incidents.incidents import MetricValue, incidents, watc
 from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, MINIMUM_DAYS, Reference
 from modwatch.statistics.drift.profile import RANGES, Profile
+from modwatch.statistics.drift.seasons import NO_CALENDAR, Calendar
 
 #: Weeks before a day whose same weekdays it is compared with, if `MINIMUM_DAYS` of them can be.
 WEEKS = 5
@@ -108,6 +109,8 @@ class ReferencePlan:
     fixed_first: datetime.date | None = None
     #: At most one counts for a part: the last.
     accepted: Sequence[AcceptedLevel] = ()
+    #: Its days are in no reference of comments.
+    calendar: Calendar = NO_CALENDAR
 
     def accepted_level(self, part: Part, day: datetime.date) -> AcceptedLevel | None:
         """Return the level of a part that was accepted last, up to the eve of `day`."""
@@ -272,6 +275,8 @@ class _History:
         in_incident = found.days(part, fixed=fixed, after=level.accepted if level else None)
 
         def usable(past: datetime.date) -> bool:
+            if part == "comments" and past in self.plan.calendar.days:
+                return False
             if level and past < level.first:
                 return False
             differs = self._warned(past) if not level or past > level.accepted else frozenset()

@@ -6,7 +6,7 @@ under the same key.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,17 +49,20 @@ class OutboxMessage:
 
 
 def store(
-    connection: Connection, messages: Iterable[OutboxMessage], channels: Iterable[str]
+    connection: Connection,
+    messages: Sequence[OutboxMessage],
+    channels: Callable[[OutboxMessage], Iterable[str]],
 ) -> set[str]:
-    """Store messages for these channels with the transaction; return the keys that are new."""
-    names, rows = list(channels), [asdict(message) for message in messages]
+    """Store messages, each for its channels, with the transaction; return the keys that are new."""
+    rows = [asdict(message) for message in messages]
     if not rows:
         return set()
     mine = outbox_message.c
     added = connection.execute(
         upsert(outbox_message).on_conflict_do_nothing().returning(mine.id, mine.key), rows
     ).all()
-    pending = [{"message_id": row.id, "channel": name} for row in added for name in names]
+    of_key = {message.key: channels(message) for message in messages}
+    pending = [{"message_id": row.id, "channel": name} for row in added for name in of_key[row.key]]
     if pending:
         connection.execute(insert(outbox_delivery), pending)
     return {row.key for row in added}
@@ -102,6 +105,33 @@ def send(
         sent = update(outbox_delivery).where(*mine).values(delivered_at=func.clock_timestamp())
         connection.execute(sent)
     return True
+
+
+def combine(
+    engine: Engine,
+    channel: str,
+    keys: Iterable[str],
+    combined: Callable[[list[OutboxMessage]], OutboxMessage],
+) -> None:
+    """Store one message in place of others that are still to be sent on `channel`.
+
+    Nothing changes if none of them is, or if the key of the combined message is stored already.
+    """
+    mine = outbox_delivery.c
+    unsent = (
+        select(outbox_message)
+        .join(outbox_delivery)
+        .where(outbox_message.c.key.in_(keys), mine.channel == channel, mine.delivered_at.is_(None))
+        .order_by(outbox_message.c.id)
+        .with_for_update(of=outbox_delivery)
+    )
+    with engine.begin() as connection:
+        rows = connection.execute(unsent).all()
+        one = [combined([message_of(row) for row in rows])] if rows else []
+        if store(connection, one, lambda _: [channel]):
+            those = (mine.message_id.in_([row.id for row in rows]), mine.channel == channel)
+            sent = update(outbox_delivery).where(*those)
+            connection.execute(sent.values(delivered_at=func.clock_timestamp()))
 
 
 def count_attempt(engine: Engine, channel: str) -> None:

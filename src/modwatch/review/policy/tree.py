@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
@@ -26,7 +26,7 @@ from modwatch.common.errors import QueueError, SettingsError
 from modwatch.review.database import json_digest
 from modwatch.review.events import record_event
 from modwatch.review.tables import policy_version
-from modwatch.settings.file import read_toml
+from modwatch.settings.file import read_toml, validated
 
 #: Actions that require a reason.
 Action = Literal["skip", "escalate", "correct", "close"]
@@ -137,16 +137,7 @@ def load_policy(path: Path | None = None) -> Policy:
             node.
     """
     file = path or Path(__file__).with_name("policy.toml")
-    content = read_toml(file, "MODWATCH_POLICY")
-    try:
-        return Policy.model_validate(content)
-    except ValidationError as exc:
-        error = exc.errors()[0]
-        problem = error["msg"].removeprefix("Value error, ")
-        raise SettingsError(
-            f"invalid policy{_where(content, error['loc'])}: {problem}; correct the file that "
-            "MODWATCH_POLICY names"
-        ) from None
+    return validated(Policy, read_toml(file, "MODWATCH_POLICY"), f"MODWATCH_POLICY, {file}")
 
 
 def check(policy: Policy, label: int, code: str | None, *, required: bool = False) -> None:
@@ -213,20 +204,6 @@ def register_policy(engine: Engine, policy: Policy) -> None:
             f"the policy {policy.version} was in use with different content; choose a new version "
             "in the file that MODWATCH_POLICY names"
         )
-
-
-def _where(content: Mapping[str, Any], location: tuple[int | str, ...]) -> str:
-    """Return the location of an error in `content`; a node by its code."""
-    match location:
-        case ("node", int(number), *rest):
-            node = content["node"][number]
-            code = node.get("code") if isinstance(node, Mapping) else None
-            name = code if isinstance(code, str) else f"number {number + 1}"
-            return f", node {name}" + "".join(f".{part}" for part in rest)
-        case ():
-            return ""
-        case _:
-            return ", " + ".".join(str(part) for part in location)
 
 
 def _check_unique(what: str, names: Iterable[str]) -> None:

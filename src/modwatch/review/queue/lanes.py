@@ -9,14 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Select, select
 from sqlalchemy.dialects.postgresql import insert
 
-from modwatch.common.errors import SettingsError
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import lane
-from modwatch.settings.file import read_toml
+from modwatch.settings.file import read_toml, validated
 
 #: The queue of all items to which no rule gives another.
 GENERAL = "general"
@@ -162,14 +161,7 @@ def load_lanes(path: Path | None = None) -> Lanes:
     content = tomllib.loads(Path(__file__).with_name("lanes.toml").read_text(encoding="utf-8"))
     if path is not None:
         content = _merged(content, read_toml(path, "MODWATCH_QUEUE_RULES"))
-    try:
-        return Lanes.model_validate(content)
-    except ValidationError as exc:
-        where = ".".join(str(part) for part in exc.errors()[0]["loc"])
-        raise SettingsError(
-            f"invalid queue rule {where}: {exc.errors()[0]['msg']}; correct the file that "
-            "MODWATCH_QUEUE_RULES names"
-        ) from None
+    return validated(Lanes, content, f"MODWATCH_QUEUE_RULES, {path}")
 
 
 def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

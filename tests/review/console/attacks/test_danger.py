@@ -9,6 +9,7 @@ from sqlalchemy import Engine, text
 from modwatch.monitoring.incidents.channels import Channel
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.operations import alert_severe_escalations
+from modwatch.monitoring.incidents.rules import EVERYTHING
 from modwatch.review import workload
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import accounts
@@ -23,6 +24,7 @@ class Recorder:
     """A channel that remembers what it sent."""
 
     name = "recorder"
+    route = EVERYTHING
 
     def __init__(self) -> None:
         self.sent: list[Alert] = []

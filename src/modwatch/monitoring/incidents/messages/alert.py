@@ -204,6 +204,35 @@ def heartbeat_recovered_alert(
     )
 
 
+def needs_no_action(facts: Mapping[str, Any]) -> bool:
+    """Return whether nothing is to be done after an alert: an end, or one of severity info.
+
+    >>> needs_no_action({"event": "recovered", "severity": "critical"})
+    True
+    """
+    ended = facts["event"] in ("recovered", "withdrawn", "accepted") and not facts.get("unrepaired")
+    return ended or (facts["event"] in ("opened", "escalated") and facts["severity"] == "info")
+
+
+def digest_alert(channel: str, day: datetime.date, alerts: Sequence[Alert]) -> Alert:
+    """Return one alert, for a channel, in place of those that need no action.
+
+    >>> ended = Alert(key="k", title="Recovered: x", text="", facts={})
+    >>> digest_alert("mail", datetime.date(2026, 3, 12), [ended]).title
+    '[info] 12 March 2026: nothing to do about 1 message'
+    """
+    number = f"{len(alerts):,} message{'s' * (len(alerts) != 1)}"
+    facts = {"event": "digest", "severity": "info", "day": day.isoformat()}
+    pages = [alert.links for alert in alerts if alert.links]
+    return Alert(
+        key=f"digest/{channel}/{day}",
+        title=f"[info] {written(day)}: nothing to do about {number}",
+        text="\n".join(alert.title for alert in alerts),
+        facts={**facts, "messages": [alert.payload for alert in alerts]},
+        links=pages[-1] if pages else {},
+    )
+
+
 def promotion_alert(model: str, version: str, page: str) -> Alert:
     """Return the alert for a version of a model that waits for the decision to promote it.
 

@@ -101,6 +101,7 @@ def incident_alert(
         prefix = f"Recovered, but {len(unrepaired)} {noun} not published: "
     prefix = _PREFIXES[kind] if prefix is None else prefix
     facts = _incident_facts(series, found[0], transition, headline)
+    facts["unrepaired"] = [day.isoformat() for day in unrepaired]
     return Alert(
         key=f"{series}/{since}/{sequence}-{kind}",
         title=f"[{facts['severity']}] {prefix}{headline}, "
@@ -192,6 +193,7 @@ def unwatched_alert(known: IncidentRecord, moved: str | None) -> Alert:
         text=f"Incident withdrawn; it began on {written(since)}. {why}",
         facts={
             "event": "withdrawn",
+            "severity": known.severity,
             "incident": known.name,
             "rule": known.rule,
             "subject": known.subject,
