@@ -439,7 +439,6 @@ def test_an_incident_that_becomes_critical_ends_where_it_was_heard(
             with open_resources(both.settings) as resources:
                 deliver_day(resources, number, value)
                 daily.deliver_alerts(resources, day(number))
-        path.write_text("keep_defaults = false")  # the rule is gone
     assert heard(server) == [("escalated", 1), ("recovered", 2)]
     assert len(post.messages) == 5
 
