@@ -26,7 +26,7 @@ COPY LICENSE README.md pyproject.toml requirements.txt setup.py ./
 RUN mkdir src dags plugins \
     && pip install --no-cache-dir --constraint requirements.txt setuptools \
     && pip install --no-cache-dir --constraint requirements.txt --no-build-isolation \
-        ".[airflow,console,mlflow,models,pipeline,ray,s3]"
+        ".[airflow,celery,console,mlflow,models,pipeline,ray,s3]"
 
 COPY src/ src/
 COPY dags/ dags/

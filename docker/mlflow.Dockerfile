@@ -14,8 +14,8 @@ ENV MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false
 
 USER 10001:10001
 EXPOSE 5000
-# MLflow answers /health for every host name, whatever MLFLOW_SERVER_ALLOWED_HOSTS says.
+# For every host name, whatever MLFLOW_SERVER_ALLOWED_HOSTS says, and without a log-in.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
     CMD ["python", "healthcheck.py", "http://127.0.0.1:5000/health"]
-CMD ["mlflow", "server", "--host", "0.0.0.0", "--port", "5000", "--workers", "2", \
+CMD ["mlflow", "server", "--host", "0.0.0.0", "--workers", "2", \
     "--artifacts-destination", "/var/lib/mlflow/artifacts"]

@@ -108,8 +108,11 @@ def path_server(services: None) -> Iterator["EmbeddedServer"]:
     from sqlalchemy import text
 
     from modwatch.review.database import connect
-    from modwatch.review.embedded import embedded
+    from modwatch.review.embedded import EmbeddedServer, embedded
 
+    if url := os.environ.get("TEST_SERVER"):  # another version; see CONTRIBUTING.md
+        yield EmbeddedServer(server_url=url, data_dir=Path("/nonexistent"))
+        return
     # Not in pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
         maintenance = connect(server.server_url, pool_size=1)

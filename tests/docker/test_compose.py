@@ -180,6 +180,35 @@ def _builds_base(compose: Compose, contexts: dict[str, str]) -> bool:
     return "base.Dockerfile" in str(compose["services"].get(maker, {}).get("build"))
 
 
+def addresses_reached(compose: Compose) -> list[str]:
+    """A program that calls MLflow by this machine's loopback address would call itself."""
+    names = set(compose["services"])
+    for _, service in services(compose):
+        networks = service.get("networks", {})
+        names |= {alias for network in networks.values() for alias in network["aliases"]}
+    return [
+        f"{name} calls MLflow at {url}, which is no container"
+        for name, service in services(compose)
+        if (url := service.get("environment", {}).get("MODWATCH_MLFLOW_URL"))
+        and re.match(r"http://([\w.-]+)", url)[1] not in names
+    ]
+
+
+def pages_have_what_they_show(compose: Compose) -> list[str]:
+    """Airflow's server has *Review* and the page Modwatch: they read the database and the lake."""
+    return [
+        f"{name} serves pages without {part}"
+        for name, service in services(compose)
+        if "ports" in service and "airflow.Dockerfile" in str(service.get("build"))
+        for part, there in {
+            "the review database": "MODWATCH_DATABASE_URL" in service.get("environment", {}),
+            "MLflow": "MODWATCH_MLFLOW_URL" in service.get("environment", {}),
+            "the lake": "modwatch:/var/lib/modwatch:ro" in service.get("volumes", []),
+        }.items()
+        if not there
+    ]
+
+
 Rule = Callable[[Compose], list[str]]
 #: Each rule with a service `a` that breaches it.
 RULES: list[tuple[Rule, str]] = [
@@ -223,6 +252,12 @@ RULES: list[tuple[Rule, str]] = [
         "additional_contexts: {modwatch-base: 'service:gone'}}",
     ),
     (named_contexts_built, "build: {dockerfile: docker/mlflow.Dockerfile}"),
+    (addresses_reached, "environment: {MODWATCH_MLFLOW_URL: 'http://127.0.0.1:5000'}"),
+    (
+        pages_have_what_they_show,
+        "{build: {dockerfile: docker/airflow.Dockerfile}, ports: ['127.0.0.1:8080:8080'], "
+        "environment: {MODWATCH_MLFLOW_URL: x}, volumes: ['modwatch:/var/lib/modwatch:ro']}",
+    ),
 ]
 
 

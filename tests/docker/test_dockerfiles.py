@@ -185,6 +185,7 @@ def test_the_images_have_the_version_and_extras_of_the_package() -> None:
     assert {"".join(version) for version in versions} == {project["version"]}
     [extras] = re.findall(r"\.\[([\w,]+)\]", "\n".join(texts))
     assert set(extras.split(",")) <= set(project["optional-dependencies"]) - {"all", "demo"}
+    assert set(extras.split(",")) >= {"airflow", "celery", "console", "mlflow"}, "docs/deploy.md"
 
 
 def test_airflow_looks_for_dags_where_the_package_has_them() -> None:

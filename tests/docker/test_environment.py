@@ -102,12 +102,12 @@ def test_setting_names_reach_into_sources() -> None:
 @pytest.mark.parametrize(
     ("host", "allowed"),
     [
-        ("mlflow:5000", True),
+        ("mlflow.localhost:5000", True),
         ("127.0.0.1:5000", True),
         ("localhost:5055", True),
         ("attacker.example:5000", False),
         ("attacker.example", False),
-        ("mlflow.attacker.example:5000", False),
+        ("mlflow.localhost.attacker.example:5000", False),
     ],
 )
 def test_mlflow_answers_to_its_own_names_alone(compose: Compose, host: str, allowed: bool) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from modwatch.common.errors import DatabaseError
+from modwatch.review import migrate
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.migrate import VERSION_TABLE, upgrade
@@ -64,6 +65,21 @@ def test_several_processes_may_migrate_at_once(path_server: EmbeddedServer) -> N
     upgrade(url)
     engine = connect(url)
     assert metrics.counts(engine).waiting == 0
+    engine.dispose()
+
+
+def test_an_older_server_is_refused(
+    path_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = path_server.url("old")
+    monkeypatch.setattr(migrate, "OLDEST_SERVER", 99)
+    with pytest.raises(DatabaseError, match=r"PostgreSQL \d\d is not supported.* 99 or later"):
+        upgrade(url)
+    engine = connect(url)
+    with engine.connect() as connection:
+        assert (
+            connection.scalar(text("SELECT count(*) FROM pg_tables WHERE schemaname='public'")) == 0
+        )
     engine.dispose()
 
 

@@ -23,6 +23,9 @@ VERSION_TABLE = "modwatch_alembic_version"
 #: Any fixed number, on which two concurrent migrations take turns.
 _LOCK = 0x6D6F6477
 
+#: The oldest major version of PostgreSQL that the tests have run on; the schema needs it, too.
+OLDEST_SERVER = 15
+
 
 #: Privileges of the application besides SELECT, by table. `UPDATE -a -b`: on all columns but these.
 PRIVILEGES = {
@@ -56,7 +59,7 @@ def upgrade(database: Engine | str, *, application: str | None = None) -> None:
     `application` is the role that the console and the pipeline connect with; it is granted the
     privileges that they need. None: they connect as the owner. One transaction under an advisory
     lock: if two processes call this at once, the second waits and finds nothing to do. Raises
-    `DatabaseError`.
+    `DatabaseError`, also for a server that is older than `OLDEST_SERVER`.
     """
     if isinstance(database, str):
         engine = connect(database)
@@ -66,6 +69,12 @@ def upgrade(database: Engine | str, *, application: str | None = None) -> None:
             engine.dispose()
         return
     with database.begin() as connection:
+        major, *_ = connection.dialect.server_version_info or (0,)
+        if major < OLDEST_SERVER:
+            raise DatabaseError(
+                f"PostgreSQL {major} is not supported; upgrade the server to {OLDEST_SERVER} or "
+                "later"
+            )
         take_turn(connection, _LOCK)
         configuration = Config()
         configuration.set_main_option(

@@ -2,9 +2,10 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, event, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.people.accounts import Moderator
@@ -200,3 +201,26 @@ def test_a_row_that_the_database_refuses_is_not_quoted(
         intake.enqueue(engine, [broken], day)
     message = "".join(traceback.format_exception(refused.value))
     assert "private words" not in message
+
+
+def test_no_join_reads_all_incoming_items_for_each_queued_one(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    """PostgreSQL 15 joins in nested loops, since it takes the queued items for a single one."""
+    plans = []
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def explain(_: object, cursor: Any, statement: str, values: object, *__: object) -> None:
+        if statement.startswith("UPDATE") and "FROM incoming" in statement:
+            cursor.execute("SET LOCAL enable_hashjoin = off")
+            cursor.execute("SET LOCAL enable_mergejoin = off")
+            cursor.execute(f"EXPLAIN {statement}", values)
+            plans.append("\n".join(line for (line,) in cursor.fetchall()))
+
+    try:
+        intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(500)], day)
+    finally:
+        event.remove(engine, "before_cursor_execute", explain)
+    [plan] = plans
+    assert "incoming_comment_id_kind_round_idx on incoming" in plan
+    assert "Seq Scan on incoming" not in plan
