@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -82,15 +83,42 @@ def test_inside_airflow_people_log_in_at_the_prefix(
     assert airflow.get("/anything").text == '"Airflow\'s page anything"'
 
 
-def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation) -> None:
+@pytest.fixture
+def plugin(home: Installation) -> Any:
     spec = importlib.util.spec_from_file_location("modwatch_plugin", PLUGIN)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    mounted = [app["url_prefix"] for app in module.ModwatchPlugin.fastapi_apps]
+    return module.ModwatchPlugin
+
+
+def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation, plugin: Any) -> None:
+    mounted = [app["url_prefix"] for app in plugin.fastapi_apps]
     assert mounted == [AIRFLOW_PREFIX, OPS_PREFIX]
     assert not (home.home / "postgres").exists()
+
+
+def test_every_link_that_the_plugin_adds_to_airflow_opens(
+    home: Installation, plugin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And has figures: nothing is unknown, though no day was run."""
+    security = "airflow.api_fastapi.core_api.security.requires_access_view"
+    monkeypatch.setattr(security, lambda _: lambda: None)  # Airflow's own log-in
+    monkeypatch.setattr("modwatch.installation.mounted.operator", lambda: lambda: "Ann")
+    root = FastAPI()
+    for app in plugin.fastapi_apps:
+        root.mount(app["url_prefix"], app["app"])
+    web = TestClient(root, base_url=home.settings.airflow_url, follow_redirects=False)
+    opened = {}
+    for view in plugin.external_views:
+        answer = web.get(view["href"], headers={"accept": "text/html"})
+        opened[view["name"]] = (answer.status_code, answer.headers.get("location", ""))
+        assert "Not known" not in answer.text
+    for app in plugin.fastapi_apps:
+        app["app"].close()
+    assert opened.pop("MLflow")[0] == 307
+    assert opened == {"Modwatch": (200, ""), "Review": (303, "./login")}
 
 
 def test_https_makes_the_cookies_secure(home: Installation) -> None:

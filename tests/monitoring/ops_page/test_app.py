@@ -1,6 +1,7 @@
 """The page inside Airflow: what it shows, to whom, and what it says of what is down."""
 
 import datetime
+import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -40,6 +41,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 Install = Callable[..., Installation]
 
+
+PAGES = ("airflow", "mlflow", "validation")
 
 OPEN: Any = {"severity": "critical", "headline": "The scores of <script> differ"}
 
@@ -128,6 +131,16 @@ def client(home: Installation) -> Iterator[TestClient]:
     """The page of that installation, for someone who is logged in."""
     with open_resources(home.settings) as resources:
         yield TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
+
+
+def test_every_link_of_the_page_opens(client: TestClient) -> None:
+    page = client.get("/").text
+    found = {html.unescape(link) for link in re.findall(r'<a href="([^"]+)"', page)}
+    within = {link for link in found if "://" not in link}
+    assert within >= {"timeline", "mlflow", *(f"days/{MONDAY}/{name}" for name in PAGES)}
+    assert {link: client.get(f"/{link}").status_code >= 400 for link in within} == dict.fromkeys(
+        within, False
+    )
 
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
