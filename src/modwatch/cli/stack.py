@@ -250,6 +250,17 @@ def dags_folder_() -> None:
     print(dags_folder())
 
 
+@airflow.command("run", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, required=True, help="Such as `dags list`.")
+def airflow_run(arguments: tuple[str, ...]) -> int:
+    """Run a command of Airflow, configured as the Airflow of `modwatch up` is."""
+    from modwatch.installation.stack.installation import inside_airflow
+
+    with inside_airflow(load_settings()):
+        program = Path(sys.executable).with_name("airflow")
+        return subprocess.run([program, *arguments], check=False).returncode
+
+
 def _folder() -> "StackFolder":
     from modwatch.installation.stack.record import StackFolder
 

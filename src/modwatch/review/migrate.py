@@ -70,7 +70,7 @@ def upgrade(database: Engine | str, *, application: str | None = None) -> None:
         return
     with database.begin() as connection:
         major, *_ = connection.dialect.server_version_info or (0,)
-        if major < OLDEST_SERVER:
+        if int(major) < OLDEST_SERVER:
             raise DatabaseError(
                 f"PostgreSQL {major} is not supported; upgrade the server to {OLDEST_SERVER} or "
                 "later"
