@@ -78,7 +78,8 @@ _METRICS = {
 }
 
 #: What columns of the scores are; empty: the name of the metric says it.
-_FEATURES = {"comments": "", "flagged": "", "prob": "scores", "queue": ""}
+_FEATURES = dict.fromkeys(("comments", "flagged", "queue"), "")
+_FEATURES |= {"prob": "scores", "detected_language": "detected language"}
 
 
 def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -> str:
