@@ -52,7 +52,7 @@ def store_messages(
     def receivers(message: OutboxMessage) -> list[str]:
         other = message.topic in OTHER_CAUSES
         cause = message.topic if other else message.series.partition("[")[0]
-        severity = message.payload["facts"]["severity"]
+        severity = message.payload["facts"].get("severity", "critical")
         return [channel.name for channel in channels if channel.route.takes(cause, severity)]
 
     new = outbox.store(connection, messages, receivers)
@@ -111,7 +111,7 @@ def send_directly(channels: Channels, alert: Alert, *, cause: str) -> None:
     problems: list[str] = []
     for channel in channels:
         try:
-            if channel.route.takes(cause, alert.facts["severity"]):
+            if channel.route.takes(cause, alert.facts.get("severity", "critical")):
                 channel.send(alert)
         except AlertError as error:
             problems.append(str(error))
