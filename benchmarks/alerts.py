@@ -88,8 +88,9 @@ QUIET_WINDOW = {"window_ece": 0.03, "window_review_efficiency": 0.1}
 GROUPS, GROUP_ERROR = 6, 0.03
 SERIES = ("accuracy", "oc_accuracy")
 FIRST = datetime.date(2026, 1, 1)
-#: Days before an evening that are evaluated, as by `monitoring.incidents.evaluation`.
-LOOK_BACK = 60
+#: What is evaluated before an evening, and before an active incident, as by
+#: `monitoring.incidents.evaluation`.
+LOOK_BACK, BEFORE_CHANGE = datetime.timedelta(60), datetime.timedelta(30)
 #: Volume of a weekend day over that of other days, and the holidays of a year, which have 30 %.
 WEEKEND = 0.4
 HOLIDAYS = (datetime.date(2026, 4, 3), datetime.date(2026, 12, 25))
@@ -216,7 +217,8 @@ def by_rules(
     }
     for evening in range(days):
         today = FIRST + datetime.timedelta(evening)
-        begin = today - datetime.timedelta(LOOK_BACK)
+        active = [one.since - BEFORE_CHANGE for one in known.values() if one.is_active]
+        begin = min([today - LOOK_BACK, *active])
         values = [item for item in fixed if begin <= item.day <= today]
         daily = (item for name in SERIES for item in _daily_values(looks, name, evening))
         values += [item for item in daily if begin <= item.day]
@@ -650,7 +652,7 @@ def main() -> int:
         years = by_calendar(options.years, options.processes)
         print(years.round(2).to_string(index=False))
         reached = (years["messages"][1:] <= 4 + years["fault"][1:]).all() and years["found"][2] == 1
-        print(f"{'reached' if reached else 'MISSED '}  at most 4 false messages a year")
+        print(f"{'reached' if reached else 'MISSED '}  at most 4 false messages a year in the mean")
         return 0 if reached else 1
     table = measure(options.runs, options.days, options.change, options.processes)
     print(table.round(2).to_string(index=False, na_rep=""))

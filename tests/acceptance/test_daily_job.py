@@ -460,7 +460,9 @@ def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
     source_of(job, TUESDAY).unlink()
     command = [sys.executable, "-m", "modwatch", "repair", str(TUESDAY), "--empty", "--by", "ann"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert said == f"{TUESDAY} is run again from its source on\n"
+    assert said == (
+        f"{TUESDAY} is run again from its source on. It counts as a day without comments.\n"
+    )
     ended(job, TUESDAY, measured=2)
     with open_resources() as resources:
         assert resources.lake.count("landed", TUESDAY) == 0

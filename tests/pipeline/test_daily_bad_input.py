@@ -23,9 +23,10 @@ from installation import (
 )
 from modwatch.common.errors import DayRejectedError, IncidentError, SettingsError, SourceError
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.actions import repair
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.pipeline import daily
-from modwatch.review.empty_days import declare_empty
+from modwatch.review.empty_days import declare_empty, declared_empty
 from modwatch.review.log.verification import verify_log
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -356,7 +357,8 @@ def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it
 @pytest.mark.parametrize("person", ["", " ", "a\nb", "x" * 81])
 def test_whoever_declares_a_day_empty_has_a_name(files: Installation, person: str) -> None:
     with open_resources(files.settings) as resources, pytest.raises(IncidentError, match="name"):
-        declare_empty(resources.database, MONDAY, person)
+        repair(resources.database, MONDAY, person, run=lambda *_: "run", empty=True)
+    assert declared_empty(resources.database, MONDAY, MONDAY) == {}
 
 
 def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:

@@ -138,6 +138,12 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     landed, plan = partial(lake.read, "landed", day), resources.reference_plan
+    account, elsewhere = checks.load_account(day), ""
+    if account and (number := account.places["unusual_day"]):
+        elsewhere = (
+            f"the source has {number:,} of days in the future, or long ago, the first in "
+            f"{account.first.get('unusual_day', 'a row without a place')}"
+        )
     validated = validate_comments(
         landed,
         day=day,
@@ -150,9 +156,10 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         own_scores=resources.settings.own_scores,
         expectations=resources.expectations,
         declared_empty_by=None if lake.count("landed", day) else _declared_empty_by(resources, day),
+        elsewhere=elsewhere,
     )
     first = rows.first_origins(landed(columns=["row", "origin"]), validated.invalid)
-    result = validated.result.with_account(checks.load_account(day), first)
+    result = validated.result.with_account(account, first)
     publish_result(checks, result)
     profiles.save_profile(lake, day, comments=validated.profile)
     invalid = rows.quarantined_rows(landed(), validated.invalid)

@@ -228,7 +228,7 @@ def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published() ->
     )
     assert ended.text.splitlines()[-1] == (
         "Rejected and not published since: 2 March 2026, 4 March 2026. "
-        "Fix the source or the model, then clear the failed task of each day."
+        "Fix the source or the model, then repair each day."
     )
 
 

@@ -92,6 +92,7 @@ def validate_comments(
     own_scores: bool = False,
     expectations: Sequence[Rule] = (),
     declared_empty_by: str | None = None,
+    elsewhere: str = "",
 ) -> ValidatedComments:
     """Validate a day's landed rows, then the valid ones as a whole.
 
@@ -111,6 +112,7 @@ def validate_comments(
             a score is treated alike.
         expectations: those of `load_expectations`.
         declared_empty_by: who said that the day has no rows; then its volume is not compared.
+        elsewhere: what the source has of impossible days, in words; may be empty.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
@@ -136,7 +138,7 @@ def validate_comments(
     columns = list(dict.fromkeys(["row", "text", *OPTIONAL_COLUMNS, *table.columns]))
     again = _checked(texts.reading(landed(columns=columns)), invalid, table)
     profile = profile_comments(again, invalid)
-    measures = _measures(profile, rows.schema_faults, trailing, bounds)
+    measures = _measures(profile, rows.schema_faults, trailing, bounds, elsewhere=elsewhere)
     if declared_empty_by:
         declared = skipped(f"{declared_empty_by} declared that the day has no comments")
         measures |= dict.fromkeys(_VOLUME_RULES, declared)
@@ -447,7 +449,12 @@ def _with_texts(results: Iterable[RuleResult], texts: DuplicateTexts) -> Iterato
 
 
 def _measures(
-    today: Profile, faults: Sequence[str], trailing: Sequence[Profile], bounds: Thresholds
+    today: Profile,
+    faults: Sequence[str],
+    trailing: Sequence[Profile],
+    bounds: Thresholds,
+    *,
+    elsewhere: str,
 ) -> dict[str, Measure]:
     """Return one measure for each rule of the day."""
     findings, before = trailing_findings(today, trailing), pooled(trailing)
@@ -462,6 +469,7 @@ def _measures(
         "comments",
         lambda ratio: (
             f"{today.landed:,} rows, {ratio:.2f} times the trailing median of {usual:,.0f}"
+            f"{elsewhere and f'; {elsewhere}'}"
         ),
     )
     percent = percentage(today.quarantined, today.landed)

@@ -32,6 +32,7 @@ from modwatch.monitoring.incidents.store import (
     IncidentChange,
     IncidentRecord,
     Kind,
+    failures,
     last_incidents,
     locked,
     save_changes,
@@ -91,13 +92,19 @@ def evaluate(
         today = _last_day(lake, "measurements", day, known)
         active = [record.since - _BEFORE_CHANGE for record in known.values() if record.is_active]
         first = min([today - _LOOK_BACK, *active])
-        values = metric_values(lake, checks, first, today)
+        # A message on the failed task has said why the day was rejected, or has no rows.
+        failed = {record.since for record in failures(database, first)}
+        values = [
+            value
+            for value in metric_values(lake, checks, first, today)
+            if value.metric != "checks_rejected" or value.day not in failed
+        ]
         causes, changes = evaluate_rules(
             daily,
             with_usual_volumes(
                 values,
                 seasonal_volumes(lake, first, today),
-                declared_empty(database, first, today),
+                {*declared_empty(database, first, today), *failed},
                 calendar,
             ),
             known,

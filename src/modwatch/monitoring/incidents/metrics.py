@@ -91,7 +91,8 @@ def with_usual_volumes(
         values: of any metrics and days; `n` of a volume ratio is the volume. Values of other
             metrics are returned as they are.
         earlier: volumes of other days, such as those of the year before.
-        empty: days that somebody declared to have no comments; with comments they count.
+        empty: days that people declared to have no comments, or on which a task failed; with
+            comments they count.
         calendar: days that people know to be unusual.
 
     >>> days = [datetime.date(2026, 1, day) for day in range(5, 12)]

@@ -55,10 +55,10 @@ _STATES = {
 _METRICS = {
     "clock_difference": "The difference between the clocks, in seconds,",
     "completion": "The labelled share of the routed comments",
-    "flagged_share_change": "The change of the flagged share",
-    "flagged_share_excess": "The rise of a flagged share that more than tripled",
+    "flagged_share_change": "Flagged comments",
+    "flagged_share_excess": "Flagged comments, whose share more than tripled",
     "jensen_shannon": "The Jensen–Shannon divergence, in bits,",
-    "missing_share_change": "The change of the share of empty values",
+    "missing_share_change": "Empty values",
     "psi": "The population stability index",
     "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
     "window_accuracy": "The model's accuracy over the window",
@@ -99,7 +99,7 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
         "value": "" if value is None or value.value is None else _short(value.value),
         "before": f"{change.before.value:.3f}" if change else "",
         "after": f"{change.after.value:.3f}" if change else "",
-        "remark": value.remark if value else "",
+        "remark": value.remark.partition(";")[0] if value else "",
     }
     title = rule.title
     if any(f"{{{name}}}" in title and not names[name] for name in names if name != "feature"):
@@ -181,12 +181,13 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
     name = _metric_name(value.metric) + _about(_FEATURES.get(feature, feature), reference)
     if value.value is None:
         return f"{name} could not be estimated (n = {value.n:,})"
-    interval = f", {value.remark}" * bool(value.remark)
+    interval = ""
     if value.low is not None and value.high is not None:
-        interval += f" (95% CI {value.low:.4g} to {value.high:.4g}, n = {value.n:,})"
-    else:
-        interval += f" (n = {value.n:,})"
-    return f"{name} is {value.value:.4g}{interval}{threshold}"
+        interval = f"95% CI {value.low:.4g} to {value.high:.4g}, "
+    what = f"{name} is {value.value:.4g}{value.remark and f', {value.remark}'}"
+    if "_share_" in value.metric and value.remark:
+        what = f"{name}: {value.remark}; change {value.value:.4g}"
+    return f"{what} ({interval}n = {value.n:,}){threshold}"
 
 
 def _metric_name(metric: str) -> str:

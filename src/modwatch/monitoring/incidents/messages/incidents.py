@@ -140,7 +140,7 @@ def _unrepaired(days: Sequence[datetime.date]) -> str:
         named.append(f"{more} more")
     return (
         f"Rejected and not published since: {', '.join(named)}. "
-        "Fix the source or the model, then clear the failed task of each day."
+        "Fix the source or the model, then repair each day."
     )
 
 
