@@ -78,8 +78,6 @@ QUIET = {
     "log_problems": 0.0,
     "clock_difference": 0.0,
     "log_witness_missing": 0.0,
-    "rows_late": 0.0,
-    "rows_gone": 0.0,
     "completion": 1.0,
     "queue_age_oldest_hours": 24.0,
 }
@@ -88,9 +86,9 @@ QUIET_WINDOW = {"window_ece": 0.03, "window_review_efficiency": 0.1}
 GROUPS, GROUP_ERROR = 6, 0.03
 SERIES = ("accuracy", "oc_accuracy")
 FIRST = datetime.date(2026, 1, 1)
-#: What is evaluated before an evening, and before an active incident, as by
-#: `monitoring.incidents.evaluation`.
-LOOK_BACK, BEFORE_CHANGE = datetime.timedelta(60), datetime.timedelta(30)
+#: Days before an evening that are evaluated; `monitoring.incidents.evaluation` also reads those
+#: since an active incident began.
+LOOK_BACK = 60
 #: Volume of a weekend day over that of other days, and the holidays of a year, which have 30 %.
 WEEKEND = 0.4
 HOLIDAYS = (datetime.date(2026, 4, 3), datetime.date(2026, 12, 25))
@@ -217,8 +215,7 @@ def by_rules(
     }
     for evening in range(days):
         today = FIRST + datetime.timedelta(evening)
-        active = [one.since - BEFORE_CHANGE for one in known.values() if one.is_active]
-        begin = min([today - LOOK_BACK, *active])
+        begin = today - datetime.timedelta(LOOK_BACK)
         values = [item for item in fixed if begin <= item.day <= today]
         daily = (item for name in SERIES for item in _daily_values(looks, name, evening))
         values += [item for item in daily if begin <= item.day]

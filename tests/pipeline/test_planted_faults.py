@@ -36,8 +36,8 @@ COMMUNITY = Community(seed=7, comments_per_day=560)
 COLUMNS = ("comment_id", "created_at", "text", "platform")
 ONE_DAY = datetime.timedelta(days=1)
 
-#: Enough days that it is known how far volumes vary.
-ORDINARY = 18
+#: Enough days that it is known how far volumes vary; half a volume comes on a working day.
+ORDINARY = 16
 
 Row = dict[str, Any]
 
