@@ -78,6 +78,8 @@ QUIET = {
     "log_problems": 0.0,
     "clock_difference": 0.0,
     "log_witness_missing": 0.0,
+    "rows_late": 0.0,
+    "rows_gone": 0.0,
     "completion": 1.0,
     "queue_age_oldest_hours": 24.0,
 }
