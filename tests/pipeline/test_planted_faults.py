@@ -184,6 +184,7 @@ def platform(
         yield Platform(home=home, folder=tmp_path / "incoming", server=server)
 
 
+@pytest.mark.soak  # the tests of validation and alerts have each fault alone
 def test_faults_of_the_source_have_their_cause_and_a_repair(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
