@@ -95,10 +95,11 @@ def reviewed(lake: "Lake") -> "LabelledTexts":
     for day in lake.days("labels"):
         labels = lake.table("labels", day, columns=["comment_id", "label"])
         chances = lake.table("routed", day, columns=["comment_id", "inclusion_probability"])
+        labelled = labels.to_pandas().merge(chances.to_pandas())
         wanted = pc.field("comment_id").isin(labels.column("comment_id"))
         for batch in lake.read("comments", day, columns=["comment_id", "text"]):
             texts = pa.Table.from_batches([batch]).filter(wanted).to_pandas()
-            found.append(texts.merge(labels.to_pandas()).merge(chances.to_pandas()))
+            found.append(texts.merge(labelled))
     rows = pd.concat(found) if found else pd.DataFrame()
     if rows.empty:
         raise SourceError("moderators labelled no comment yet; name files of labelled comments")

@@ -1,10 +1,8 @@
 """The page that shows a day next to the days before."""
 
 import datetime
-from pathlib import Path
 
 import numpy as np
-import pytest
 from lake_days import put_comments, put_profile, put_scores
 
 from modwatch.data.lake.delta import Lake
@@ -15,16 +13,6 @@ from modwatch.monitoring.ops_page.distributions import distribution_page, distri
 FIRST = datetime.date(2026, 1, 5)
 PLAN = ReferencePlan(rules=[], trailing_days=14, fixed_days=14)
 HOSTILE = "<script>alert(1)</script>"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
-
-
-@pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
-    return CheckStore(root=str(tmp_path / "checks"))
 
 
 def put(lake: Lake, number: int, prob: float, **columns: object) -> datetime.date:

@@ -6,9 +6,10 @@ killed, the next call of `deliver` sends the rest, under the same idempotency ke
 
 import datetime
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 
@@ -52,8 +53,8 @@ def store_messages(
     def receivers(message: OutboxMessage) -> list[str]:
         other = message.topic in OTHER_CAUSES
         cause = message.topic if other else message.series.partition("[")[0]
-        severity = message.payload["facts"].get("severity", "critical")
-        return [channel.name for channel in channels if channel.route.takes(cause, severity)]
+        facts = message.payload["facts"]
+        return [channel.name for channel in channels if _takes(channel, cause, facts)]
 
     new = outbox.store(connection, messages, receivers)
     for message in messages:
@@ -111,11 +112,16 @@ def send_directly(channels: Channels, alert: Alert, *, cause: str) -> None:
     problems: list[str] = []
     for channel in channels:
         try:
-            if channel.route.takes(cause, alert.facts.get("severity", "critical")):
+            if _takes(channel, cause, alert.facts):
                 channel.send(alert)
         except AlertError as error:
             problems.append(str(error))
     _raise(problems)
+
+
+def _takes(channel: Channel, cause: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether a channel receives an alert; one without a severity counts as critical."""
+    return channel.route.takes(cause, facts.get("severity", "critical"))
 
 
 def _pending(database: Engine, channel: Channel) -> list[OutboxMessage]:

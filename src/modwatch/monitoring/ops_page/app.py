@@ -43,7 +43,7 @@ class AirflowAccess:
     operator: Callable[..., str]
     #: Returns the path of the page of the run in Airflow that covered a day.
     run_path: Callable[[date], str | None]
-    #: Runs a day again for a person; returns what was done, as a sentence.
+    #: Runs a day again for a person; returns what was done, as a sentence without full stop.
     repair: Callable[[date, str], str]
 
 
