@@ -14,6 +14,7 @@ from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
 from installation import MONDAY, table_rows
+from modwatch.data.lake.day_scores import model_origin
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.data.sources.community import Community
 from modwatch.data.validation.profiles import profile_rows
@@ -22,7 +23,7 @@ from modwatch.models.reference import INVENTED, ORIGIN, from_json, held_out_prof
 from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
-from modwatch.monitoring.measurements.references import model_origin, model_reference
+from modwatch.monitoring.measurements.references import model_reference
 from modwatch.pipeline import daily
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem

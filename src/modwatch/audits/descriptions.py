@@ -95,7 +95,7 @@ few positives to estimate it in 0.25 % of such audits.
     return "\n\n".join(
         [
             f"**{plan.first} to {plan.last}**: {comments:,} comments, {flagged:,} flagged by model "
-            f"{plan.model_version} ({_decided(plan)}).",
+            f"{plan.model} ({_decided(plan)}).",
             "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
             *(f"**{sentence}**" for sentence in describe_missing_days(plan)),
             f"{_stages(plan, wanted)} {_further(plan)}: {_effort(plan, wanted)}. Deadline: "

@@ -6,6 +6,7 @@ The comments of its period are streamed as they were scored and decided.
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from modwatch.audits.folder import AuditFolder
 from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
 from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
+from modwatch.data.lake.day_scores import model_origin
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
 from modwatch.review.queue.intake import recorded_erasures
@@ -63,7 +65,8 @@ def survey(
         scores = lake.read("scores", day, columns=columns, role="champion")
         counted = _CountedDay(day, scores, flagged, unflagged)
         digests = day_digest(counted), texts_digest(text_commitments(lake, day))
-        surveyed.append(counted.summary(*digests, comments))
+        summary = counted.summary(*digests, comments)
+        surveyed.append(replace(summary, model_origin=model_origin(lake, day)))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 

@@ -1,5 +1,7 @@
 """Part 11 from an audit in memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from audits.dsa.half_year import GOLDEN, MEASURES, audited, part_11
@@ -32,8 +34,13 @@ def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
     for rate in (means.accuracy, means.precision, means.recall):
         assert f"{value_text(rate)}. 95 % confidence interval" in words.accuracy
     assert "version 7" in words.description
-    assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
     assert plan.digest in words.safeguards
+    days = tuple(
+        replace(day, model_origin="trained on invented comments") for day in plan.population
+    )
+    words = qualitative(replace(plan, population=days), result, MEASURES, service="Forum")
+    assert "version 7 (trained on invented comments)" in words.description
+    assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
 
 
 def test_annotators_without_errors_agree() -> None:

@@ -98,16 +98,26 @@ def test_the_answer_is_the_first_line(adaptive: Auditor) -> None:
     message = words_of(report_on(adaptive))
 
     assert (
-        "should have been flagged, about 80 were flagged (95 % confidence interval: 74 to 84)"
+        "should have been flagged, about 83 were flagged (95 % confidence interval: 78 to 88)"
         in message
     )
-    assert "that were flagged, about 98 should have been flagged" in message
-    assert "(95 % confidence interval: 89 to 100)" in message
+    assert "that were flagged, about 100 should have been flagged" in message
+    assert "(95 % confidence interval: 92 to 100)" in message
     assert (
-        message.index("about 80 were")
+        message.index("about 83 were")
         < message.index("Model version")
         < message.index("Recall and")
     )
+
+
+def test_a_model_of_invented_comments_is_named_so(done: Auditor) -> None:
+    days = [
+        replace(day, model_origin="trained on invented comments") for day in done.plan.population
+    ]
+    plan = replace(done.plan, population=tuple(days))
+    message = words_of(estimated(unfinished(done.comments, plan)))
+
+    assert "Model version 7 (trained on invented comments)" in message
 
 
 def test_bounds_to_one_side_are_called_so(done: Auditor) -> None:

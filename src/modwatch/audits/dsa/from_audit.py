@@ -263,7 +263,7 @@ def qualitative(
         start=plan.first,
         end=plan.last,
         description=(
-            f"A statistical model, version {plan.model_version}, scores each comment from 0 to 1 "
+            f"A statistical model, version {plan.model}, scores each comment from 0 to 1 "
             f"automatically. {_flagged(plan.threshold)} People "
             "review some of the comments; their decision replaces that of the model."
         ),

@@ -113,7 +113,7 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str
         ("Period", f"{plan.first} to {plan.last}, {formatting.noun(days, 'UTC day')}"),
         ("Service", formatting.name(service)),
         ("Comments", f"{result['comments']:,}, {result['flagged']:,} of them flagged"),
-        ("Model version", formatting.name(result["model_version"])),
+        ("Model version", formatting.name(plan.model)),
         ("Threshold", formatting.decision(result["threshold"])),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
         ("Four eyes", "" if result["four_eyes"] else ONE_PERSON),

@@ -58,3 +58,10 @@ def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> Day
         cut=rows.column("cut").to_numpy(),
         **first,
     )
+
+
+def model_origin(lake: Lake, day: datetime.date) -> str:
+    """Return what the model of `day` says of its origin; empty if it says nothing."""
+    rows = lake.table("model_references", day, columns=["feature", "category"])
+    found = rows.filter(pc.field("feature") == "origin").column("category").to_pylist()
+    return found[0] if found else ""

@@ -271,7 +271,8 @@ def reconciled_incidents(
     Labels come late and values change, so that the series may no longer show that incident. If a
     value now contradicts it, which takes the condition that closes an incident, it is dropped. If
     none does, because the values of its first days lie between the bounds, have become insufficient
-    or lie before the series, it stays active.
+    or lie before the series, it stays active. A comparison with other days needs no labels: it
+    changes when a day was repaired, and is dropped as soon as it would not open the incident.
     """
     found = incidents(rule, series, accepted=accepted)
     if notified is None or _same(notified, found) or _is_refuted(rule, series, notified):
@@ -330,7 +331,10 @@ def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incide
     first = [value for value in series if notified.since <= value.day <= notified.opened]
     if rule.watches_changes:
         first = [value for value in first if value.day == notified.opened]
-    return any(exceeds(rule, rule.close, value) is False for value in first)
+    return any(
+        exceeds(rule, rule.open if value.reference else rule.close, value) is False
+        for value in first
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

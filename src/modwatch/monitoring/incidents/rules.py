@@ -98,7 +98,7 @@ class AlertRule(BaseModel):
     #: Days since a day's comments were routed, counted by the calendar, before its values are
     #: watched, because its labels are still coming in.
     settle_days: int = Field(0, ge=0, le=30)
-    #: What to investigate; may contain {feature}.
+    #: What to investigate; may contain {feature}, and {day}, on which it began.
     look_at: str = Field(min_length=1, max_length=500)
     #: What happened, in words; may contain {feature}, {value}, {before}, {after} and {remark}.
     title: str = Field("", max_length=120)

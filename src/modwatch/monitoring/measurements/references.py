@@ -12,8 +12,6 @@ from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Literal, get_args
 
-import pyarrow.compute as pc
-
 from modwatch.common import days
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.profiles import read_profile, read_profiles
@@ -180,13 +178,6 @@ def model_reference(lake: Lake, day: datetime.date) -> Profile | None:
     """
     stored = read_profiles(lake, [day], "model_references").get(day)
     return stored if stored and stored.scored >= MINIMUM_COMMENTS else None
-
-
-def model_origin(lake: Lake, day: datetime.date) -> str:
-    """Return what the model of `day` says of its origin; empty if it says nothing."""
-    rows = lake.table("model_references", day, columns=["feature", "category"])
-    found = rows.filter(pc.field("feature") == "origin").column("category").to_pylist()
-    return found[0] if found else ""
 
 
 @dataclass(frozen=True, kw_only=True)

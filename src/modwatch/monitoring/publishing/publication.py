@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from modwatch.common.addresses import Site, day_url
 from modwatch.common.days import trailing
+from modwatch.data.lake.day_scores import model_origin
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore, ValidationResult
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
-from modwatch.monitoring.measurements.references import ReferencePlan, model_origin, references
+from modwatch.monitoring.measurements.references import ReferencePlan, references
 from modwatch.monitoring.measurements.windows import windows
 from modwatch.monitoring.publishing import runs, timeline
 from modwatch.monitoring.publishing.content import DayContent, read_content, read_shown

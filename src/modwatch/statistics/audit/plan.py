@@ -57,6 +57,8 @@ class PopulationDay:
     digest: str
     #: Hash of all comments and commitments to their texts; see `draw.texts_digest`.
     texts: str
+    #: What the model says of its origin; empty if it says nothing.
+    model_origin: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -154,6 +156,12 @@ class AuditPlan:
     def model_version(self) -> str:
         """The model that scored all comments of the period."""
         return next(day.model_version for day in self.population if day.comments)
+
+    @property
+    def model(self) -> str:
+        """The version of the model, with its origin if that is known."""
+        origin = next((day.model_origin for day in self.population if day.model_origin), "")
+        return f"{self.model_version}{origin and f' ({origin})'}"
 
     @property
     def threshold(self) -> float | None:
@@ -309,11 +317,13 @@ def _is_contiguous(strata: list[PlannedStratum]) -> bool:
 
 def _option_problems(plan: AuditPlan) -> Iterator[str]:
     """Yield problems of the texts, the stages, the labels and the deadline."""
-    texts = [plan.public_value, *(day.texts for day in plan.population)]
+    texts = [plan.public_value]
+    for day in plan.population:
+        texts += [day.texts, day.model_version, day.model_origin, day.digest]
     texts += [*(plan.options or {}), *map(str, (plan.options or {}).values())]
     texts += [calibration.source for calibration in plan.calibrations.values()]
     try:
-        "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
+        "".join(texts).encode()
     except UnicodeEncodeError:
         yield "a text is not valid Unicode: it contains a lone surrogate"
     share, second = plan.first_stage_share, plan.second_stage_labels

@@ -36,6 +36,16 @@ def found(rule: AlertRule, *, subject: str = "", **changes: object) -> tuple:
     return rule, subject, figure(rule, **changes)
 
 
+def test_where_a_repair_helps_it_names_the_day() -> None:
+    news = Transition(kind="opened", since=DAY, day=DAY)
+    low, late = (
+        incident_alert("volume", [found(RULES[name], subject=subject)], news, 1)
+        for name, subject in (("volume_low", "comments"), ("rows_late", "2026-01-02"))
+    )
+    assert low.text.endswith(f"run `modwatch repair {DAY}`.")
+    assert late.text.endswith("run `modwatch repair 2026-01-02`.")
+
+
 def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() -> None:
     rule = RULES["oc_accuracy_low"]
     news = Transition(kind="opened", since=DAY, day=DAY)

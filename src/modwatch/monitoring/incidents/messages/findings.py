@@ -1,5 +1,6 @@
 """What a rule found, in words: headlines, and metric values with their interval."""
 
+import datetime
 import re
 
 from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
@@ -118,9 +119,10 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def what_to_look_at(rule: AlertRule, subject: str) -> str:
-    """Return what a rule says to investigate, about a feature."""
-    return rule.look_at.replace("{feature}", _feature_and_reference(subject)[0])
+def what_to_look_at(rule: AlertRule, subject: str, since: datetime.date) -> str:
+    """Return what a rule says to investigate, about a feature, since a day."""
+    feature = _feature_and_reference(subject)[0]
+    return rule.look_at.replace("{feature}", feature).replace("{day}", str(since))
 
 
 def name_in_words(rule: str, subject: str) -> str:

@@ -119,11 +119,12 @@ def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> l
     also = dict.fromkeys(describe_finding(*finding) for finding in others)
     also.pop(headline, None)
     begins = transition.kind in ("opened", "escalated")
+    began = transition.news_since or transition.since
     return [
         f"{describe_value(rule, value)}." if value else "",
         _dates(transition),
         f"Also: {'; '.join(also)}." if also and begins else "",
-        f"Look at: {what_to_look_at(rule, subject)}" if begins else "",
+        f"Look at: {what_to_look_at(rule, subject, began)}" if begins else "",
     ]
 
 
@@ -161,7 +162,7 @@ def _incident_facts(
         "figure": value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
-        "look_at": what_to_look_at(rule, subject),
+        "look_at": what_to_look_at(rule, subject, transition.news_since or transition.since),
     }
 
 
