@@ -1,6 +1,6 @@
 """Arrow schemas of the tables of the lake.
 
-The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00).
+The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00). In tables of a window, it is its last day.
 """
 
 from functools import partial
@@ -15,6 +15,12 @@ def _columns(kind: pa.DataType, *names: str, nullable: bool = True) -> list[pa.F
 
 
 _required = partial(_columns, nullable=False)
+
+
+def _table(*columns: pa.Field | tuple[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of a table whose rows all have a day."""
+    return pa.schema([*_required(pa.date32(), "dt"), *columns])
+
 
 #: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
 #: `label`; scoring and routing do not read it.
@@ -54,54 +60,39 @@ LANDED = pa.schema([("dt", pa.date32()), *_SOURCE_ROW, ("problem", pa.string())]
 
 #: One validated comment. `salt` is drawn at the first publication, and goes with the texts when
 #: they are erased: what was committed to (`erasure.text_commitments`) cannot be guessed then.
-COMMENTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id"),
-        *_required(_UTC, "created_at"),
-        *_required(pa.string(), "text"),
-        *_CONTEXT,
-        *_OWN_SCORE,
-        _ROW,
-        ("salt", pa.binary()),
-    ]
+COMMENTS = _table(
+    *_required(pa.string(), "comment_id"),
+    *_required(_UTC, "created_at"),
+    *_required(pa.string(), "text"),
+    *_CONTEXT,
+    *_OWN_SCORE,
+    _ROW,
+    ("salt", pa.binary()),
 )
 
 #: One comment whose texts were erased, in all tables and whenever its day is read again. `part`:
 #: `comment` (both texts and the author) | `parent` (the text that it answers). `commitment`: to the
 #: texts as they were published first; null where the comment was not published.
-ERASURES = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id", "part"),
-        ("commitment", pa.binary()),
-    ]
+ERASURES = _table(
+    *_required(pa.string(), "comment_id", "part"),
+    ("commitment", pa.binary()),
 )
 
 #: One row that failed a validation rule, with the name of the rule. `stage` is `comments` or
 #: `scores`.
-QUARANTINE = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "stage", "rule"),
-        *_SOURCE_ROW,
-    ]
-)
+QUARANTINE = _table(*_required(pa.string(), "stage", "rule"), *_SOURCE_ROW)
 
 #: One prediction. `prob` is the posterior mean of p(y=1|x); `uncertainty` is p(1−p), or 0.25 where
 #: the model read only a part of the comment (`cut`); `model_variance` is Var_W p(y=1|x,W);
 #: `flagged` is the automated decision: prob > threshold of that model version, or the decision that
 #: the source brought, and then `threshold` is null.
-SCORES = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id", "model_version"),
-        *_required(pa.string(), "role"),  # champion | challenger
-        *_required(pa.float32(), "prob", "uncertainty"),
-        *_columns(pa.float32(), "model_variance", "mutual_information"),
-        *_required(pa.bool_(), "cut", "flagged"),
-        ("threshold", pa.float64()),  # of that model version; null: of the source
-    ]
+SCORES = _table(
+    *_required(pa.string(), "comment_id", "model_version"),
+    *_required(pa.string(), "role"),  # champion | challenger
+    *_required(pa.float32(), "prob", "uncertainty"),
+    *_columns(pa.float32(), "model_variance", "mutual_information"),
+    *_required(pa.bool_(), "cut", "flagged"),
+    ("threshold", pa.float64()),  # of that model version; null: of the source
 )
 
 #: Scores of the shards of a day, before validation, in pieces. `digest` is a hash of what was
@@ -118,41 +109,34 @@ STAGED_SCORES = pa.schema(
 #: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
 #: reviewed); the others divide the rest by lower ≤ review score ≤ upper and by `flagged`: only
 #: flagged comments, only others, or both where it is missing.
-ROUTING_DESIGN = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "model_version", "strategy"),
-        *_required(pa.float64(), "review_fraction"),
-        *_required(pa.int32(), "stratum"),
-        *_columns(pa.float64(), "lower", "upper"),
-        *_columns(pa.bool_(), "flagged"),
-        *_required(pa.int64(), "population"),  # N_h
-        *_required(pa.int64(), "sample"),  # n_h
-        # Hash of the day's scores and decisions.
-        ("scores_digest", pa.string()),
-    ]
+ROUTING_DESIGN = _table(
+    *_required(pa.string(), "model_version", "strategy"),
+    *_required(pa.float64(), "review_fraction"),
+    *_required(pa.int32(), "stratum"),
+    *_columns(pa.float64(), "lower", "upper"),
+    *_columns(pa.bool_(), "flagged"),
+    *_required(pa.int64(), "population"),  # N_h
+    *_required(pa.int64(), "sample"),  # n_h
+    # Hash of the day's scores and decisions.
+    ("scores_digest", pa.string()),
 )
 
 #: Columns of ROUTED, by the first label 0, 1.
 CONFIRMATION_PROBABILITIES = ("confirmation_probability_0", "confirmation_probability_1")
 
 #: One comment sent to review.
-ROUTED = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id", "reason"),
-        *_required(pa.int32(), "stratum"),
-        *_required(pa.float64(), "inclusion_probability"),
-        *_required(pa.int64(), "rank"),  # 1 is reviewed first
-        *_required(pa.float64(), "review_score"),
-        *_required(pa.string(), "model_version"),
-        # Probability in [0, 1] that a first label 0, 1 is confirmed.
-        *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
-    ]
+ROUTED = _table(
+    *_required(pa.string(), "comment_id", "reason"),
+    *_required(pa.int32(), "stratum"),
+    *_required(pa.float64(), "inclusion_probability"),
+    *_required(pa.int64(), "rank"),  # 1 is reviewed first
+    *_required(pa.float64(), "review_score"),
+    *_required(pa.string(), "model_version"),
+    # Probability in [0, 1] that a first label 0, 1 is confirmed.
+    *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
 )
 
 _LABEL = [
-    *_required(pa.date32(), "dt"),
     *_required(pa.string(), "comment_id"),
     *_required(pa.int8(), "label"),
     *_required(pa.string(), "moderator"),
@@ -161,65 +145,52 @@ _LABEL = [
 ]
 
 #: The label of one routed comment, from the decision log: as it is now, and as it was given first.
-LABELS = pa.schema(
-    [
-        *_LABEL,
-        # The label before any correction, and who gave it.
-        pa.field("first_label", pa.int8()),
-        pa.field("first_moderator", pa.string()),
-    ]
+LABELS = _table(
+    *_LABEL,
+    # The label before any correction, and who gave it.
+    pa.field("first_label", pa.int8()),
+    pa.field("first_moderator", pa.string()),
 )
 
 #: One confirmation of a routed comment that has a current label: the label of a second person
 #: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
-CONFIRMATIONS = pa.schema(
-    [
-        *_LABEL,
-        *_required(pa.int8(), "round"),  # 2 | 3
-        # The first label as it was given, whose `confirmation_probability` of `routed` applies.
-        *_required(pa.int8(), "first_label"),
-    ]
+CONFIRMATIONS = _table(
+    *_LABEL,
+    *_required(pa.int8(), "round"),  # 2 | 3
+    # The first label as it was given, whose `confirmation_probability` of `routed` applies.
+    *_required(pa.int8(), "first_label"),
 )
 
 #: One routed comment without a label when the review of its day was over. `reason`: skipped |
 #: escalated | dismissed | waiting. A random part of each `part` (slice | top_flagged | top) is
 #: drawn, and followed up. Made once a day; counts while the comments of `routed_digest` are routed.
-FOLLOW_UPS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id", "part", "reason"),
-        *_required(pa.bool_(), "drawn"),
-        *_required(pa.float64(), "probability"),  # of being drawn; 0 where it was dismissed
-        *_required(pa.string(), "routed_digest"),
-    ]
+FOLLOW_UPS = _table(
+    *_required(pa.string(), "comment_id", "part", "reason"),
+    *_required(pa.bool_(), "drawn"),
+    *_required(pa.float64(), "probability"),  # of being drawn; 0 where it was dismissed
+    *_required(pa.string(), "routed_digest"),
 )
 
 #: One label as it was given, without knowledge of others; `dt` is the UTC day of `decided_at`,
 #: `comment_dt` that of the comment. `source`: the kind of the item.
-ANNOTATIONS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id"),
-        *_required(pa.date32(), "comment_dt"),
-        *_required(pa.string(), "annotator"),
-        *_required(pa.int8(), "label"),
-        *_required(_UTC, "decided_at"),
-        *_required(pa.string(), "source"),
-    ]
+ANNOTATIONS = _table(
+    *_required(pa.string(), "comment_id"),
+    *_required(pa.date32(), "comment_dt"),
+    *_required(pa.string(), "annotator"),
+    *_required(pa.int8(), "label"),
+    *_required(_UTC, "decided_at"),
+    *_required(pa.string(), "source"),
 )
 
-#: One label of a retest or gold item, with the known label: the first label by the same person,
-#: or the gold label. Not used in estimates.
-CHECK_ANSWERS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),  # of the retest or gold item
-        *_required(pa.string(), "comment_id"),
-        *_required(pa.string(), "kind"),  # retest | gold
-        *_required(pa.string(), "moderator"),
-        *_required(pa.int8(), "label", "known"),
-        ("stratum", pa.int32()),  # of the first routing; null for gold
-        ("inclusion_probability", pa.float64()),
-    ]
+#: One label of a retest or gold item of `dt`, with the known label: the first label by the same
+#: person, or the gold label. Not used in estimates.
+CHECK_ANSWERS = _table(
+    *_required(pa.string(), "comment_id"),
+    *_required(pa.string(), "kind"),  # retest | gold
+    *_required(pa.string(), "moderator"),
+    *_required(pa.int8(), "label", "known"),
+    ("stratum", pa.int32()),  # of the first routing; null for gold
+    ("inclusion_probability", pa.float64()),
 )
 
 #: Columns of the value and the interval of an estimate by the design alone.
@@ -227,30 +198,24 @@ SAMPLED = ("sampled", "sampled_low", "sampled_high")
 
 #: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it, and
 #: `SAMPLED` the estimate by the design alone (`statistics.live.census`).
-MEASUREMENTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "metric"),
-        ("strategy", pa.string()),
-        ("alpha", pa.float64()),
-        *_ESTIMATE,
-        *_columns(pa.float64(), *SAMPLED),
-        *_required(pa.int64(), "n"),
-        *_required(pa.float64(), "effective_n"),
-        *_required(pa.string(), "status"),  # ok | insufficient
-        *_required(pa.string(), "reason", "labels_digest"),
-    ]
+MEASUREMENTS = _table(
+    *_required(pa.string(), "metric"),
+    ("strategy", pa.string()),
+    ("alpha", pa.float64()),
+    *_ESTIMATE,
+    *_columns(pa.float64(), *SAMPLED),
+    *_required(pa.int64(), "n"),
+    *_required(pa.float64(), "effective_n"),
+    *_required(pa.string(), "status"),  # ok | insufficient
+    *_required(pa.string(), "reason", "labels_digest"),
 )
 
 #: The labels of a day without its comments: how many of a score have so many labels, of which so
 #: many are toxic, by the kinds of `statistics.live.sample.Sample.given`. They tell later days
 #: P(toxic | score).
-LABEL_COUNTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.float64(), "prob"),  # with a logit that is rounded
-        *_required(pa.int64(), "kind", "given", "toxic", "comments"),
-    ]
+LABEL_COUNTS = _table(
+    *_required(pa.float64(), "prob"),  # with a logit that is rounded
+    *_required(pa.int64(), "kind", "given", "toxic", "comments"),
 )
 
 #: Counts that describe a day; the counts of several days add up to those of a reference.
@@ -269,15 +234,12 @@ LABEL_COUNTS = pa.schema(
 #:     origin       null                 of a model reference: its model   1
 #:
 #: Bins have equal widths and exclude their upper end, except the last; empty bins are omitted.
-PROFILES = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "feature"),
-        ("bin", pa.int32()),
-        ("category", pa.string()),
-        *_required(pa.int64(), "count"),
-        ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
-    ]
+PROFILES = _table(
+    *_required(pa.string(), "feature"),
+    ("bin", pa.int32()),
+    ("category", pa.string()),
+    *_required(pa.int64(), "count"),
+    ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
 )
 
 #: One metric of the drift, volume or queue of a day, by metric, feature and reference.
@@ -309,122 +271,98 @@ PROFILES = pa.schema(
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
 #: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty, a remark about
 #: the reference, or of a mix the category that grew most.
-DRIFT = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "metric", "feature"),
-        ("reference", pa.string()),
-        *_ESTIMATE,
-        ("direction", pa.string()),
-        *_required(pa.int64(), "n"),
-        ("reference_n", pa.int64()),
-        *_required(pa.string(), "status", "reason"),
-    ]
+DRIFT = _table(
+    *_required(pa.string(), "metric", "feature"),
+    ("reference", pa.string()),
+    *_ESTIMATE,
+    ("direction", pa.string()),
+    *_required(pa.int64(), "n"),
+    ("reference_n", pa.int64()),
+    *_required(pa.string(), "status", "reason"),
 )
 
 #: Scored comments of a day by platform, language, length, thread and identities, the flagged ones
 #: among them, the sum of their `prob` and of its squares; those of several days add up to those of
 #: a reference. `thread`: an id, or a digest of what does not look like one; `(other)` but for the
 #: largest. `identity`: those that a comment mentions, with "; " between them.
-SEGMENT_COUNTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "platform", "language", "length", "model_version"),
-        *_required(pa.int64(), "comments", "flagged"),
-        *_columns(pa.string(), "thread", "identity"),
-        *_columns(pa.float64(), "prob", "prob_square"),
-    ]
+SEGMENT_COUNTS = _table(
+    *_required(pa.string(), "platform", "language", "length", "model_version"),
+    *_required(pa.int64(), "comments", "flagged"),
+    *_columns(pa.string(), "thread", "identity"),
+    *_columns(pa.float64(), "prob", "prob_square"),
 )
 
 #: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
 #: days (`measure` flagged), or why the mean score differs (`prob`): `shift_segments.Segment`, by
 #: measure and rank from 1. `leading`: the segment explains a large part and stands out; at most
 #: that of rank 1.
-SEGMENTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        ("measure", pa.string()),  # flagged | prob
-        *_required(pa.int32(), "rank"),
-        *_required(pa.string(), "name"),
-        *_required(pa.int64(), "n", "reference_n"),
-        *_required(pa.float64(), "share", "reference_share"),
-        *_columns(pa.float64(), "rate", "reference_rate"),
-        *_required(pa.float64(), "effect", "low", "high", "composition", "behaviour"),
-        ("explained", pa.float64()),
-        *_required(pa.float64(), "p_value", "p_holm"),
-        *_required(pa.bool_(), "leading"),
-        *_required(pa.string(), "sentence"),
-    ]
+SEGMENTS = _table(
+    ("measure", pa.string()),  # flagged | prob
+    *_required(pa.int32(), "rank"),
+    *_required(pa.string(), "name"),
+    *_required(pa.int64(), "n", "reference_n"),
+    *_required(pa.float64(), "share", "reference_share"),
+    *_columns(pa.float64(), "rate", "reference_rate"),
+    *_required(pa.float64(), "effect", "low", "high", "composition", "behaviour"),
+    ("explained", pa.float64()),
+    *_required(pa.float64(), "p_value", "p_holm"),
+    *_required(pa.bool_(), "leading"),
+    *_required(pa.string(), "sentence"),
 )
 
 #: One open incident at the end of a day. Its notifications are in the review database.
-ALERTS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "rule"),
-        *_required(pa.string(), "subject"),  # feature and reference; may be empty
-        *_required(pa.string(), "severity"),  # info | warning | critical
-        *_required(pa.date32(), "since"),  # first day of the incident
-        *_required(pa.string(), "description"),  # value of the day and the bound
-        ("headline", pa.string()),  # what happened, in the words of the alert
-        ("segment", pa.string()),  # where most of a change of the scores is, as a sentence
-    ]
+ALERTS = _table(
+    *_required(pa.string(), "rule"),
+    *_required(pa.string(), "subject"),  # feature and reference; may be empty
+    *_required(pa.string(), "severity"),  # info | warning | critical
+    *_required(pa.date32(), "since"),  # first day of the incident
+    *_required(pa.string(), "description"),  # value of the day and the bound
+    ("headline", pa.string()),  # what happened, in the words of the alert
+    ("segment", pa.string()),  # where most of a change of the scores is, as a sentence
 )
 
 #: The reliability diagram of a window: one row per bin lower < prob ≤ upper.
-RELIABILITY = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.float64(), "lower", "upper"),
-        ("mean_prob", pa.float64()),  # of all comments of the bin
-        *_columns(pa.float64(), "positive_rate", "low", "high"),
-        *_required(pa.int64(), "count"),  # labels
-        *_required(pa.float64(), "weight"),  # comments
-        *_required(pa.string(), "status"),  # ok | insufficient
-    ]
+RELIABILITY = _table(
+    *_required(pa.float64(), "lower", "upper"),
+    ("mean_prob", pa.float64()),  # of all comments of the bin
+    *_columns(pa.float64(), "positive_rate", "low", "high"),
+    *_required(pa.int64(), "count"),  # labels
+    *_required(pa.float64(), "weight"),  # comments
+    *_required(pa.string(), "status"),  # ok | insufficient
 )
 
 #: The estimates of a window at the deployed setting, and what they would be if no error were shared
 #: or every first label true (`statistics.live.label_errors`). Numbers are null where insufficient.
-LABEL_ERRORS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.string(), "metric"),
-        ("strategy", pa.string()),
-        ("alpha", pa.float64()),
-        *_ESTIMATE,
-        *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
-        *_columns(pa.float64(), "independent", "independent_low", "independent_high"),
-        # Largest P(a second person makes an error of a first one) that the intervals allow for.
-        *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
-        *_required(pa.int64(), "n"),
-        *_required(pa.string(), "status", "reason"),  # ok | insufficient
-    ]
+LABEL_ERRORS = _table(
+    *_required(pa.string(), "metric"),
+    ("strategy", pa.string()),
+    ("alpha", pa.float64()),
+    *_ESTIMATE,
+    *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
+    *_columns(pa.float64(), "independent", "independent_low", "independent_high"),
+    # Largest P(a second person makes an error of a first one) that the intervals allow for.
+    *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
+    *_required(pa.int64(), "n"),
+    *_required(pa.string(), "status", "reason"),  # ok | insufficient
 )
 
 #: Whether confirmations of a window agree more often with first labels than independent ones would:
 #: `statistics.dependence.dependence_table`. Counts only: no row is about a person.
-DEPENDENCE = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.string(), "exposure"),  # the kind of set
-        *_required(pa.int64(), "tested", "n", "dependent"),
-        ("p_value", pa.float64()),
-    ]
+DEPENDENCE = _table(
+    *_required(pa.string(), "exposure"),  # the kind of set
+    *_required(pa.int64(), "tested", "n", "dependent"),
+    ("p_value", pa.float64()),
 )
 
 #: The challenger and the champion over a window: `statistics.live.paired.compare_days`.
-CHALLENGER = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.string(), "champion_version", "challenger_version", "metric"),
-        *_columns(pa.float64(), "champion", "challenger"),
-        *_ESTIMATE,  # of the difference, challenger less champion, where a metric has both
-        *_required(pa.int64(), "n"),
-        *_required(pa.string(), "status", "reason"),  # ok | insufficient
-        *_required(pa.int64(), "days"),  # that both models scored
-        *_required(pa.string(), "digest"),  # of what was compared
-    ]
+CHALLENGER = _table(
+    *_required(pa.string(), "champion_version", "challenger_version", "metric"),
+    *_columns(pa.float64(), "champion", "challenger"),
+    *_ESTIMATE,  # of the difference, challenger less champion, where a metric has both
+    *_required(pa.int64(), "n"),
+    *_required(pa.string(), "status", "reason"),  # ok | insufficient
+    *_required(pa.int64(), "days"),  # that both models scored
+    *_required(pa.string(), "digest"),  # of what was compared
 )
 
 #: One metric of a group of comments, compared with all others: of `scope` day, known from scores
@@ -432,71 +370,55 @@ CHALLENGER = pa.schema(
 #: the labels of the window that ends with the day (`LABEL_METRICS`). `attribute`: platform |
 #: language | identity. `difference`: from all other comments; `p_holm`: corrected for all rows of
 #: the scope.
-COMMENT_GROUPS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "scope", "attribute", "group", "metric"),
-        *_ESTIMATE,
-        *_columns(pa.float64(), "difference", "difference_low", "difference_high"),
-        *_columns(pa.float64(), "p_value", "p_holm"),
-        *_required(pa.int64(), "n", "comments"),  # comments (day) or labels (window); comments
-        *_required(pa.string(), "status", "reason"),  # ok | insufficient
-        *_required(pa.string(), "digest"),  # of what was compared
-    ]
+COMMENT_GROUPS = _table(
+    *_required(pa.string(), "scope", "attribute", "group", "metric"),
+    *_ESTIMATE,
+    *_columns(pa.float64(), "difference", "difference_low", "difference_high"),
+    *_columns(pa.float64(), "p_value", "p_holm"),
+    *_required(pa.int64(), "n", "comments"),  # comments (day) or labels (window); comments
+    *_required(pa.string(), "status", "reason"),  # ok | insufficient
+    *_required(pa.string(), "digest"),  # of what was compared
 )
 
 #: A figure of a group of moderators compared with all others who chose one, as it is published;
 #: `dt` ends the four weeks that are compared. Of shown groups only.
-ANNOTATOR_GROUPS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "group", "metric"),
-        *_columns(pa.float64(), "value", "difference", "p_holm"),
-        *_required(pa.int64(), "annotators", "annotations"),  # rounded down to tens; labels
-    ]
+ANNOTATOR_GROUPS = _table(
+    *_required(pa.string(), "group", "metric"),
+    *_columns(pa.float64(), "value", "difference", "p_holm"),
+    *_required(pa.int64(), "annotators", "annotations"),  # rounded down to tens; labels
 )
 
 #: One verification of the decision log; all but one that `completed` have no counts.
 #: `witness_age_hours`: since the last witness outside the database, of this verification or an
 #: earlier one; null: there is none, or no place for one. `clock_difference_seconds`: between the
 #: database and this machine; null: unknown.
-LOG_VERIFICATIONS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.int64(), "decisions", "problems"),
-        ("witness_age_hours", pa.float64()),
-        *_required(pa.bool_(), "witness_expected", "completed"),
-        ("clock_difference_seconds", pa.float64()),
-    ]
+LOG_VERIFICATIONS = _table(
+    *_required(pa.int64(), "decisions", "problems"),
+    ("witness_age_hours", pa.float64()),
+    *_required(pa.bool_(), "witness_expected", "completed"),
+    ("clock_difference_seconds", pa.float64()),
 )
 
 #: Rows of a `day` that its source had, when it was counted on the day `dt`, and that had landed.
-SOURCE_COUNTS = pa.schema(
-    [*_required(pa.date32(), "dt", "day"), *_required(pa.int64(), "source", "landed")]
-)
+SOURCE_COUNTS = _table(*_required(pa.date32(), "day"), *_required(pa.int64(), "source", "landed"))
 
 #: The result of a day as it is published, one row a day. `status`: normal | warning since … |
 #: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
 #: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate,
 #: `labels` are those of equal weight that an estimate of the day is worth. `digest`: hash of all
 #: that its run in MLflow shows.
-DAYS = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "status", "checks", "reason", "strategy"),
-        *_required(pa.string(), "model_version", "model_origin"),
-        *_required(pa.bool_(), "deterministic"),
-        *_required(pa.float64(), "review_fraction"),
-        *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
-        *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
-        pa.field(
-            "figures",
-            pa.list_(
-                pa.struct([("key", pa.string()), *_ESTIMATE, *_columns(pa.float64(), "labels")])
-            ),
-        ),
-        *_required(pa.string(), "digest"),
-    ]
+DAYS = _table(
+    *_required(pa.string(), "status", "checks", "reason", "strategy"),
+    *_required(pa.string(), "model_version", "model_origin"),
+    *_required(pa.bool_(), "deterministic"),
+    *_required(pa.float64(), "review_fraction"),
+    *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
+    *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
+    pa.field(
+        "figures",
+        pa.list_(pa.struct([("key", pa.string()), *_ESTIMATE, *_columns(pa.float64(), "labels")])),
+    ),
+    *_required(pa.string(), "digest"),
 )
 
 TABLES: dict[str, pa.Schema] = {
