@@ -19,7 +19,7 @@ from modwatch.monitoring.publishing.figures import (
     score_histogram,
     timeline_figure,
 )
-from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, KEYS, checked
+from modwatch.monitoring.publishing.keys import checked
 
 DAY = date(2026, 1, 5)
 
@@ -242,11 +242,7 @@ def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
 
 
 ROWS = {
-    date(2026, 1, 31): {
-        "model_window/accuracy": 0.8,
-        "single_day/accuracy": 0.7,
-        "day/comments": 10.0,
-    },
+    date(2026, 1, 31): {"model_window/accuracy": 0.8, "day/comments": 10.0},
     date(2026, 2, 2): {
         "model_window/accuracy": 0.9,
         "within_95/model_window_accuracy_low": 0.7,
@@ -265,25 +261,11 @@ def drawn(figure):
     return buffer.tell()
 
 
-def test_the_window_stands_first_and_the_days_estimate_in_its_panel():
+def test_every_metric_has_a_panel_with_gaps_at_missing_days():
     figure = timeline_figure(ROWS)
-    assert titles(figure) == ["Accuracy (model window)", "Comments (day)"]
-    of_the_day, of_the_window = (line.get_ydata() for line in figure.axes[0].lines)
-    np.testing.assert_array_equal(of_the_day, [0.7, np.nan, np.nan])
-    np.testing.assert_array_equal(of_the_window, [0.8, np.nan, 0.9])  # a missing day is a gap
-
-
-def test_a_day_without_a_window_has_a_panel_of_its_own():
-    assert titles(timeline_figure({date(2026, 1, 5): {"single_day/accuracy": 0.7}})) == [
-        "Accuracy (single day)"
-    ]
-
-
-def test_every_key_is_in_some_panel():
-    figure = timeline_figure({date(2026, 1, 5): dict.fromkeys(KEYS, 0.5)})
-    lines = sum(len(axes.lines) for axes in figure.axes)
-    assert lines == sum(not key.startswith(INTERVAL_GROUP) for key in KEYS)
-    assert drawn(figure)
+    assert titles(figure) == ["Comments (day)", "Accuracy (model window)"]
+    (line,) = figure.axes[1].lines
+    np.testing.assert_array_equal(line.get_ydata(), [0.8, np.nan, 0.9])
 
 
 @pytest.mark.filterwarnings("error")
@@ -292,10 +274,3 @@ def test_a_timeline_of_any_length_can_be_drawn(days):
     values = list(ROWS.values())
     first = date(2026, 1, 31)
     assert drawn(timeline_figure({first + timedelta(n): values[n % 2] for n in range(days)}))
-
-
-def test_signed_drift_shows_where_nothing_would_be():
-    rows = {date(2026, 1, 5): {"drift/score_mean_shift": -0.02}}
-    low, high = timeline_figure(rows).axes[0].get_ylim()
-    assert low < -0.02
-    assert high == 0

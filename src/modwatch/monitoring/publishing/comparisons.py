@@ -15,8 +15,8 @@ from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import known
 from modwatch.statistics.estimate import SIGNIFICANT
 
-_CURVES = ("oc_auroc", "oc_auprc", "oc_accuracy", "review_efficiency", "review_effectiveness")
-_AXIS_LABELS = {
+#: Metrics that depend on the review fraction, a panel each, with the label of the axis.
+_CURVES = {
     "oc_auroc": "area under the ROC curve",
     "oc_auprc": "area under the precision-recall curve",
     "oc_accuracy": "share decided correctly",
@@ -28,11 +28,6 @@ _STRATEGIES = ("uncertainty", "toxicity")
 
 # With fewer labels, each label moves the estimate by a tenth; such estimates are in the table.
 _FEWEST = 10
-
-_PANELS = {
-    "oc_accuracy": "share of all comments decided correctly",
-    "review_efficiency": "model errors per reviewed comment",
-}
 
 _GROUP_PANELS = {
     ("day", "mean_uncertainty"): "mean uncertainty p(1−p), day",
@@ -73,7 +68,7 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
     if numbers.empty:
         charts.note(axes, "not enough data")
         return
-    axes.set_ylabel(_AXIS_LABELS[metric])
+    axes.set_ylabel(_CURVES[metric])
     for strategy, curve in numbers.groupby("strategy", sort=False):
         _curve(axes, str(strategy), curve.sort_values("alpha"))
     alphas = sorted(rows["alpha"].unique())
@@ -160,13 +155,14 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
     figure.suptitle(f"What-if analysis from {title}", fontsize=14)
     hours = bool(table["hours_per_day"].notna().any())
     cost = "hours_per_day" if hours else "comments_per_day"
-    for axes, (metric, label) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
+    outcomes = ("oc_accuracy", "review_efficiency")
+    for axes, metric in zip(figure.subplots(1, 2), outcomes, strict=True):
         axes.set_title(metric_title(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
             charts.note(axes, "not enough data")
             continue
-        axes.set_ylabel(label)
+        axes.set_ylabel(_CURVES[metric])
         for strategy, curve in rows.groupby("strategy", sort=False):
             _cost_curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
         _cost_axis(axes, table, cost, "moderator hours per day" if hours else "comments per day")

@@ -31,13 +31,7 @@ from modwatch.monitoring.publishing.comparisons import (
 )
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.keys import (
-    DAY_GROUP,
-    INTERVAL_GROUP,
-    OWN_GROUP,
-    interval_keys,
-    known,
-)
+from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, interval_keys, known
 
 _REFERENCES = {
     "trailing": ("trailing days", charts.GREY, "-"),
@@ -68,15 +62,6 @@ _AGES = {
 }
 
 _COLUMNS = 4
-
-#: Groups whose axes include 0; the axes of estimates fit the intervals.
-_WITH_ZERO = ("day/", "drift/", "review/")
-
-#: Groups from top to bottom, the most important first.
-_ORDER = ("collaboration_window", "model_window", DAY_GROUP, "model", "review", "drift", "day")
-
-#: The key of a metric, and that of the same metric from single days, if any.
-_Panel = tuple[str, str | None]
 
 
 def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
@@ -367,66 +352,34 @@ def _ages(axes: Axes, ages: dict[str, NDArray[np.float64]]) -> None:
 
 
 def timeline_figure(rows: Rows) -> Figure:
-    """Return every metric over the days, a panel each, with its 95 % interval where it has one.
-
-    Estimates from single days are dots behind the line of the window's estimates.
-    """
-    panels = _panels({key for row in rows.values() for key in row})
-    height = max(-(-len(panels) // _COLUMNS), 1)
+    """Return every metric over the days, a panel each, with its 95 % interval where it has one."""
+    every = sorted({key for row in rows.values() for key in row})
+    keys = [key for key in every if not key.startswith(f"{INTERVAL_GROUP}/")]
+    height = max(-(-len(keys) // _COLUMNS), 1)
     figure = Figure(figsize=(15, 2.1 * height + 0.6), layout="constrained")
     figure.suptitle(
-        f"{min(rows)} to {max(rows)}, UTC days; bands and bars are 95 % intervals; "
-        "grey dots are single days",
-        fontsize=13,
+        f"{min(rows)} to {max(rows)}, UTC days; bands and bars are 95 % intervals", fontsize=13
     )
     places = figure.subplots(height, _COLUMNS, squeeze=False, sharex=True).ravel()
-    for axes, panel in zip(places, panels, strict=False):
-        _draw(axes, panel, rows)
-    for axes in places[len(panels) :]:
+    for axes, key in zip(places, keys, strict=False):
+        _draw(axes, key, rows)
+    for axes in places[len(keys) :]:
         axes.axis("off")
     return figure
 
 
-def _panels(keys: set[str]) -> list[_Panel]:
-    """Return one panel per metric; estimates from single days share that of the window, if any."""
-    of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
-    places = {group: place for place, group in enumerate(_ORDER)}
-    drawn, used = [], set[str]()
-    for key in sorted(keys, key=lambda key: (places.get(key.partition("/")[0], len(places)), key)):
-        group, _, metric = key.partition("/")
-        if group == INTERVAL_GROUP or key in used:
-            continue
-        day = of_the_day.get(metric) if group not in (DAY_GROUP, OWN_GROUP) else None
-        used.add(day or key)
-        drawn.append((key, day))
-    return drawn
-
-
-def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
-    days, (key, of_the_day) = between(min(rows), max(rows)), panel
+def _draw(axes: Axes, key: str, rows: Rows) -> None:
+    days = between(min(rows), max(rows))
     group, _, metric = key.partition("/")
-    if of_the_day is not None:
-        value, low, high = _estimate(of_the_day, rows, days)
-        axes.vlines(np.arange(len(days)), low, high, color=charts.GREY, alpha=0.3, linewidth=1)
-        axes.plot(value, color=charts.GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
-    value, low, high = _estimate(key, rows, days)
+    value, low, high = (
+        np.array([rows.get(day, {}).get(name, np.nan) for day in days])
+        for name in (key, *interval_keys(key))
+    )
     axes.plot(value, color=charts.BLUE, marker="o", markersize=3)
     charts.band(axes, range(len(days)), (low, high), charts.BLUE, alpha=0.2)
     axes.vlines(np.arange(len(days)), low, high, color=charts.BLUE, alpha=0.15, linewidth=1)
     axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
-    if key.startswith(_WITH_ZERO):
-        least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
-        axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
     ticks = charts.labelled_places(len(days), 5)
     axes.set_xticks(ticks, [f"{days[place]:%d %b}" for place in ticks])
     axes.grid(visible=True, color=charts.GRID)
     charts.plain(axes)
-
-
-def _estimate(
-    key: str, rows: Rows, days: Sequence[date]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return value, low and high (D,) of a metric; NaN where it is unknown."""
-    low, high = interval_keys(key)
-    of = {name: [rows.get(day, {}).get(name, np.nan) for day in days] for name in (key, low, high)}
-    return np.array(of[key]), np.array(of[low]), np.array(of[high])
