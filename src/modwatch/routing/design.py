@@ -58,15 +58,13 @@ class RoutingPolicy:
         _reject(
             not 0 < self.review_fraction <= 1, "review_fraction", self.review_fraction, "(0, 1]"
         )
-        _reject(not 0 <= self.slice_share < 1, "slice_share", self.slice_share, "[0, 1)")
-        _reject(not 0 <= self.toxic_share <= 1, "toxic_share", self.toxic_share, "[0, 1]")
         _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
-        for name in _ON_TOP:
+        for name in ("toxic_share", *_ON_TOP):
             share = getattr(self, name)
             _reject(not 0 <= share <= 1, name, share, "[0, 1]")
-        for name in _SHARED:
+        for name in ("slice_share", *_SHARED):
             share = getattr(self, name)
             _reject(not 0 <= share < 1, name, share, "[0, 1)")
 
@@ -166,7 +164,8 @@ def design_routing(
         )
     decided = _decisions(y_prob, threshold, flagged)
     capacity = slots(policy.review_fraction, score.size)
-    top = capacity - _slice_size(capacity, policy.slice_share)
+    in_slice = max(1, round(policy.slice_share * capacity)) if policy.slice_share else 0
+    top = max(capacity - in_slice, 0)
     order = np.lexsort((keys, -score))  # descending score, ties by key
     if cut is not None and cut.any():
         first = order[cut[order]][:top]
@@ -248,13 +247,6 @@ def _decisions(
             f"got {flagged.size} decisions for {prob.size} comments; pass one decision per comment"
         )
     return flagged
-
-
-def _slice_size(capacity: int, share: float) -> int:
-    """Return the number of places of the slice."""
-    if share == 0 or capacity == 0:
-        return 0
-    return max(1, round(share * capacity))
 
 
 def _size_measure(prob: Floats) -> Floats:
