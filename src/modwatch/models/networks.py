@@ -65,25 +65,20 @@ def starting_point(texts: list[str], recipe: Recipe) -> Start:
     if recipe.encoder is None:
         tokenizer = train_tokenizer(texts, recipe)
         pad_id = int(tokenizer.pad_token_id)
-        make = partial(_new_network, recipe, len(tokenizer), pad_id)
-        return Start(tokenizer=tokenizer, recipe=recipe, pad_id=pad_id, make=make)
-    tokenizer, encoder = pretrained_tokenizer(recipe.encoder), pretrained_encoder(recipe.encoder)
-    longest = longest_input(encoder) or recipe.max_length
-    recipe = replace(recipe, max_length=min(recipe.max_length, longest))
-    return Start(
-        tokenizer=tokenizer,
-        recipe=recipe,
-        pad_id=padding_id(encoder, tokenizer),
-        make=partial(_pretrained_network, recipe),
-    )
+    else:
+        tokenizer = pretrained_tokenizer(recipe.encoder)
+        encoder = pretrained_encoder(recipe.encoder)
+        longest = longest_input(encoder) or recipe.max_length
+        recipe = replace(recipe, max_length=min(recipe.max_length, longest))
+        pad_id = padding_id(encoder, tokenizer)
+    make = partial(_untrained, recipe, len(tokenizer), pad_id)
+    return Start(tokenizer=tokenizer, recipe=recipe, pad_id=pad_id, make=make)
 
 
-def _new_network(recipe: Recipe, vocab_size: int, pad_id: int) -> Classifier:
+def _untrained(recipe: Recipe, vocab_size: int, pad_id: int) -> Classifier:
+    if recipe.encoder is not None:
+        return build_classifier(pretrained_encoder(recipe.encoder), recipe)
     return build_classifier(small_encoder(recipe, vocab_size=vocab_size, pad_id=pad_id), recipe)
-
-
-def _pretrained_network(recipe: Recipe) -> Classifier:
-    return build_classifier(pretrained_encoder(str(recipe.encoder)), recipe)
 
 
 @dataclass(frozen=True, kw_only=True)
