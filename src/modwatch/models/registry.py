@@ -157,8 +157,6 @@ class Registry:
             NoChampionError: the version is missing.
             ModelError: it was not evaluated.
         """
-        from mlflow.artifacts import download_artifacts
-
         with connect(self.tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
             run_id = self._run_of(client, version)
             file = _EVALUATION.format(version)
@@ -166,9 +164,7 @@ class Registry:
                 raise ModelError(
                     f"version {version} of model {self.name} was not evaluated; evaluate it"
                 )
-            path = download_artifacts(
-                run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=self.tracking_uri
-            )
+            path = client.download_artifacts(run_id, file, scratch)
             return dict(json.loads(Path(path).read_text("utf-8")))
 
     def record_service(self, served: Mapping[str, Sequence[datetime.date]]) -> None:
