@@ -12,7 +12,7 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import convolved, interval, mid_p
 from modwatch.statistics.label_truth import TrueLabels
-from modwatch.statistics.live.areas import Areas, Side, mean_credit
+from modwatch.statistics.live.areas import Area, Areas, Side, mean_credit
 from modwatch.statistics.live.population import Domain, Ranks
 from modwatch.statistics.live.sample import Sample
 
@@ -209,11 +209,7 @@ class Estimator:
         area = self._by_prob.mean(credit, deviation=other.deviation(effect))
         if area is None:
             return self._insufficient(metric, "no toxic comment among the labels", everything)
-        value, (low, high) = area
-        if high - low > WIDEST_AREA:
-            reason = f"the interval is {high - low:.2f} wide; more labels are needed"
-            return self._insufficient(metric, reason, everything)
-        return self._ok(metric, value, low, high, everything)
+        return self._area(metric, area, everything)
 
     def area_effects(self, reviewed: Domain, ranks: Ranks) -> dict[str, Floats]:
         """Return the effect (m,) of one more toxic comment in place of each row on both areas."""
@@ -330,12 +326,16 @@ class Estimator:
             reason = reason or "a class is missing"
             yield from (self._insufficient(name, reason, domain, **at) for name in names)
             return
-        for name, (value, (low, high)) in zip(names, areas, strict=True):
-            if high - low > WIDEST_AREA:
-                reason = f"the interval is {high - low:.2f} wide; more labels are needed"
-                yield self._insufficient(name, reason, domain, **at)
-            else:
-                yield self._ok(name, value, low, high, domain, **at)
+        for name, area in zip(names, areas, strict=True):
+            yield self._area(name, area, domain, **at)
+
+    def _area(self, metric: str, area: Area, domain: Domain, **at: Any) -> MetricEstimate:
+        """Return an area, unless its interval is too wide."""
+        value, (low, high) = area
+        if high - low > WIDEST_AREA:
+            reason = f"the interval is {high - low:.2f} wide; more labels are needed"
+            return self._insufficient(metric, reason, domain, **at)
+        return self._ok(metric, value, low, high, domain, **at)
 
     def _calibration_error(self) -> MetricEstimate:
         """Return the expected calibration error, biased upwards by noise if labels are few.
@@ -352,7 +352,7 @@ class Estimator:
         generator = np.random.default_rng(self._seed)
         value, gap, high = 0.0, 0.0, np.zeros(1)
         wrong = self._wrong_decision(self._sample.prob > 0.5)
-        for confidence, in_bin in self._sample.bins(_confidence, _BINS):
+        for confidence, in_bin in self._sample.bins(lambda prob: np.abs(prob - 0.5) + 0.5, _BINS):
             total, likely = self._total(wrong, in_bin)
             missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
             value += 0.0 if self._sample.lacks(in_bin) else abs(total - missed)
@@ -489,7 +489,3 @@ def _mass_below(value: Floats, mass: Floats, bound: Floats) -> Floats:
 
 def _uncertainty(prob: Floats) -> Floats:
     return prob * (1 - prob)
-
-
-def _confidence(prob: Floats) -> Floats:
-    return np.abs(prob - 0.5) + 0.5
