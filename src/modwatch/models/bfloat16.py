@@ -118,9 +118,7 @@ def blocked_attention(
 
     Args:
         module: the layer.
-        query: (N, heads, T, d/heads), as are `key` and `value`.
-        key: of the same shape.
-        value: of the same shape.
+        query, key, value: (N, heads, T, d/heads).
         attention_mask: (N, 1, T, T), true where a position takes part; None: everywhere.
         scaling: of the scores; None: 1/√(d/heads).
         others: what else transformers passes to an attention.

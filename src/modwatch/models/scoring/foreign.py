@@ -53,13 +53,8 @@ class HuggingFaceScorer:
     ) -> None:
         """Load the classifier in `folder`; no code of it runs, and nothing is unpickled.
 
-        Args:
-            folder: of the classifier.
-            model_version: in the registry.
-            threshold: comments with a higher probability are flagged.
-            device: auto, cpu, cuda or cuda:n.
-            threads: torch threads of the process; None leaves them unchanged.
-            bf16: weights and activations in bfloat16.
+        With `bf16`, weights and activations are in bfloat16; the other arguments are those of
+        `opening.open_scorer`.
 
         Raises:
             ModelError: the folder has no such classifier, or none of its classes is toxicity.

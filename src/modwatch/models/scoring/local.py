@@ -50,17 +50,11 @@ class LocalScorer:
         precision: Precision = "auto",
         compiled: bool = False,
     ) -> None:
-        """Load the artifact in `folder`.
+        """Load the artifact in `folder`; arguments as in `opening.open_scorer`.
 
-        Args:
-            folder: from `models.artifact.save`.
-            model_version: in the registry.
-            device: auto, cpu, cuda or cuda:n.
-            threads: torch threads of the process; None leaves them unchanged.
-            precision: of the encoder; the head always uses fp32. `auto` is bfloat16 where the
-                device is faster with it, and where in training it agreed with fp32
-                (`bfloat16.agreement`).
-            compiled: let TorchInductor compile the encoder (`Predictor.compile`).
+        The precision is that of the encoder; the head always uses fp32. `auto` is bfloat16 where
+        the device is faster with it, and where in training it agreed with fp32
+        (`bfloat16.agreement`).
 
         Raises:
             ModelError: the artifact is not valid, or there is no such device.
