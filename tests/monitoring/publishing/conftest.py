@@ -69,9 +69,10 @@ def drift_of() -> Callable[..., pd.DataFrame]:
 def pictures() -> dict[str, Any]:
     """Fields of `DayTables`: scores of 2,000 comments, five reliability bins."""
     prob = np.random.default_rng(7).beta(0.5, 8, 2000)
+    counts, edges = np.histogram(prob, bins=50, range=(0.0, 1.0))
     observed = np.array([0.01, 0.10, 0.45, 0.60, 0.80])
     return {
-        "scores": ScoreHistogram.from_scores(prob, threshold=0.5),
+        "scores": ScoreHistogram(edges=edges, counts=counts, threshold=0.5),
         "reliability": pd.DataFrame(
             {
                 "mean_prob": [0.02, 0.15, 0.40, 0.65, 0.90],

@@ -14,7 +14,6 @@ from modwatch.monitoring.publishing.comparisons import (
     what_if,
 )
 from modwatch.monitoring.publishing.description import describe_challenger
-from modwatch.monitoring.publishing.keys import checked
 
 DAY = date(2026, 1, 5)
 
@@ -76,7 +75,7 @@ def test_a_figure_tells_what_it_rests_on(measure, facts, words):
 
 @pytest.mark.filterwarnings("error")
 def test_a_day_without_estimates_says_so(facts, words, draw):
-    nothing = checked(pd.DataFrame(columns=MEASUREMENTS.names))
+    nothing = MEASUREMENTS.empty_table().to_pandas()
     figure = collaboration(nothing, facts, title="")
     assert words(figure).count("not enough data") == 5 + 1  # five panels and the legend's note
     assert draw(figure)

@@ -13,7 +13,6 @@ from modwatch.monitoring.publishing import description
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import KeyFigure
 from modwatch.monitoring.publishing.description import alert_tag
-from modwatch.monitoring.publishing.keys import checked
 
 DAY = date(2026, 1, 5)
 GOLDEN = Path(__file__).parent / "golden"
@@ -66,7 +65,7 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
 
 
 def test_an_empty_day_reads_as_in_the_golden_file(facts):
-    nothing = DayTables(measurements=checked(pd.DataFrame(columns=MEASUREMENTS.names)))
+    nothing = DayTables(measurements=MEASUREMENTS.empty_table().to_pandas())
     empty = dataclasses.replace(
         facts,
         comments=0,

@@ -19,7 +19,6 @@ from modwatch.monitoring.publishing.figures import (
     score_histogram,
     timeline_figure,
 )
-from modwatch.monitoring.publishing.keys import checked
 
 DAY = date(2026, 1, 5)
 
@@ -38,7 +37,7 @@ def test_figures_without_data_are_left_out(measure, facts):
 
 def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
     tables = full_tables(DAY)
-    none = checked(pd.DataFrame(columns=MEASUREMENTS.names))
+    none = MEASUREMENTS.empty_table().to_pandas()
     unknown = tables.window.assign(status="insufficient")
     bare = DayTables(
         measurements=none, window=unknown, drift=tables.drift.assign(status="insufficient")
@@ -210,8 +209,9 @@ def test_nothing_at_all_is_stated(words, draw):
 PROB = np.array([0.0, 0.5, 1.0, 1.0], np.float32)
 
 
-def histogram(**changes):
-    return ScoreHistogram.from_scores(PROB, **({"threshold": 0.5, "bins": 4} | changes))
+def histogram(prob=PROB, **changes):
+    counts, edges = np.histogram(prob, bins=4, range=(0.0, 1.0))
+    return ScoreHistogram(**({"edges": edges, "counts": counts, "threshold": 0.5} | changes))
 
 
 def test_the_day_and_a_reference_of_any_size_share_one_scale():
@@ -237,8 +237,7 @@ def test_a_single_comment_of_either_side_can_be_seen():
 
 def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
     for prob, threshold in ((np.full(9, 0.3), 0.999), (np.zeros(1), 0.0), (np.ones(3), 1.0)):
-        scores = ScoreHistogram.from_scores(prob, threshold=threshold)
-        assert draw(score_histogram(scores, title=""))
+        assert draw(score_histogram(histogram(prob, threshold=threshold), title=""))
 
 
 ROWS = {

@@ -15,9 +15,7 @@ from modwatch.monitoring.publishing.keys import (
     KEYS,
     MAX_KEYS,
     check_key_count,
-    checked,
     key_figures,
-    known,
 )
 
 DAY = date(2026, 1, 5)
@@ -130,29 +128,15 @@ def test_an_estimate_without_interval_has_a_value_only(measure, facts):
 
 
 def test_an_empty_day_has_counts_and_no_shares(facts):
-    nothing = pd.DataFrame(columns=MEASUREMENTS.names)
+    nothing = MEASUREMENTS.empty_table().to_pandas()
     empty = dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0)
-    assert metrics_of(checked(nothing), empty) == {
+    assert metrics_of(nothing, empty) == {
         "day/alerts": 0.0,
         "day/comments": 0.0,
         "day/quarantined": 12.0,
         "review/routed": 0.0,
         "review/labelled": 0.0,
     }
-
-
-def test_nullable_and_object_columns_are_read(measure, facts):
-    plain = measure(DAY)
-    nullable = plain.assign(value=plain["value"].astype("Float64"))
-    objects = plain.assign(value=plain["value"].astype(object).where(plain["value"].notna(), None))
-    for table in (nullable, objects):
-        assert metrics_of(checked(table), facts) == metrics_of(plain, facts)
-        assert known(checked(table)).sum() == known(plain).sum()
-
-
-def test_a_missing_column_is_named(measure):
-    with pytest.raises(MetricInputError, match="'status'"):
-        checked(measure(DAY).drop(columns="status"))
 
 
 def test_a_metric_of_no_key_makes_none(measure, facts):

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -44,25 +43,6 @@ class ScoreHistogram:
     threshold: float | None
     #: (B,) comments per bin of each reference, by name: `fixed`, `trailing`.
     references: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    @classmethod
-    def from_scores(
-        cls,
-        prob: NDArray[np.floating],
-        *,
-        threshold: float | None,
-        bins: int = _HISTOGRAM_BINS,
-        references: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
-    ) -> "ScoreHistogram":
-        """Return the histogram of `prob` (N,) in [0, 1] over `bins` equal bins.
-
-        >>> prob = np.array([0.1, 0.2, 0.9])
-        >>> ScoreHistogram.from_scores(prob, threshold=0.5, bins=2).counts.tolist()
-        [2, 1]
-        """
-        counts, edges = np.histogram(prob, bins=bins, range=(0.0, 1.0))
-        counts = counts.astype(np.int64)
-        return cls(edges=edges, counts=counts, threshold=threshold, references=references)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,16 +128,14 @@ def read_content(
     `window` are the days of the span that are measured together.
     """
     day = span[-1]
-    tables = read_tables(lake, day, span)
-    rows = lake.table("alerts", day)
     results = (checks.load("comments", day), checks.load("scores", day))
     return DayContent(
         day=day,
         pooled_days=len(window.days),
         window_days=len(span),
-        tables=tables,
+        tables=read_tables(lake, day, span),
         results=[result for result in results if result is not None],
-        alerts=active_alerts(rows),
+        alerts=active_alerts(lake.table("alerts", day)),
     )
 
 
@@ -214,15 +192,18 @@ def _histogram(lake: Lake, day: Day, references: Sequence[Reference]) -> ScoreHi
     if not day.comments:
         return None
     scores = lake.table("scores", day.day, columns=["prob", "threshold"], role="champion")
-    counts = {
+    prob = scores.column("prob").to_numpy()
+    counts, edges = np.histogram(prob, bins=_HISTOGRAM_BINS, range=(0.0, 1.0))
+    of_references = {
         reference.name: pooled(reference.scored_by(day.model_version))
         .scores["prob"]
         .reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS)
         .sum(axis=1)
         for reference in references
     }
-    return ScoreHistogram.from_scores(
-        scores.column("prob").to_numpy(),
+    return ScoreHistogram(
+        edges=edges,
+        counts=counts.astype(np.int64),
         threshold=scores.column("threshold")[0].as_py(),
-        references={name: count for name, count in counts.items() if count.any()},
+        references={name: count for name, count in of_references.items() if count.any()},
     )

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from modwatch.common.errors import MetricInputError
-from modwatch.data.lake.schemas import MEASUREMENTS, SAMPLED
+from modwatch.data.lake.schemas import SAMPLED
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
 
@@ -139,22 +139,6 @@ KEYS = (
 COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
 
 
-def checked(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the measurements with plain floats (missing is NaN).
-
-    Raises:
-        MetricInputError: a column of `lake.schemas.MEASUREMENTS` is missing.
-    """
-    missing = [name for name in MEASUREMENTS.names if name not in measurements.columns]
-    if missing:
-        raise MetricInputError(
-            f"The measurements lack the columns {missing}; pass the table as read from the lake."
-        )
-    floats = ["alpha", "value", "low", "high", *SAMPLED, "effective_n"]
-    numbers = measurements[floats].apply(pd.to_numeric).astype("float64")
-    return measurements.assign(**{name: numbers[name] for name in floats})
-
-
 def own_labels(measurements: pd.DataFrame) -> pd.DataFrame:
     """Return the estimates as the design alone gives them, independent of those of other days."""
     names = zip(("value", "low", "high"), SAMPLED, strict=True)
@@ -168,19 +152,8 @@ def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
     return mask
 
 
-def checked_tables(tables: DayTables) -> DayTables:
-    """Return the tables, each table of estimates `checked`."""
-    return replace(
-        tables,
-        measurements=checked(tables.measurements),
-        window=checked(tables.window),
-        day_before=checked(tables.day_before),
-        window_before=checked(tables.window_before),
-    )
-
-
 def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
-    """Return the estimates at the deployed settings; the tables are as `checked_tables` returns."""
+    """Return the estimates at the deployed settings; tables are as read from the lake."""
 
     def deployed(measurements: pd.DataFrame) -> pd.DataFrame:
         alpha, by = measurements["alpha"], measurements["strategy"]
@@ -206,7 +179,7 @@ def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
 
 def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
     """Return the figures of a day by key, all of them in `KEYS`; insufficient ones are absent."""
-    estimates = deployed_estimates(checked_tables(tables), day)
+    estimates = deployed_estimates(tables, day)
     window = estimates.window or {}
     rows = {
         **{f"{group}/{metric}": window.get(metric) for metric, group in _WINDOW.items()},

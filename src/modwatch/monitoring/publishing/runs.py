@@ -30,7 +30,7 @@ from modwatch.common.text import neutral_csv
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.description import day_tags, describe_day
-from modwatch.monitoring.publishing.keys import check_key_count, checked_tables
+from modwatch.monitoring.publishing.keys import check_key_count
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 
 if TYPE_CHECKING:
@@ -62,12 +62,10 @@ def publish_day(
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
-        MetricInputError: a column of a table is missing.
     """
     # Imports matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.monitoring.publishing.figures import day_figures
 
-    tables = tables and checked_tables(tables)
     figures = {} if tables is None else day_figures(tables, day)
     named = _DAY | {"day": day.day.isoformat()}
     metrics = {key: figure.value for key, figure in day.figures.items()}
