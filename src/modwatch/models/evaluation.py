@@ -11,14 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
-from modwatch.common.text import markdown_table
+from modwatch.common.text import markdown_table, metric_title
 from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
 
 _TITLES = {
-    "average_precision": "Average precision",
-    "accuracy": "Accuracy",
-    "calibration_auprc": "Calibration AUPRC",
-    "oc_auroc": "OC-AUROC",
     "false_positive_rate_gap": "Largest gap of a group's false-positive rate",
     "false_negative_rate_gap": "Largest gap of a group's false-negative rate",
 }
@@ -157,4 +153,4 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    return _TITLES.get(str(row["metric"]), str(row["metric"]))
+    return _TITLES.get(row["metric"], metric_title(row["metric"]))

@@ -7,6 +7,7 @@ audit. With confirmations, a few audits are simulated with annotators whose erro
 The forecast is as good as these expectations, and no part of the evidence.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -214,8 +215,6 @@ def _later(left: Ints, score: np.ndarray, labels: int) -> Ints:
     """Return the labels (H,) of a second stage if the first finds what was expected."""
     more, some = np.zeros(left.size, dtype=np.int64), left > 0
     if some.any():
-        try:
+        with suppress(DesignError):  # fewer labels than strata; `next_stage` will report it
             more[some] = neyman(left[some], np.sqrt(score * (1 - score))[some], labels)
-        except DesignError:  # fewer labels than strata; `next_stage` will report it
-            return more
     return more

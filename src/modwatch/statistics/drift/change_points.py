@@ -144,9 +144,8 @@ class _Series:
     def from_days(
         cls, value: ArrayLike, low: ArrayLike, high: ArrayLike, n: ArrayLike | None
     ) -> "_Series":
-        columns = [
-            _shares(name, values) for name, values in zip(_NAMES, (value, low, high), strict=True)
-        ]
+        given = {"value": value, "low": low, "high": high}
+        columns = [_shares(name, values) for name, values in given.items()]
         if len({column.size for column in columns}) > 1:
             raise MetricInputError("value, low and high should have the same length")
         there = np.asarray(~np.isnan(np.stack(columns)).any(axis=0), dtype=np.bool_)
@@ -301,9 +300,6 @@ class _Series:
 def _with(levels: tuple[int, ...], *days: int) -> tuple[int, ...]:
     """Return levels with further ones that begin on `days`."""
     return tuple(sorted({*levels, *days}))
-
-
-_NAMES = ("value", "low", "high")
 
 
 def _shares(name: str, values: ArrayLike) -> Floats:

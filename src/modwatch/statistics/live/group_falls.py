@@ -11,8 +11,6 @@ from modwatch.statistics.drift.shift_segments import LARGE
 from modwatch.statistics.estimate import SIGNIFICANT, holm
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
-_METRIC = "accuracy"
-
 
 @dataclass(frozen=True, kw_only=True)
 class FallenGroup:
@@ -101,7 +99,7 @@ def fallen_group(
 
 def _compared(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of accuracy that have a difference with an interval."""
-    rows = table[(table["metric"] == _METRIC) & (table["status"] == "ok")]
+    rows = table[(table["metric"] == "accuracy") & (table["status"] == "ok")]
     ends = rows[["difference", "difference_low", "difference_high"]]
     wide = ends["difference_high"] > ends["difference_low"]
     return [
