@@ -69,7 +69,7 @@ def test_a_day_in_cyrillic_is_one_alert_with_amounts(resources: Resources) -> No
     assert evening(resources, day) == 1
     assert evening(resources, put(resources, 6, 400, ru=1.0)) == 0
     (incident,) = active(resources).values()
-    assert (incident.name, incident.severity, incident.since) == ("language", "warning", day)
+    assert (incident.name, incident.severity, incident.since) == ("scores", "warning", day)
     assert incident.headline.startswith(
         "Comments are in another script than on the days before: "
         "Cyrillic 100 % of comments, usually "
@@ -107,7 +107,7 @@ def test_a_year_of_an_ordinary_mix_has_no_alert(mix: dict[str, float]) -> None:
     """The mix varies from day to day, and is another on weekends."""
     rng = np.random.default_rng(11)
     pool = {name: shown(rng, name) for name in mix}
-    rules = [rule for rule in load_rules() if rule.cause == "language"]
+    rules = [rule for rule in load_rules() if rule.feature in ("script", "detected_language")]
     days: list[Profile] = []
     values: list[MetricValue] = []
     for number in range(365):
