@@ -1,37 +1,5 @@
 """The exceptions of Modwatch.
 
-    ModwatchError
-    ├── SettingsError        a setting, or a combination of settings, is invalid
-    ├── SourceError          the source of comments cannot be read
-    ├── LakeError            a table or file of the lake cannot be read or written
-    ├── CheckError           a validation cannot be carried out, or its stored result cannot be read
-    ├── DayRejectedError     the validation of a day failed; nothing of it was published
-    ├── ModelError           a model artifact is invalid or does not match its configuration
-    │   └── NoChampionError  no registered model has the alias champion
-    ├── DesignError          a sampling design is invalid
-    │   └── RoutingOutdatedError the day has other scores than it was routed by
-    ├── MetricInputError     the arguments of a metric are invalid (also a ValueError)
-    ├── AuditError           a step of an audit is invalid or out of order
-    │   └── AuditCancelledError  the audit was cancelled
-    ├── LedgerError          a chain of entries, or a witness of it, cannot be read
-    ├── TimestampError       a timestamp cannot be obtained, or is not valid
-    ├── DsaReportError       a statement for a transparency report is invalid
-    ├── TrackingError        MLflow cannot be reached or rejected a call
-    ├── AlertError           an alert could not be delivered
-    │   └── AlertRefusedError    the receiver rejected the alert permanently
-    ├── IncidentError        an action on an incident is not possible
-    ├── DatabaseError        PostgreSQL cannot be reached
-    ├── QueueError           the review queue rejected an operation
-    │   ├── ItemNotFoundError
-    │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
-    │   ├── TooManyLeasesError   the person holds as many items as one person may
-    │   ├── TooManyActionsError  the person skipped or undid as often as allowed in an hour
-    │   ├── WeakPasswordError    a new password is easy to guess
-    │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
-    │       ├── CodeRequiredError   the password is right, and the code is due
-    │       └── ThrottledError   too many failed logins
-    └── StackError           a process of a stack did not start, or exited; or it runs already
-
 A message says in one sentence what is wrong, where, and what to do. It never contains the text of a
 comment: comments are private, and messages end up in logs.
 """

@@ -5,38 +5,31 @@ has its α-curves as figures without numbers.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 #: Titles of the two environments (section 4.2), and of methods and losses (section 5).
-DOMAINS = MappingProxyType(
-    {"in_domain": "In domain (test)", "out_of_domain": "Out of domain (deployment)"}
-)
-METHOD_TITLES = MappingProxyType(
-    {
-        "deterministic": "Deterministic",
-        "sngp": "SNGP",
-        "mc_dropout": "MC dropout",
-        "ensemble": "Deep ensemble",
-        "sngp_ensemble": "SNGP ensemble",
-    }
-)
-LOSS_TITLES = MappingProxyType({"cross_entropy": "Cross-entropy", "focal": "Focal loss"})
+DOMAINS = {"in_domain": "In domain (test)", "out_of_domain": "Out of domain (deployment)"}
+METHOD_TITLES = {
+    "deterministic": "Deterministic",
+    "sngp": "SNGP",
+    "mc_dropout": "MC dropout",
+    "ensemble": "Deep ensemble",
+    "sngp_ensemble": "SNGP ensemble",
+}
+LOSS_TITLES = {"cross_entropy": "Cross-entropy", "focal": "Focal loss"}
 
 #: Title and direction of each metric of the tables, in their order.
-METRIC_TITLES = MappingProxyType(
-    {
-        "auroc": "AUROC ↑",
-        "auprc": "AUPRC ↑",
-        "accuracy": "Accuracy ↑",
-        "ece": "ECE ↓",
-        "brier": "Brier ↓",
-        "calibration_auroc": "Calib. AUROC ↑",
-        "calibration_auprc": "Calib. AUPRC ↑",
-    }
-)
+METRIC_TITLES = {
+    "auroc": "AUROC ↑",
+    "auprc": "AUPRC ↑",
+    "accuracy": "Accuracy ↑",
+    "ece": "ECE ↓",
+    "brier": "Brier ↓",
+    "calibration_auroc": "Calib. AUROC ↑",
+    "calibration_auprc": "Calib. AUPRC ↑",
+}
 
 #: The table of each environment.
-TABLES = MappingProxyType({"in_domain": "table 2", "out_of_domain": "table 3"})
+TABLES = {"in_domain": "table 2", "out_of_domain": "table 3"}
 
 _PUBLISHED = {
     "in_domain": {
@@ -82,12 +75,10 @@ WIKIPEDIA_TALK = (223_549, 21_384)
 CIVIL_COMMENTS = (1_999_514, 50_350)
 
 #: Model and strategy with the highest OC-AUROC (captions of figures 2 and 3).
-BEST_OC_AUROC = MappingProxyType(
-    {
-        "in_domain": "SNGP ensemble (focal loss) by uncertainty, figure 2",
-        "out_of_domain": "Deep ensemble (focal loss) by uncertainty, figure 3",
-    }
-)
+BEST_OC_AUROC = {
+    "in_domain": "SNGP ensemble (focal loss) by uncertainty, figure 2",
+    "out_of_domain": "Deep ensemble (focal loss) by uncertainty, figure 3",
+}
 
 
 def published(domain: str, loss: str, method: str) -> Mapping[str, float]:
