@@ -28,9 +28,10 @@ def table(value: object, **changes: object) -> pd.DataFrame:
     return pd.DataFrame([{**ROW, "value": value, **changes}])
 
 
-def cell(measured: pd.DataFrame, truth: pd.DataFrame, *, by_alpha: bool = True) -> str:
+def cell(measured: pd.DataFrame, truth: pd.DataFrame) -> str:
+    """Return the cell of OC-Acc, the third."""
     with open_resources(Settings(review_fraction=0.1)) as resources:
-        return summary._cell(measured, truth, resources, "oc_accuracy", by_alpha)
+        return summary._cells(measured, truth, resources)[2]
 
 
 def test_an_estimate_stands_with_its_interval_and_the_truth() -> None:

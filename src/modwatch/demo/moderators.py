@@ -1,11 +1,12 @@
 """The simulated moderators and auditors of the demo, who use the API of the console."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Engine, func, select
 
+from modwatch.data.lake.delta import Lake
 from modwatch.installation.resources import Resources
 from modwatch.review.people.access_tokens import issue_token
 from modwatch.review.people.accounts import create_moderator, find_moderator
@@ -129,7 +130,7 @@ class Shift:
         self._people = people
         self._lead = create_lead(resources.database, ratings)
         known = {comment.text: (comment.comment_id, comment.label) for comment in gold}
-        self._truth = _Truth(resources, known)
+        self._truth = _Truth(resources.lake, known)
 
     def work(self, *, leave: int = 0) -> None:
         """Work the queue until at most `leave` items, and as many escalated ones, are left."""
@@ -162,7 +163,7 @@ def label_audit(resources: Resources, people: Sequence[SimulatedModerator]) -> i
 
     The lead adjudicates, and is the third person where two differ.
     """
-    url, truth, decisions = resources.settings.console_url, _Truth(resources, {}), 0
+    url, truth, decisions = resources.settings.console_url, _Truth(resources.lake, {}), 0
     while True:
         report = work(url, people[:-1], truth)
         lead = work(url, people[-1:], truth, escalated=True)
@@ -174,27 +175,18 @@ def label_audit(resources: Resources, people: Sequence[SimulatedModerator]) -> i
             return decisions
 
 
-class _Truth(Mapping[str, tuple[str, int]]):
+class _Truth(dict[str, tuple[str, int]]):
     """Ids and labels of the source's and of gold comments by text; loaded on first use."""
 
-    def __init__(self, resources: Resources, gold: Mapping[str, tuple[str, int]]) -> None:
-        self._resources = resources
-        self._labels = dict(gold)
+    def __init__(self, lake: Lake, gold: Mapping[str, tuple[str, int]]) -> None:
+        super().__init__(gold)
+        self._lake = lake
 
-    def __getitem__(self, text: str) -> tuple[str, int]:
-        if text not in self._labels:
-            self._load()
-        return self._labels[text]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._labels)
-
-    def __len__(self) -> int:
-        return len(self._labels)
-
-    def _load(self) -> None:
-        for day in self._resources.lake.days("comments"):
-            names = ["text", "comment_id", "label"]
-            rows = self._resources.lake.table("comments", day, columns=names)
+    def __missing__(self, text: str) -> tuple[str, int]:
+        for day in self._lake.days("comments"):
+            rows = self._lake.table("comments", day, columns=["text", "comment_id", "label"])
             texts, ids, labels = (column.to_pylist() for column in rows.columns)
-            self._labels.update(zip(texts, zip(ids, labels, strict=True), strict=True))
+            self.update(zip(texts, zip(ids, labels, strict=True), strict=True))
+        if text not in self:
+            raise KeyError(text)
+        return self[text]

@@ -6,9 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 from modwatch.common import days
 from modwatch.common.errors import SourceError, StackError
+from modwatch.common.installed import MEASURING, SCORING
 from modwatch.demo.datasets import AUDIT, demo_data
 from modwatch.demo.moderators import (
     Shift,
@@ -34,7 +36,6 @@ _TRAINING_SECONDS = 600
 #: With a pre-trained encoder.
 _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
-_DAGS = ("score_comments", "monitor_collaboration")
 _AUDIT_DAG = "audit_recall"
 _MODEL_DAG = "train_model"
 _OPINIONS_DAG = "monitor_disagreement"
@@ -43,7 +44,7 @@ _REPORT_SECONDS = 180
 #: What is usually left of it when the audit has ended.
 _USUAL_REPORT = 5
 #: Seconds of a day until it was measured, on two cores.
-_USUAL_DAY = {"score_comments": 15.0, "monitor_collaboration": 10.0}
+_USUAL_DAY = {SCORING: 15.0, MEASURING: 10.0}
 #: Labels of the audit, without confirmations.
 AUDIT_LABELS = 600
 #: Timeout of a step of the audit, and what the whole audit usually takes on two cores, in seconds.
@@ -131,8 +132,8 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
     The simulated moderators `leave` some comments of the last day for the visitor.
     """
     with closing(AirflowClient(demo.airflow)) as client:
-        client.wait_for_dags({*_DAGS, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
-        for dag in ("score_comments", _MODEL_DAG, _OPINIONS_DAG):
+        client.wait_for_dags({SCORING, MEASURING, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
+        for dag in (SCORING, _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
         with open_resources() as resources:
             gold = demo.data.gold()
@@ -152,9 +153,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         reported = client.trigger(_OPINIONS_DAG, {"last": today})
         audited = _audited(demo, client)
         demo.narrator.say(f"{_AUDIT_DAG}: {audited}")
-        succeeded = _all_succeeded(
-            demo, client, {"score_comments": scored, "monitor_collaboration": measured}
-        )
+        succeeded = _all_succeeded(demo, client, {SCORING: scored, MEASURING: measured})
         report = _reported(demo, client, reported)
         return succeeded and audited == report == "success"
 
@@ -176,7 +175,7 @@ def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
 
 def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
     """Score every day of the demo; meanwhile `shift` works the queue."""
-    data, dag = demo.data, "score_comments"
+    data, dag = demo.data, SCORING
     demo.narrator.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
     client.backfill(dag, data.first_day, data.last_day)
 
@@ -193,7 +192,7 @@ def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
     The DAG is paused while days are scored: by schedule it would measure each before its review,
     which here takes seconds, and again with the next one.
     """
-    data, dag = demo.data, "monitor_collaboration"
+    data, dag = demo.data, MEASURING
     demo.narrator.say(f"Airflow runs {dag}, {data.first_day} to {data.last_day}")
     client.unpause(dag)
     for day in days.between(data.first_day, data.last_day):
@@ -282,22 +281,16 @@ def _audited(demo: Demo, client: AirflowClient) -> str:
     def tick(states: Mapping[str, str]) -> None:
         wait.show(lambda: f"{_AUDIT_DAG}: {_current(states)}")
 
-    def answered(task: str, option: str, note: str) -> None:
-        limit = _AUDIT_STEP_SECONDS
-        client.answer(_AUDIT_DAG, run, task, option, note, timeout=limit, tick=tick)
-
-    def reached(task: str, states: set[str]) -> str:
-        limit = _AUDIT_STEP_SECONDS
-        return client.wait_for_task(_AUDIT_DAG, run, task, states, timeout=limit, tick=tick)
-
-    answered("approve", "Approve", "Enough labelling hours are available.")
-    reached("label", {"deferred"})
+    limits: dict[str, Any] = {"timeout": _AUDIT_STEP_SECONDS, "tick": tick}
+    note = "Enough labelling hours are available."
+    client.answer(_AUDIT_DAG, run, "approve", "Approve", note, **limits)
+    client.wait_for_task(_AUDIT_DAG, run, "label", {"deferred"}, **limits)
     with open_resources() as resources:
         auditors = create_auditors(resources.database, resources.lanes, data.ratings())
         decisions = label_audit(resources, auditors)
     demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
-    answered("sign_off", "Sign", "The labels agree.")
-    return reached("track", {"success", "failed"})
+    client.answer(_AUDIT_DAG, run, "sign_off", "Sign", "The labels agree.", **limits)
+    return client.wait_for_task(_AUDIT_DAG, run, "track", {"success", "failed"}, **limits)
 
 
 def _current(states: Mapping[str, str]) -> str:

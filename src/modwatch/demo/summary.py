@@ -91,7 +91,16 @@ def _counts(resources: Resources, days: Sequence[datetime.date]) -> list[str]:
 
 
 def _cells(measured: pd.DataFrame, truth: pd.DataFrame, resources: Resources) -> list[str]:
-    return [_cell(measured, truth, resources, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
+    """Return `estimate [low, high] (true value)` of each of `_COLUMNS`."""
+    cells = []
+    for _, metric, by_alpha in _COLUMNS:
+        row, true = (_pick(table, resources, metric, by_alpha) for table in (measured, truth))
+        known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
+        estimate = "insufficient"
+        if row is not None and not pd.isna(row["value"]):
+            estimate = f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        cells.append(f"{estimate}{known}")
+    return cells
 
 
 def _measured(resources: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
@@ -117,22 +126,6 @@ def _scored(
     scores = day_scores(resources.lake, day)
     rows = resources.lake.table("comments", day, columns=["comment_id", *columns]).to_pandas()
     return scores, rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
-
-
-def _cell(
-    measured: pd.DataFrame,
-    truth: pd.DataFrame,
-    resources: Resources,
-    metric: str,
-    by_alpha: bool,
-) -> str:
-    """Return `estimate [low, high] (true value)`."""
-    estimate = _pick(measured, resources, metric, by_alpha)
-    true = _pick(truth, resources, metric, by_alpha)
-    known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
-    if estimate is None or pd.isna(estimate["value"]):
-        return f"insufficient{known}"
-    return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]{known}"
 
 
 def _pick(

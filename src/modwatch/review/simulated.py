@@ -206,12 +206,13 @@ def _decide(
 ) -> str:
     """Return the action that was accepted, or `conflicts`."""
     item = lease["item"]
-    if item["text"] not in truth:
+    try:
+        comment_id, label = truth[item["text"]]
+    except KeyError:
         raise QueueError(
             f"the true label of item {item['id']} is unknown; pass the labels of all comments that "
             "may be served"
-        )
-    comment_id, label = truth[item["text"]]
+        ) from None
     decision = moderator.answer(comment_id, label)
     body = {"lease_token": lease["token"], "seconds": moderator.seconds(comment_id), **decision}
     key = {"Idempotency-Key": lease["token"]}

@@ -153,7 +153,15 @@ def _of_methods(results: Sequence[Result]) -> list[Aspect]:
         found.append(_number("Members of an ensemble", paper.MEMBERS, "section 5", ensembles))
     if passes:
         found.append(_number("Passes of Monte Carlo dropout", paper.PASSES, "section 5", passes))
-        found.append(_masks())
+        found.append(
+            Aspect(
+                name="Masks of Monte Carlo dropout",
+                paper=f"{_NOT_STATED}; drawn for each comment in the authors’ code, the same for "
+                "all its positions; none on attention weights",
+                here="the same in a pass for all comments and positions, after the embeddings, "
+                "too; none on attention weights",
+            )
+        )
     if gammas:
         found.append(
             Aspect(
@@ -163,16 +171,6 @@ def _of_methods(results: Sequence[Result]) -> list[Aspect]:
             )
         )
     return found + (_of_sngp(sngp) if sngp else [])
-
-
-def _masks() -> Aspect:
-    return Aspect(
-        name="Masks of Monte Carlo dropout",
-        paper=f"{_NOT_STATED}; drawn for each comment in the authors’ code, the same for all its "
-        "positions; none on attention weights",
-        here="the same in a pass for all comments and positions, after the embeddings, too; none "
-        "on attention weights",
-    )
 
 
 def _of_sngp(recipes: Sequence[Mapping[str, Any]]) -> list[Aspect]:
