@@ -122,8 +122,9 @@ def test_every_link_that_the_plugin_adds_to_airflow_opens(
 
 
 def test_https_makes_the_cookies_secure(home: Installation) -> None:
-    assert console_options(home.settings, "https://mods.example.org").secure_cookies
-    assert not console_options(home.settings, "http://127.0.0.1:8090").secure_cookies
+    with open_resources(home.settings) as resources:
+        assert console_options(resources, "https://mods.example.org").secure_cookies
+        assert not console_options(resources, "http://127.0.0.1:8090").secure_cookies
 
 
 def test_the_provider_sends_people_back_to_this_console(install: Install) -> None:
@@ -131,7 +132,8 @@ def test_the_provider_sends_people_back_to_this_console(install: Install) -> Non
         "with_oidc", oidc_issuer="https://id.example.org", oidc_client_id="modwatch",
         oidc_roles={"mods": "moderator"},
     )  # fmt: skip
-    oidc = console_options(made.settings, "https://mods.example.org/").oidc
+    with open_resources(made.settings) as resources:
+        oidc = console_options(resources, "https://mods.example.org/").oidc
     assert oidc is not None
     assert oidc.redirect_url == "https://mods.example.org/oidc/callback"
 

@@ -18,7 +18,6 @@ from modwatch.installation import open_resources
 if TYPE_CHECKING:
     from modwatch.audits.folder import AuditFolder
     from modwatch.audits.publication import Level
-    from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
     from modwatch.installation.resources import Resources
 
@@ -309,36 +308,26 @@ def verify(
 
 def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> list["Level"]:
     from modwatch.audits.publication import level_of_files
+    from modwatch.installation.resources import read_witnesses
 
     folder = _folder(path)
     first = level_of_files(folder)
     if first.problems or not (signers or roots):
         return [first]
-    return [first, *_witnesses(signers, roots).levels(folder)]
+    return [first, *read_witnesses(signers, roots, required=True).levels(folder)]
 
 
 def _levels(
     name: str, signers: Path | None, roots: Path | None, witness: TextIO | None
 ) -> list["Level"]:
+    from modwatch.installation.resources import read_witnesses
     from modwatch.review.log.witnesses import Newest
 
     with open_resources() as resources:
         audit = resources.audit(name)
         if signers or roots:
-            audit.witnesses = _witnesses(signers, roots)
+            audit.witnesses = read_witnesses(signers, roots, required=True)
         return audit.levels(Newest(text=witness.read()) if witness else None)
-
-
-def _witnesses(signers: Path | None, roots: Path | None) -> "Witnesses":
-    from modwatch.audits.witnesses import Witnesses
-    from modwatch.common.ledger.signatures import read_signers
-    from modwatch.common.ledger.timestamps import read_roots
-
-    return Witnesses(
-        signers=read_signers(signers) if signers else None,
-        roots=read_roots(roots) if roots else (),
-        required=True,
-    )
 
 
 def _folder(path: Path) -> "AuditFolder":

@@ -213,7 +213,7 @@ def serve(
     from modwatch.installation.model_server import open_server, serve
     from modwatch.models.serving.telemetry import ProcessTelemetry
 
-    serve(host, port, open_server(resources, ProcessTelemetry()))
+    serve(host, port, *open_server(resources, ProcessTelemetry()))
 
 
 def _serve_replicas(resources: "Resources", host: str, port: int, options: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -67,21 +66,17 @@ def _options(resources: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options, after storing the policy permanently."""
     from modwatch.review.policy.tree import register_policy
 
-    options = replace(
-        console_options(resources.settings, address),
-        witness_folder=resources.witness_folder,
-        authority=resources.authority,
-    )
+    options = console_options(resources, address)
     register_policy(resources.database, options.policy)
     return options
 
 
-def console_options(settings: Settings, address: str) -> "ConsoleOptions":
+def console_options(resources: "Resources", address: str) -> "ConsoleOptions":
     """Return the options of the console at the public `address`."""
     from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.policy.tree import load_policy
-    from modwatch.review.queue.lanes import load_lanes
 
+    settings = resources.settings
     return ConsoleOptions(
         secure_cookies=urlsplit(address).scheme == "https",
         trusted_proxies=tuple(map(str, settings.trusted_proxies)),
@@ -89,7 +84,9 @@ def console_options(settings: Settings, address: str) -> "ConsoleOptions":
         show_reasons=settings.show_reasons,
         require_code=settings.require_code,
         policy=load_policy(settings.policy),
-        lanes=load_lanes(settings.queue_rules),
+        lanes=resources.lanes,
+        witness_folder=resources.witness_folder,
+        authority=resources.authority,
         oidc=_oidc(settings, address),
     )
 

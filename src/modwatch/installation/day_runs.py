@@ -26,7 +26,6 @@ def run_path(day: datetime.date) -> str | None:
 
     None: there is no run of either.
     """
-
     with create_session() as session:
         runs = (session.scalar(_newest(dag, day)) for dag in (SCORING, MEASURING))
         return next((f"dags/{run.dag_id}/runs/{run.run_id}" for run in runs if run), None)
@@ -41,7 +40,6 @@ def repair_day(day: datetime.date, person: str) -> str:
     Raises:
         IncidentError: the day has not ended, or is being scored, or Airflow does not know the DAG.
     """
-
     if day >= datetime.datetime.now(datetime.UTC).date():
         raise IncidentError(f"{day} has not ended; repair it on the next day")
     note = f"Repaired by {person}"
@@ -67,7 +65,6 @@ def repair_day(day: datetime.date, person: str) -> str:
 
 def _newest(dag: str, day: datetime.date) -> Any:
     """Return the query of the newest run of a DAG that covers a day."""
-
     first = _midnight(day)
     covers = or_(
         DagRun.partition_key == day.isoformat(),
@@ -81,7 +78,6 @@ def _newest(dag: str, day: datetime.date) -> Any:
 
 
 def _make_run(day: datetime.date, note: str) -> None:
-
     try:
         # Of the same date as a run by schedule, so that there is one or the other.
         trigger_dag(

@@ -5,7 +5,6 @@ import logging
 import os
 import secrets
 import socket
-from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,16 +20,8 @@ _log = logging.getLogger(__name__)
 GRACE_SECONDS = 60
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelServer:
-    """A served model, and the application that serves it."""
-
-    model: ServedModel
-    app: FastAPI
-
-
-def open_server(resources: Resources, telemetry: Telemetry) -> ModelServer:
-    """Return the server of the model that `resources` name; nothing is loaded yet."""
+def open_server(resources: Resources, telemetry: Telemetry) -> tuple[ServedModel, FastAPI]:
+    """Return the model that `resources` name, not loaded yet, and what serves it."""
     model = ServedModel(
         resources.settings.model_name,
         current=resources.registry.champion_version,
@@ -40,7 +31,7 @@ def open_server(resources: Resources, telemetry: Telemetry) -> ModelServer:
     telemetry.watch(lambda: model.waiting)
     token = resources.settings.scorer_token
     secret = None if token is None else token.get_secret_value()
-    return ModelServer(model=model, app=create_app(model, telemetry, token=secret))
+    return model, create_app(model, telemetry, token=secret)
 
 
 def prepare_ray(address: str | None) -> None:
@@ -59,8 +50,8 @@ def prepare_ray(address: str | None) -> None:
         os.environ.setdefault(name, value)
 
 
-def serve(host: str, port: int, served: ModelServer) -> None:
-    """Serve at `host` and `port` until SIGTERM or SIGINT.
+def serve(host: str, port: int, model: ServedModel, app: FastAPI) -> None:
+    """Serve a model by its application at `host` and `port` until SIGTERM or SIGINT.
 
     The current version is loaded before the first request is accepted. Running requests finish
     first; then the process ends with that signal.
@@ -70,8 +61,8 @@ def serve(host: str, port: int, served: ModelServer) -> None:
         StackError: the address is taken.
     """
     with listen(host, port, program="the model server") as listener:
-        server = uvicorn.Server(server_config(served.app, grace_seconds=GRACE_SECONDS))
-        asyncio.run(_serve(served.model, server, listener))
+        server = uvicorn.Server(server_config(app, grace_seconds=GRACE_SECONDS))
+        asyncio.run(_serve(model, server, listener))
 
 
 async def _serve(model: ServedModel, server: uvicorn.Server, listener: socket.socket) -> None:

@@ -211,10 +211,9 @@ class ModelReplica:
             )
         telemetry = RayTelemetry()
         self._exit.callback(telemetry.close)
-        served = open_server(resources, telemetry)
-        await served.model.refresh()
-        self._model, self._telemetry = served.model, telemetry
-        self._admission = Admission(served.app)
+        self._model, app = open_server(resources, telemetry)
+        await self._model.refresh()
+        self._telemetry, self._admission = telemetry, Admission(app)
         return self._admission
 
     async def check_health(self) -> None:

@@ -97,11 +97,7 @@ def running(
         say(f"starting PostgreSQL in {folder.home}")
         server = exits.enter_context(_databases(folder.home, settings))
         exits.callback(say, f"stopping PostgreSQL; {time_left(_USUAL_STOP)}")
-        airflow = AirflowHome.create(
-            folder.home / "airflow",
-            url=settings.airflow_url,
-            database_url=for_psycopg2(server.url("airflow")),
-        )
+        airflow = _airflow(folder.home, server, settings)
         exits.callback(folder.forget)
         stack = exits.enter_context(Stack(logs=folder.logs, folder=folder, say=say))
         stack.show("postgres", lambda: postgres_pid(folder.home))
@@ -157,11 +153,7 @@ def inside_airflow(settings: Settings) -> Iterator[None]:
         )
     else:
         with embedded(folder.home / "postgres") as server:
-            url = for_psycopg2(server.url("airflow"))
-            airflow = AirflowHome.create(
-                folder.home / "airflow", url=settings.airflow_url, database_url=url
-            )
-            os.environ.update(airflow.env)
+            os.environ.update(_airflow(folder.home, server, settings).env)
             yield
 
 
@@ -196,6 +188,11 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
         except OSError:
             return False
     return True
+
+
+def _airflow(home: Path, server: EmbeddedServer, settings: Settings) -> AirflowHome:
+    url, database_url = settings.airflow_url, for_psycopg2(server.url("airflow"))
+    return AirflowHome.create(home / "airflow", url=url, database_url=database_url)
 
 
 def _migrate(airflow: AirflowHome, logs: Path, say: Callable[[str], None]) -> None:
