@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -142,7 +142,13 @@ def _engine(address: URL, **options: Any) -> Engine:
         connect_args={"connect_timeout": 10, "options": "-c timezone=UTC"},
         **options,
     )
-    event.listen(engine, "handle_error", _foreign_errors(address))
+
+    def translate(context: ExceptionContext) -> DatabaseError | None:
+        if context.is_pre_ping:  # a stale connection; the pool opens another
+            return None
+        return _error_of(address, context.original_exception)
+
+    event.listen(engine, "handle_error", translate)
     return engine
 
 
@@ -196,15 +202,6 @@ def _address(url: str) -> URL:
             "supported; write postgresql://user:password@host/database"
         )
     return address.set(drivername="postgresql+psycopg")
-
-
-def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError | None]:
-    def translate(context: ExceptionContext) -> DatabaseError | None:
-        if context.is_pre_ping:  # a stale connection; the pool opens another
-            return None
-        return _error_of(address, context.original_exception)
-
-    return translate
 
 
 def _error_of(address: URL, foreign: BaseException) -> DatabaseError | None:

@@ -37,9 +37,6 @@ DEVICE_COOKIE = "modwatch_device"
 PENDING_COOKIE = "modwatch_pending"
 _DEVICE = re.compile(r"[A-Za-z0-9_-]{43}")
 _DEVICE_SECONDS = KNOWN // timedelta(seconds=1)
-LoginCookie = Annotated[str, Cookie(alias=LOGIN_COOKIE)]
-DeviceCookie = Annotated[str, Cookie(alias=DEVICE_COOKIE)]
-PendingCookie = Annotated[str, Cookie(alias=PENDING_COOKIE, max_length=100)]
 SessionCookie = Annotated[str, Cookie(alias=SESSION_COOKIE)]
 Next = Annotated[str, Query(max_length=200)]
 
@@ -83,9 +80,9 @@ def sign_in(
     token: FormText = "",
     code: Annotated[str, Form(max_length=100)] = "",
     next: Annotated[str, Form(max_length=200)] = "",
-    login: LoginCookie = "",
-    device: DeviceCookie = "",
-    pending: PendingCookie = "",
+    login: Annotated[str, Cookie(alias=LOGIN_COOKIE)] = "",
+    device: Annotated[str, Cookie(alias=DEVICE_COOKIE)] = "",
+    pending: Annotated[str, Cookie(alias=PENDING_COOKIE, max_length=100)] = "",
 ) -> Response:
     """Open a session for an access token, or for a pseudonym and password, and then a code."""
     check_csrf(login, csrf)

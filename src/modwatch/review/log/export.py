@@ -96,20 +96,17 @@ def export(
     if format not in get_args(Format):
         raise QueueError(f"unknown format {format!r}; choose one of {', '.join(get_args(Format))}")
     columns = schema(with_notes=with_notes)
-    return _WRITERS[format](_read(engine, _log(columns, first, last)), columns)
-
-
-def _column(name: str) -> Column[Any]:
-    return moderator.c.pseudonym if name == "moderator" else decision.c[name]
-
-
-def _log(columns: pa.Schema, first: dt.date | None, last: dt.date | None) -> Select[Any]:
-    return (
+    log = (
         select(*map(_column, columns.names))
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(decided_between(first, last))
         .order_by(decision.c.id)
     )
+    return _WRITERS[format](_read(engine, log), columns)
+
+
+def _column(name: str) -> Column[Any]:
+    return moderator.c.pseudonym if name == "moderator" else decision.c[name]
 
 
 _Rows = Generator[Sequence[Sequence[Any]], None, None]

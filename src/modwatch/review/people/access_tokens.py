@@ -115,8 +115,9 @@ def issue_token(
         if person["disabled_at"] is not None:
             raise QueueError(f"moderator {moderator_id} is disabled; enable the account first")
         stored = usable_scopes(person["role"], scopes)
+        until = None if lifetime is None else func.now() + lifetime
         token, token_id = store_token(
-            connection, moderator_id, "api", expiry(lifetime), scopes=stored, name=name
+            connection, moderator_id, "api", until, scopes=stored, name=name
         )
         record_event(
             connection,
@@ -214,11 +215,6 @@ def remove_tokens(connection: Connection, age: dt.timedelta) -> int:
     """
     ended = func.least(_t.expires_at, _t.revoked_at)  # LEAST ignores null
     return connection.execute(delete(access_token).where(ended < func.now() - age)).rowcount
-
-
-def expiry(lifetime: dt.timedelta | None) -> Any:
-    """Return when something that begins now ends; None: never."""
-    return None if lifetime is None else func.now() + lifetime
 
 
 def _end(connection: Connection, moderator_id: int, which: ColumnElement[bool]) -> Sequence[Any]:

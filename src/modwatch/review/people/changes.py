@@ -139,7 +139,11 @@ def describe_group(engine: Engine, moderator_id: int, group: str | None) -> None
     name = None if group is None else name_key(group)
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
-        _check_group(moderator_id, name)
+        if name is not None and not (0 < len(name) <= LONGEST_GROUP and name.isprintable()):
+            raise QueueError(
+                f"the group of moderator {moderator_id} must have 1 to {LONGEST_GROUP} printable "
+                "characters; shorten it, or leave it out"
+            )
         mine = moderator_group.c.moderator_id == moderator_id
         if name == connection.scalar(select(moderator_group.c.group_name).where(mine)):
             return
@@ -149,22 +153,10 @@ def describe_group(engine: Engine, moderator_id: int, group: str | None) -> None
             connection.execute(insert(moderator_group).values(row))
 
 
-def _check_group(moderator_id: int, name: str | None) -> None:
-    if name is None:
-        return
-    if not 0 < len(name) <= LONGEST_GROUP or not name.isprintable():
-        raise QueueError(
-            f"the group of moderator {moderator_id} must have 1 to {LONGEST_GROUP} printable "
-            "characters; shorten it, or leave it out"
-        )
-
-
 def _check_queues(names: list[str] | None, known: list[str]) -> None:
-    if names is None:
-        return
-    if not names:
+    if names == []:
         raise QueueError("no queue given; name at least one, or disable the account instead")
-    for name in names:
+    for name in names or ():
         if name not in known:
             nearest = get_close_matches(name, known, n=1)
             hint = f", did you mean {nearest[0]!r}?" if nearest else ""

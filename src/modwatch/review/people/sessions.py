@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, up
 from modwatch.common.errors import AccessDeniedError
 from modwatch.review.database import at_once, digest_of
 from modwatch.review.events import record_event
-from modwatch.review.people.access_tokens import Purpose, expiry, is_valid, store_token
+from modwatch.review.people.access_tokens import Purpose, is_valid, store_token
 from modwatch.review.people.accounts import Moderator, lock_person, moderator_of, select_moderator
 from modwatch.review.people.throttle import network
 from modwatch.review.tables import access_token, moderator
@@ -73,7 +73,7 @@ def open_session(engine: Engine, token: str, *, address: str = "") -> str:
         if api_token is None:  # revoked in the meantime
             raise AccessDeniedError("the token was revoked; ask an admin for a new one")
         record_log_in(connection, person.id, "token", address)
-        until = func.least(expiry(SESSION_LENGTH), api_token.expires_at)  # LEAST ignores null
+        until = func.least(func.now() + SESSION_LENGTH, api_token.expires_at)  # LEAST ignores null
         session, _ = store_token(
             connection,
             person.id,
@@ -118,7 +118,7 @@ def begin_session(
     connection: Connection, moderator_id: int, *, scopes: list[str] | None = None
 ) -> str:
     """Return a session token for a person who was authenticated. Call `lock_person` first."""
-    until = expiry(SESSION_LENGTH)
+    until = func.now() + SESSION_LENGTH
     return store_token(
         connection, moderator_id, "session", until, scopes=scopes, prefix=_new_seed()
     )[0]

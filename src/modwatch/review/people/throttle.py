@@ -31,9 +31,19 @@ import math
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.common.errors import ThrottledError
@@ -122,13 +132,7 @@ def remember(engine: Engine, name: str, address: str, device: str) -> None:
         connection.execute(
             added.on_conflict_do_update(index_elements=["origin"], set_={"seen_at": func.now()})
         )
-        old = (
-            select(_k.origin)
-            .where(_k.seen_at < func.now() - KNOWN)
-            .limit(_PRUNED)
-            .with_for_update(skip_locked=True)
-        )
-        connection.execute(delete(known_origin).where(_k.origin.in_(old)))
+        _prune_some(connection, _k.origin, _k.seen_at < func.now() - KNOWN)
 
 
 def fail(engine: Engine, attempt: Attempt, account_id: int | None, address: str) -> None:
@@ -264,15 +268,14 @@ def _take_turn(connection: Connection, origin: bytes) -> None:
 
 
 def _admitted(connection: Connection, counted: list[tuple[bytes, int]]) -> Attempt:
-    old = (
-        select(_a.id)
-        .where(_a.failed_at < func.now() - 2 * WINDOW)
-        .limit(_PRUNED)
-        .with_for_update(skip_locked=True)
-    )
-    connection.execute(delete(login_attempt).where(_a.id.in_(old)))
+    _prune_some(connection, _a.id, _a.failed_at < func.now() - 2 * WINDOW)
     rows = [_count(connection, origin) for origin, _ in counted]
     return Attempt(origin=counted[0][0], address_row=rows[1] if len(rows) > 1 else None)
+
+
+def _prune_some(connection: Connection, key: Column[Any], is_old: ColumnElement[bool]) -> None:
+    old = select(key).where(is_old).limit(_PRUNED).with_for_update(skip_locked=True)
+    connection.execute(delete(key.table).where(key.in_(old)))
 
 
 def _digest(kind: str, value: str) -> bytes:

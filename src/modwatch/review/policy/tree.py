@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -292,13 +291,11 @@ _KEYWORDS = {
 }
 
 
-def _named(category: str, keywords: str) -> tuple[str, frozenset[str]]:
-    # KEYWORD_OTHER exists in every category that has keywords.
-    names = [*keywords.split(), "OTHER"] if keywords else []
-    return f"STATEMENT_CATEGORY_{category}", frozenset(f"KEYWORD_{name}" for name in names)
-
-
-#: Every category of a statement of reasons, with the keywords that may specify it.
-CATEGORIES: Mapping[str, frozenset[str]] = MappingProxyType(
-    dict(_named(category, keywords) for category, keywords in _KEYWORDS.items())
-)
+#: Every category of a statement of reasons, with the keywords that may specify it: KEYWORD_OTHER
+#: exists in every category that has keywords.
+CATEGORIES: Mapping[str, frozenset[str]] = {
+    f"STATEMENT_CATEGORY_{category}": frozenset(
+        f"KEYWORD_{name}" for name in (f"{keywords} OTHER" if keywords else "").split()
+    )
+    for category, keywords in _KEYWORDS.items()
+}

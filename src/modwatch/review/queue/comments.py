@@ -2,39 +2,36 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from modwatch.common.text import id_problem, text_problem
 from modwatch.data.sources.values import text_of
 
 #: Why records of files are refused.
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "malformed_record": "a value, or the whole record, has another form than expected",
-        "unclosed_quote": "a quotation mark is not closed",
-        "missing_id": "the id is missing or has no visible character",
-        "long_id": "the id is too long",
-        "blank_text": "the text is missing or has no visible character",
-        "long_text": "a text is too long",
-        "nul_byte": "a text contains NUL",
-        "undecodable_text": "a text is not in the encoding of the file, or has a lone surrogate",
-        "malformed_language": "the language is not a BCP 47 tag, such as de or pt-BR",
-        "missing_label": "there is no label",
-        "unreadable_label": "the label is neither 1 nor 0",
-        "missing_source": "there is no source, which names where the label comes from",
-        "missing_day": "there is no day: write dt, or name it with --day",
-        "unreadable_day": "dt is not in the format of ISO 8601",
-        "impossible_day": "the day has not begun, or is before MODWATCH_FIRST_DAY",
-        "malformed_annotation": "an annotation has no readable person (a number), choice "
-        "(Toxic or Not toxic), duration or time",
-        "future_annotation": "an annotation is of the future",
-        "contradictory_labels": "a person, or the ground truth, has both labels",
-        "different_copy": "an earlier record has the same comment with other content",
-        "other_text": "the item of this comment and day has another text",
-        "other_label": "another label of the same person was imported before",
-        "other_gold": "the comment is already gold with another text or label: retire it first",
-    }
-)
+REASONS: Mapping[str, str] = {
+    "malformed_record": "a value, or the whole record, has another form than expected",
+    "unclosed_quote": "a quotation mark is not closed",
+    "missing_id": "the id is missing or has no visible character",
+    "long_id": "the id is too long",
+    "blank_text": "the text is missing or has no visible character",
+    "long_text": "a text is too long",
+    "nul_byte": "a text contains NUL",
+    "undecodable_text": "a text is not in the encoding of the file, or has a lone surrogate",
+    "malformed_language": "the language is not a BCP 47 tag, such as de or pt-BR",
+    "missing_label": "there is no label",
+    "unreadable_label": "the label is neither 1 nor 0",
+    "missing_source": "there is no source, which names where the label comes from",
+    "missing_day": "there is no day: write dt, or name it with --day",
+    "unreadable_day": "dt is not in the format of ISO 8601",
+    "impossible_day": "the day has not begun, or is before MODWATCH_FIRST_DAY",
+    "malformed_annotation": "an annotation has no readable person (a number), choice "
+    "(Toxic or Not toxic), duration or time",
+    "future_annotation": "an annotation is of the future",
+    "contradictory_labels": "a person, or the ground truth, has both labels",
+    "different_copy": "an earlier record has the same comment with other content",
+    "other_text": "the item of this comment and day has another text",
+    "other_label": "another label of the same person was imported before",
+    "other_gold": "the comment is already gold with another text or label: retire it first",
+}
 
 #: As the validation rule `malformed_language` has it.
 LANGUAGE = r"^(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?\Z"

@@ -103,7 +103,10 @@ def enqueue(
         _check_duplicates(connection)
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
-        withdrawn = _withdraw(connection, day, kinds)
+        item = review_item.c
+        routed_again = exists().where(*(_incoming.c[name] == item[name] for name in _KEY))
+        gone = (item.dt == day, item.kind.in_(kinds), item.audit.is_(None), ~routed_again)
+        withdrawn = withdraw(connection, *gone)
         settle(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
@@ -230,9 +233,8 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
 
 
 def _check_duplicates(connection: Connection) -> None:
-    ids = _incoming.c.comment_id
-    same = (ids, _incoming.c.kind, _incoming.c.round)
-    twice = connection.scalar(select(ids).group_by(*same).having(func.count() > 1).limit(1))
+    same = [_incoming.c[name] for name in _KEY]
+    twice = connection.scalar(select(same[0]).group_by(*same).having(func.count() > 1).limit(1))
     if twice is not None:
         raise QueueError(f"comment {twice!r} was routed twice for one day; route each once")
 
@@ -290,11 +292,3 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
         (func.now() + later + pulled).label("serve_by"),
         (func.now() + later + _incoming.c.promised).label("due_at"),
     ).order_by(_incoming.c.rank, _incoming.c.kind.desc())
-
-
-def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> int:
-    still_routed = exists().where(*(_incoming.c[name] == review_item.c[name] for name in _KEY))
-    item = review_item.c
-    return withdraw(
-        connection, item.dt == day, item.kind.in_(kinds), item.audit.is_(None), ~still_routed
-    )
