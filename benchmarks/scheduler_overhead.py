@@ -17,12 +17,12 @@ from modwatch.demo.datasets import demo_data
 from modwatch.demo.run import train_champion
 from modwatch.demo.setup import started
 from modwatch.installation.stack.airflow import AirflowClient
-from modwatch.installation.stack.installation import Narrator
+from modwatch.installation.stack.installation import narrator
 
 
 def main() -> None:
     data = dataclasses.replace(demo_data("synthetic"), days=2)
-    with started(data, Narrator()) as demo:
+    with started(data, narrator()) as demo:
         train_champion(demo)
         demo.stack.wait_ready()
         baseline = _in_one_process(data.last_day)

@@ -25,7 +25,7 @@ from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, started
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient
-from modwatch.installation.stack.installation import Narrator
+from modwatch.installation.stack.installation import narrator
 from traps import sitecustomize as traps
 
 DAG = "audit_recall"
@@ -175,7 +175,7 @@ def audits() -> Iterator[Audits]:
         os.environ["PYTHONPATH"] = str(Path(traps.__file__).parent)
         # A triggerer that died is missed sooner.
         os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
-        demo = exits.enter_context(started(_data(), Narrator()))
+        demo = exits.enter_context(started(_data(), narrator()))
         demo.stack.wait_ready()
         with open_resources() as resources:
             for day in (MONDAY, TUESDAY):

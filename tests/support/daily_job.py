@@ -25,7 +25,7 @@ from modwatch.demo.moderators import Shift, create_moderators
 from modwatch.demo.setup import Demo, started, write_model_data
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient, DayRun
-from modwatch.installation.stack.installation import Narrator
+from modwatch.installation.stack.installation import narrator
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model
 
@@ -96,7 +96,7 @@ def daily_job() -> Iterator[DailyJob]:
         folder.chmod(0o755)
         exits.callback(restore_environment, dict(os.environ))
         environment(folder)
-        demo = exits.enter_context(started(_data(folder), Narrator()))
+        demo = exits.enter_context(started(_data(folder), narrator()))
         demo.stack.wait_ready()
         yield _made(demo, exits)
 

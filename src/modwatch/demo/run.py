@@ -23,7 +23,7 @@ from modwatch.demo.setup import Demo, MemoryGauge, start_model_server, started, 
 from modwatch.demo.summary import summarise
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient, DayRun
-from modwatch.installation.stack.installation import Narrator
+from modwatch.installation.stack.installation import narrator
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.supervisor import interruptible
 from modwatch.monitoring.publishing.view import days_address
@@ -71,7 +71,7 @@ def run_demo(
     Raises:
         SourceError: there is no such data, or it allows no error rates or no drift.
     """
-    narrator, succeeded = Narrator(), False
+    say, succeeded = narrator(), False
     data = demo_data(name, drift=drift)
     if error_rates is not None and data.ratings() is not None:
         raise SourceError(
@@ -79,7 +79,7 @@ def run_demo(
         )
     try:
         served = scorer == "serve"
-        with interruptible(), started(data, narrator, served=served) as demo:
+        with interruptible(), started(data, say, served=served) as demo:
             with MemoryGauge(demo.stack, home=demo.settings.home) as gauge:
                 train_champion(demo, encoder)
                 demo.stack.wait_ready()
@@ -87,15 +87,15 @@ def run_demo(
                     start_model_server(demo)
                 left = 0 if once else _LEFT_FOR_THE_VISITOR
                 succeeded = _make_days(demo, leave=left, error_rates=error_rates)
-                narrator.say(f"writing the summary; {time_left(_USUAL_SUMMARY)}")
+                say(f"writing the summary; {time_left(_USUAL_SUMMARY)}")
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
-            narrator.say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
+            say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
             if not once:
                 _stay_up(demo)
     except KeyboardInterrupt:
-        narrator.say("interrupted")
+        say("interrupted")
         succeeded = succeeded and not once
-    narrator.say("all services are stopped")
+    say("all services are stopped")
     return 0 if succeeded else 1
 
 
@@ -113,13 +113,13 @@ def train_champion(demo: Demo, encoder: str | None = None) -> None:
 
     The data is written to files, too, for `train_model`.
     """
-    demo.narrator.say(f"preparing the training data; {time_left(_USUAL_PREPARATION)}")
+    demo.say(f"preparing the training data; {time_left(_USUAL_PREPARATION)}")
     write_model_data(demo.data, demo.settings)
     command = [sys.executable, "-m", "modwatch", *training_arguments(demo.data.name, encoder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():
-            demo.narrator.say(line.rstrip())
+            demo.say(line.rstrip())
         if process.wait(timeout=_TUNING_SECONDS if encoder else _TRAINING_SECONDS):
             raise StackError("training failed; see the message above")
     finally:
@@ -143,7 +143,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
             shift = Shift(resources, people, gold, ratings)
             scored = _scored(demo, client, shift)
             shift.work(leave=leave)
-        demo.narrator.say(
+        demo.say(
             f"simulated moderators made {shift.decisions:,} decisions in the console's API, "
             f"{shift.adjudicated} of them adjudications by a lead"
         )
@@ -152,7 +152,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         reported = client.trigger(_OPINIONS_DAG, {"last": today})
         audited = _audited(demo, client)
-        demo.narrator.say(f"{_AUDIT_DAG}: {audited}")
+        demo.say(f"{_AUDIT_DAG}: {audited}")
         succeeded = _all_succeeded(demo, client, {SCORING: scored, MEASURING: measured})
         report = _reported(demo, client, reported)
         return succeeded and audited == report == "success"
@@ -160,7 +160,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
 
 def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
     """Return the state of the weekly report once it has ended."""
-    wait = Wait(demo.narrator.say, usual=_USUAL_REPORT)
+    wait = Wait(demo.say, usual=_USUAL_REPORT)
     state = client.wait_for_task(
         _OPINIONS_DAG,
         run,
@@ -169,14 +169,14 @@ def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
         timeout=_REPORT_SECONDS,
         tick=lambda _: wait.show(lambda: f"waiting for {_OPINIONS_DAG}"),
     )
-    demo.narrator.say(f"{_OPINIONS_DAG}: {state}")
+    demo.say(f"{_OPINIONS_DAG}: {state}")
     return state
 
 
 def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
     """Score every day of the demo; meanwhile `shift` works the queue."""
     data, dag = demo.data, SCORING
-    demo.narrator.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
+    demo.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
     client.backfill(dag, data.first_day, data.last_day)
 
     def review(run: DayRun) -> None:
@@ -193,7 +193,7 @@ def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
     which here takes seconds, and again with the next one.
     """
     data, dag = demo.data, MEASURING
-    demo.narrator.say(f"Airflow runs {dag}, {data.first_day} to {data.last_day}")
+    demo.say(f"Airflow runs {dag}, {data.first_day} to {data.last_day}")
     client.unpause(dag)
     for day in days.between(data.first_day, data.last_day):
         client.trigger(dag, {}, day=day)
@@ -208,7 +208,7 @@ def _wait(
 ) -> list[DayRun]:
     """Return the runs of all days once they have ended; call `ended` with each."""
     reported = set[str]()
-    progress = DayProgress(demo.narrator.say, dag, demo.data.day_list())
+    progress = DayProgress(demo.say, dag, demo.data.day_list())
 
     def tick(runs: Sequence[DayRun]) -> None:
         demo.stack.check()
@@ -216,7 +216,7 @@ def _wait(
             if run.state in ("success", "failed") and run.run_id not in reported:
                 reported.add(run.run_id)
                 progress.end_day()
-                demo.narrator.say(f"{dag} {run.day}: {run.state}")
+                demo.say(f"{dag} {run.day}: {run.state}")
                 ended(run)
         progress.show(lambda: client.running_tasks(dag, runs))
 
@@ -273,10 +273,10 @@ def _audited(demo: Demo, client: AirflowClient) -> str:
         "service": f"Modwatch demo ({data.name})",
         "four_eyes": False,  # the demo has one user of Airflow
     }
-    demo.narrator.say(f"Airflow runs {_AUDIT_DAG} on {data.first_day} to {data.last_day}")
+    demo.say(f"Airflow runs {_AUDIT_DAG} on {data.first_day} to {data.last_day}")
     client.unpause(_AUDIT_DAG)
     run = client.trigger(_AUDIT_DAG, form)
-    wait = Wait(demo.narrator.say, usual=_USUAL_AUDIT)
+    wait = Wait(demo.say, usual=_USUAL_AUDIT)
 
     def tick(states: Mapping[str, str]) -> None:
         wait.show(lambda: f"{_AUDIT_DAG}: {_current(states)}")
@@ -288,7 +288,7 @@ def _audited(demo: Demo, client: AirflowClient) -> str:
     with open_resources() as resources:
         auditors = create_auditors(resources.database, resources.lanes, data.ratings())
         decisions = label_audit(resources, auditors)
-    demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
+    demo.say(f"simulated auditors labelled {decisions:,} comments")
     client.answer(_AUDIT_DAG, run, "sign_off", "Sign", "The labels agree.", **limits)
     return client.wait_for_task(_AUDIT_DAG, run, "track", {"success", "failed"}, **limits)
 
@@ -316,7 +316,7 @@ def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequenc
     for dag, run in failed:
         states = client.task_states(dag, run.run_id)
         bad = [task for task, state in states.items() if state == "failed"]
-        demo.narrator.say(f"{dag} {run.day} failed in {', '.join(bad) or 'no task'}")
+        demo.say(f"{dag} {run.day} failed in {', '.join(bad) or 'no task'}")
     return not failed
 
 

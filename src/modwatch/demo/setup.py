@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import psutil
 from modwatch.common.files import replace
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.demo.datasets import DemoData
-from modwatch.installation.stack.installation import Narrator, RunningInstallation, running
+from modwatch.installation.stack.installation import RunningInstallation, running
 from modwatch.installation.stack.processes import postgres_pid
 from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch.settings import EMBEDDED, Settings, load_settings
@@ -37,11 +37,11 @@ class Demo(RunningInstallation):
     """A running demo."""
 
     data: DemoData
-    narrator: Narrator
+    say: Callable[[str], None]
 
 
 @contextmanager
-def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iterator[Demo]:
+def started(data: DemoData, say: Callable[[str], None], *, served: bool = False) -> Iterator[Demo]:
     """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end.
 
     MLflow is ready when the block begins: training needs nothing else.
@@ -51,10 +51,10 @@ def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iter
     """
     with _configured(data, served=served):
         settings = load_settings()
-        narrator.say(f"{data.title}; all data is in {settings.home}")
+        say(f"{data.title}; all data is in {settings.home}")
         also_free = {"MODWATCH_SCORER": settings.scorer} if served else {}
-        with running(settings, say=narrator.say, fresh=True, also_free=also_free) as installation:
-            yield Demo(data=data, narrator=narrator, **vars(installation))
+        with running(settings, say=say, fresh=True, also_free=also_free) as installation:
+            yield Demo(data=data, say=say, **vars(installation))
 
 
 def start_model_server(demo: Demo) -> None:
@@ -62,7 +62,7 @@ def start_model_server(demo: Demo) -> None:
     url = demo.settings.scorer
     host, port = urlsplit(url).hostname or "127.0.0.1", str(urlsplit(url).port or 80)
     command = [sys.executable, "-m", "modwatch", "serve", "--host", host, "--port", port]
-    demo.narrator.say(f"starting the model server at {url}")
+    demo.say(f"starting the model server at {url}")
     demo.stack.start(
         Service(
             name="model-server",

@@ -103,22 +103,19 @@ class Admission:
             headers = {"Retry-After": _RETRY_SECONDS}
             await JSONResponse(error, 503, headers=headers)(scope, receive, send)
         else:
-            await self._answer(scope, receive, send)
+            self._taken += 1
+            self._idle.clear()
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._taken -= 1
+                if not self._taken:
+                    self._idle.set()
 
     async def drain(self) -> None:
         """Take no more requests; return when all that were taken are answered."""
         self._draining = True
         await self._idle.wait()
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._taken += 1
-        self._idle.clear()
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._taken -= 1
-            if not self._taken:
-                self._idle.set()
 
 
 class RayOptions(BaseModel):

@@ -77,13 +77,16 @@ def _connected(address: str | None, metrics_port: int) -> Iterator[ExitStack]:
     with ExitStack() as exits:
         where: dict[str, Any] = {"address": address}
         if address is None:
+            # Ray writes sockets, logs and, when its memory is full, comments below its folder, and
+            # opens it to all users: so there is one of mode 0700 around it, removed at the end.
+            parent = os.environ.get("RAY_TMPDIR")
+            folder = tempfile.TemporaryDirectory("", "ray-", parent, ignore_cleanup_errors=True)
             where = {
                 "address": "local",
                 "include_dashboard": False,
                 "_node_ip_address": "127.0.0.1",
                 "_metrics_export_port": metrics_port,
-                # Ray opens the folder itself to all users, so there is one around it.
-                "_temp_dir": f"{exits.enter_context(_private_folder())}/ray",
+                "_temp_dir": f"{exits.enter_context(folder)}/ray",
             }
         try:
             ray.init(**where, namespace=APPLICATION, logging_level=logging.WARNING)
@@ -92,15 +95,6 @@ def _connected(address: str | None, metrics_port: int) -> Iterator[ExitStack]:
             raise StackError(f"Ray cannot {place}: {str(exc).splitlines()[0]}") from exc
         exits.callback(ray.shutdown)
         yield exits
-
-
-def _private_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder of mode 0700, which is removed at the end.
-
-    Ray writes sockets, logs and, when its memory is full, comments below it.
-    """
-    where = os.environ.get("RAY_TMPDIR")
-    return tempfile.TemporaryDirectory(prefix="ray-", dir=where, ignore_cleanup_errors=True)
 
 
 def _check_room(options: RayOptions) -> None:

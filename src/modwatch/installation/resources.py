@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,7 @@ class Resources:
 
     settings: Settings
     _exit: ExitStack
+    _local_scorers: dict[str, "Scorer"] = field(default_factory=dict, repr=False)
 
     @cached_property
     def lake(self) -> Lake:
@@ -225,7 +226,7 @@ class Resources:
     @property
     def policy(self) -> RoutingPolicy:
         """How many comments people see, and which: the settings that are named as its fields."""
-        names = {field.name for field in fields(RoutingPolicy)}
+        names = {each.name for each in fields(RoutingPolicy)}
         return RoutingPolicy(**self.settings.model_dump(include=names))
 
     @property
@@ -292,10 +293,6 @@ class Resources:
                 compiled=settings.torch_compile,
             )
         return self._local_scorers[version]
-
-    @cached_property
-    def _local_scorers(self) -> dict[str, "Scorer"]:
-        return {}
 
     def model_reference(self, version: str) -> "Profile | None":
         """Return held-out comments as `version` scores them.

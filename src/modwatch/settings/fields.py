@@ -352,7 +352,7 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _alert_channels_are_complete(self) -> "Settings":
+    def _services_are_complete(self) -> "Settings":
         _check_webhook("ALERT", self.alert_webhook_url, self.alert_webhook_secret)
         addresses = (self.alert_mail_from, *self.alert_mail_to) if self.alert_smtp_url else ()
         if len(addresses) == 1 or not all(map(_MAIL.fullmatch, addresses)):
@@ -360,20 +360,12 @@ class Settings(BaseSettings):
                 "MODWATCH_ALERT_SMTP_URL requires MODWATCH_ALERT_MAIL_FROM and "
                 "MODWATCH_ALERT_MAIL_TO: plain addresses such as ops@example.org"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _platform_and_provider_are_complete(self) -> "Settings":
         _check_webhook("DECISION", self.decision_webhook_url, self.decision_webhook_secret)
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
             raise ValueError(
                 "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
                 'JSON map such as {"moderators": "moderator"}'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _timestamps_are_complete(self) -> "Settings":
         url = self.timestamp_url
         if url and not _HTTP.fullmatch(url.get_secret_value()):
             raise ValueError("MODWATCH_TIMESTAMP_URL is not a URL; use https://host/path")

@@ -45,15 +45,10 @@ class RunningInstallation:
     airflow: AirflowHome
 
 
-class Narrator:
-    """Prints progress messages, with the seconds since the start."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-
-    def say(self, message: str) -> None:
-        """Print one line."""
-        print(f"[{time.monotonic() - self._started:4.0f} s] {message}", flush=True)
+def narrator() -> Callable[[str], None]:
+    """Return a function that prints a progress message, with the seconds since this call."""
+    started = time.monotonic()
+    return lambda message: print(f"[{time.monotonic() - started:4.0f} s] {message}", flush=True)
 
 
 @contextmanager
@@ -119,11 +114,10 @@ def up(settings: Settings, *, show: Callable[[str], None]) -> None:
     Raises:
         StackError: it runs already, a port is in use, or a part did not start.
     """
-    narrator = Narrator()
     with (
         contextlib.suppress(KeyboardInterrupt),
         interruptible(),
-        running(settings, say=narrator.say) as installation,
+        running(settings, say=narrator()) as installation,
     ):
         installation.stack.wait_ready()
         if sys.stdout.isatty():

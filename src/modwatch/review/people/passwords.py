@@ -83,11 +83,6 @@ def matches(stored: str | None, password: str) -> bool:
         return False
 
 
-def outdated(stored: str) -> bool:
-    """Return whether the hash `stored` was made with parameters other than the current ones."""
-    return _hasher.check_needs_rehash(stored)
-
-
 def _unmatched() -> str:
     """Return a hash with the current parameters that no password matches."""
     cost = f"m={_hasher.memory_cost},t={_hasher.time_cost},p={_hasher.parallelism}"
@@ -139,7 +134,7 @@ def log_in(
     right = matches(stored, password)
     session = None
     if account is not None and stored is not None and right:
-        renewed = hash_password(password) if outdated(stored) else stored
+        renewed = hash_password(password) if _hasher.check_needs_rehash(stored) else stored
         session = _begin(
             engine, account["id"], stored, renewed, address, code_required=code_required
         )
@@ -176,10 +171,8 @@ def _begin(
             pending = second_factor.begin_second_step(connection, moderator_id)
             return CodeRequiredError("enter the code of the second factor", pending=pending)
         record_log_in(connection, moderator_id, "password", address)
-        scopes: list[str] | None = None
-        if code_required and person["role"] in ROLES_WITH_CODE:
-            scopes = [ACCOUNT]
-        return begin_session(connection, moderator_id, scopes=scopes)
+        to_enrol = code_required and person["role"] in ROLES_WITH_CODE
+        return begin_session(connection, moderator_id, scopes=[ACCOUNT] if to_enrol else None)
 
 
 def set_password(
