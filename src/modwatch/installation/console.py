@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from modwatch.installation.mounted import MountedApplication
-from modwatch.settings import EMBEDDED, Settings
+from modwatch.settings import Settings
 
 # Airflow loads this module in all its processes, and the console takes 1.5 s to import: functions
 # import it when they need it.
@@ -39,27 +39,21 @@ def serve(
     """
     from modwatch.review.console.app import serve as serve_console
 
-    address = urlsplit(resources.settings.console_url)
-    with _database_kept_running(resources), delivering(resources, resources.settings.console_url):
+    settings = resources.settings
+    address = urlsplit(settings.console_url)
+    with ExitStack() as exits:
+        if settings.is_embedded:
+            from modwatch.review.embedded import kept_running
+
+            exits.enter_context(kept_running(resources.embedded_server))
+        exits.enter_context(delivering(resources, settings.console_url))
         serve_console(
             host=host or address.hostname or "127.0.0.1",
             port=port or address.port or 8090,
             engine=resources.database,
-            options=_options(resources, resources.settings.console_url),
+            options=_options(resources, settings.console_url),
             came=came,
         )
-
-
-@contextmanager
-def _database_kept_running(resources: "Resources") -> Iterator[None]:
-    url = resources.settings.database_url
-    if url is None or url.get_secret_value() != EMBEDDED:
-        yield
-        return
-    from modwatch.review.embedded import kept_running
-
-    with kept_running(resources.embedded_server):
-        yield
 
 
 def _options(resources: "Resources", address: str) -> "ConsoleOptions":

@@ -79,8 +79,8 @@ def _connected(address: str | None, metrics_port: int) -> Iterator[ExitStack]:
         if address is None:
             # Ray writes sockets, logs and, when its memory is full, comments below its folder, and
             # opens it to all users: so there is one of mode 0700 around it, removed at the end.
-            parent = os.environ.get("RAY_TMPDIR")
-            folder = tempfile.TemporaryDirectory("", "ray-", parent, ignore_cleanup_errors=True)
+            top = os.environ.get("RAY_TMPDIR")
+            folder = tempfile.TemporaryDirectory(prefix="ray-", dir=top, ignore_cleanup_errors=True)
             where = {
                 "address": "local",
                 "include_dashboard": False,

@@ -37,7 +37,7 @@ from modwatch.monitoring.incidents.channels import (
 )
 from modwatch.monitoring.incidents.rules import AlertRule, load_routes, load_rules
 from modwatch.routing.design import RoutingPolicy
-from modwatch.settings import EMBEDDED, Settings, load_settings
+from modwatch.settings import Settings, load_settings
 from modwatch.settings.sources import (
     CommunitySourceSettings,
     FileSourceSettings,
@@ -173,8 +173,8 @@ class Resources:
                 "postgresql://user:password@host/database, or to embedded for a server in "
                 "MODWATCH_HOME"
             )
-        own = url.get_secret_value() == EMBEDDED
-        engine = connect(self._embedded_url() if own else url.get_secret_value())
+        own = self._embedded_url() if self.settings.is_embedded else url.get_secret_value()
+        engine = connect(own)
         self._exit.callback(engine.dispose)
         return engine
 
@@ -184,7 +184,7 @@ class Resources:
         from modwatch.review.migrate import upgrade
 
         owner, url = self.settings.database_owner_url, self.settings.database_url
-        if owner is None or url is None or url.get_secret_value() == EMBEDDED:
+        if owner is None or url is None or self.settings.is_embedded:
             upgrade(self.database)
         else:  # before the first migration, the application may not even connect
             upgrade(owner.get_secret_value(), application=role_of(url.get_secret_value()))
@@ -194,8 +194,7 @@ class Resources:
         from modwatch.review.database import connect
         from modwatch.review.erasure import compact
 
-        url = self.settings.database_url
-        if url is None or url.get_secret_value() != EMBEDDED:
+        if not self.settings.is_embedded:
             return False
         owner = connect(self.embedded_server.url("modwatch"), pool_size=1)
         try:

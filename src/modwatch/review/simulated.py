@@ -140,8 +140,6 @@ class ShiftReport:
     escalations: int
     #: Responses 404 or 409: the item was leased to someone else or withdrawn.
     conflicts: int
-    #: Wall time of the whole shift.
-    seconds: float
 
 
 def work(
@@ -162,7 +160,6 @@ def work(
     Raises `QueueError` for a comment that `truth` lacks or an API that keeps failing, and
     `AccessDeniedError` for a rejected token.
     """
-    started = time.monotonic()
     budget = threading.Semaphore(sys.maxsize if limit is None else limit)
     shifts: list[Counter[str]] = [Counter() for _ in moderators]
     request = {"escalated": True} if escalated else {}
@@ -194,7 +191,6 @@ def work(
         skips=done["skip"],
         escalations=done["escalate"],
         conflicts=done["conflicts"],
-        seconds=time.monotonic() - started,
     )
 
 

@@ -417,6 +417,11 @@ class Settings(BaseSettings):
         return False
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether the review database is in the embedded server."""
+        return self.database_url == SecretStr(EMBEDDED)
+
+    @property
     def lake_root(self) -> str:
         """The lake's folder or URL."""
         return self.lake or str(self.home / "lake")

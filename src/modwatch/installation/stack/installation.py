@@ -13,8 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
 from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError, StackError
 from modwatch.installation.resources import open_resources
@@ -27,7 +25,7 @@ from modwatch.installation.stack.record import StackFolder, end_leftovers
 from modwatch.installation.stack.supervisor import Service, Stack, interruptible
 from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded, kept_running
 from modwatch.review.migrate import upgrade
-from modwatch.settings import EMBEDDED, Settings, load_settings
+from modwatch.settings import Settings, load_settings
 
 #: Seconds between two looks for logs of tasks that are old.
 _ONE_DAY = 24 * 3600.0
@@ -208,7 +206,7 @@ def _databases(home: Path, settings: Settings) -> Iterator[EmbeddedServer]:
     name = "MODWATCH_DATABASE_URL"
     before = {name: os.environ[name]} if name in os.environ else {}
     with embedded(home / "postgres") as server, kept_running(server):
-        if settings.database_url == SecretStr(EMBEDDED):
+        if settings.is_embedded:
             os.environ[name] = server.application_url("modwatch")
             upgrade(server.url("modwatch"), application=APPLICATION)
         else:

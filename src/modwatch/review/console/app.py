@@ -67,11 +67,10 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
         openapi_url="/api/v1/openapi.json",
     )
     options = options or ConsoleOptions()
-    limit = LeaseLimit(engine, options.most_leases)
     context = Context(
         engine=engine,
         options=options,
-        lease_limit=limit,
+        lease_limit=LeaseLimit(engine, options.most_leases),
         hourly_limit=HourlyLimit(engine, options.lanes.limits),
     )
     app.state.context = context

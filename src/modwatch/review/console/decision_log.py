@@ -1,7 +1,7 @@
 """The decision log: feed, export and verification; and the current policy."""
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Form, HTTPException, Query, Response
@@ -148,10 +148,10 @@ class DecisionLogPage(Page, template="decision_log.html"):
     policy: Policy
     #: False for a person of some queues, or who may be served items.
     may_export: bool
-    problem: str | None
-    report: LogReport | None
+    problem: str | None = None
+    report: LogReport | None = None
     #: The witness that the log was compared with; None without a report.
-    used: Newest | None
+    used: Newest | None = None
 
 
 @pages.get("/records")
@@ -174,7 +174,7 @@ def verify(
         report = used.report(session.engine)
     except LedgerError as exc:
         problem = str(exc)
-    page = _log_page(session, report=report, used=used, problem=problem)
+    page = replace(_log_page(session), report=report, used=used, problem=problem)
     return render(page, session)
 
 
@@ -198,17 +198,6 @@ def _day(typed: str) -> dt.date | None:
         raise QueueError("invalid date in the export; use the format 2026-01-31") from None
 
 
-def _log_page(
-    session: Session,
-    *,
-    report: LogReport | None = None,
-    used: Newest | None = None,
-    problem: str | None = None,
-) -> DecisionLogPage:
-    return DecisionLogPage(
-        policy=session.policy,
-        may_export=_hides_log(session.person) is None,
-        problem=problem,
-        report=report,
-        used=used,
-    )
+def _log_page(session: Session) -> DecisionLogPage:
+    may_export = _hides_log(session.person) is None
+    return DecisionLogPage(policy=session.policy, may_export=may_export)

@@ -1,7 +1,7 @@
 """Dismiss many waiting items at once, without decisions, and restore them."""
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, BackgroundTasks, Form, HTTPException, Response
@@ -162,11 +162,11 @@ class DismissalsPage(Page, template="dismissals.html"):
 
     #: Content of the form.
     form: dict[str, str]
-    problem: str | None
+    problem: str | None = None
     #: Number of matching items; None before the count.
-    matching: int | None
+    matching: int | None = None
     #: The criteria to confirm, as JSON.
-    criteria: str
+    criteria: str = ""
     queues: tuple[str, ...]
     reasons: tuple[str, ...]
     #: Reasons for a dismissal, with their titles.
@@ -197,7 +197,7 @@ def count(session: LeadForm, sent: FormFields) -> Response:
     try:
         return _confirmation(session, form, _criteria(form))
     except (QueueError, ValidationError) as exc:
-        return render(_page(session, form, problem=problem_of(exc)), session)
+        return render(replace(_page(session, form), problem=problem_of(exc)), session)
 
 
 @pages.post("/lead/close")
@@ -259,24 +259,15 @@ def _confirmation(
 ) -> Response:
     matching = count_matching(asked, session.context, session.person).matching
     criteria = CRITERIA.dump_json(asked, exclude_none=True).decode()
-    page = _page(session, form, problem=problem, matching=matching, criteria=criteria)
+    page = _page(session, form)
+    page = replace(page, problem=problem, matching=matching, criteria=criteria)
     return render(page, session, status)
 
 
-def _page(
-    session: Session,
-    form: dict[str, str],
-    *,
-    problem: str | None = None,
-    matching: int | None = None,
-    criteria: str = "",
-) -> DismissalsPage:
+def _page(session: Session, form: dict[str, str]) -> DismissalsPage:
     queues, reasons = lanes_of(session)
     return DismissalsPage(
         form={name: form.get(name, "") for name in (*FIELDS, "comment_ids")},
-        problem=problem,
-        matching=matching,
-        criteria=criteria,
         queues=queues,
         reasons=reasons,
         why=reasons_of(session.policy, "close", session.locale),

@@ -1,7 +1,7 @@
 """Search for comments, and one comment with its history and the correction of its label."""
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Response
@@ -154,20 +154,15 @@ def _query(form: dict[str, str]) -> SearchQuery:
     return TypeAdapter(SearchQuery).validate_python(typed)
 
 
-#: Kinds whose label may be replaced, and None for one's own label of any kind; labels of the others
-#: exist for comparison.
-CORRECTABLE = (None, *ACTIONABLE_KINDS)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ItemPage(Page, template="item.html"):
     """One comment with its history."""
 
     item: FoundItem
     history: History
-    problem: str | None
+    problem: str | None = None
     #: Events after this decision are new to the reader; None: mark none.
-    seen: int | None
+    seen: int | None = None
     #: Whether to show the form for a correction.
     correctable: bool
     #: Idempotency key of the form.
@@ -214,27 +209,24 @@ def correct_label(
         )
         correct(session.context, session.person, item_id, request, key, others_too=True)
     except LeaseConflictError as exc:
-        page = _item_page(session, item_id, problem=str(exc), seen=seen)
+        page = replace(_item_page(session, item_id), problem=str(exc), seen=seen)
         return render(page, session, 409)
     except (QueueError, ValidationError) as exc:
-        return render(_item_page(session, item_id, problem=problem_of(exc)), session)
+        return render(replace(_item_page(session, item_id), problem=problem_of(exc)), session)
     return RedirectResponse(f"../{item_id}?notice=corrected", 303)
 
 
-def _item_page(
-    session: Session, item_id: int, *, problem: str | None = None, seen: int | None = None
-) -> ItemPage:
+def _item_page(session: Session, item_id: int) -> ItemPage:
     locale = session.locale
     history = search.history(session.engine, viewer_of(session.person), item_id=item_id)
     item = next(item for item in history.items if item.id == item_id)
     return ItemPage(
         item=item,
         history=history,
-        problem=problem,
-        seen=seen,
+        # The kind is None of one's own label; labels of the other kinds exist for comparison.
         correctable=session.person.may("lead")
         and item.status == "decided"
-        and item.kind in CORRECTABLE,
+        and item.kind in (None, *ACTIONABLE_KINDS),
         key=new_key(),
         codes={label: codes_of(session.policy, label, locale) for label in (1, 0)},
         reasons=reasons_of(session.policy, "correct", locale),

@@ -153,9 +153,6 @@ def show_team(
     return render(page, session)
 
 
-_SEVEN_WEEKS = dt.timedelta(weeks=7)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ErrorRatesPage(Page, template="error_rates.html"):
     """Error rates by queue, reason and week, and overturned labels."""
@@ -197,7 +194,7 @@ def show_error_rates(
     """
     engine, queues = session.engine, session.person.queues
     last = last or newest_labelled_day(engine, queues) or database.now(engine).date()
-    first = first or last - dt.timedelta(days=last.weekday()) - _SEVEN_WEEKS
+    first = first or last - dt.timedelta(days=last.weekday(), weeks=7)
     report, problem = None, None
     overturned = OverturnedLabels(labels=(), more=False)
     try:

@@ -367,6 +367,7 @@ def _read_log(connection: Connection, items: Mapping[int, _Item]) -> None:
 
 def _new_labels(task: Task, item: _Item, now: dt.datetime) -> dict[int, dict[str, Any]]:
     """Return the labels of people who have none yet of the item, by annotator."""
+    comment = hashlib.sha256(f"{task.dt} {task.comment_id}".encode()).hexdigest()
     return {
         one.annotator: entry_of(
             item.row._mapping,
@@ -374,17 +375,12 @@ def _new_labels(task: Task, item: _Item, now: dt.datetime) -> dict[int, dict[str
             label=one.label,
             reason="imported",
             seconds=one.lead_time,
-            idempotency_key=_key(task),
+            idempotency_key=f"{_PSEUDONYM}{comment}",
             decided_at=one.created_at or now,
         )
         for one in task.opinions
         if one.annotator not in item.labels
     }
-
-
-def _key(task: Task) -> str:
-    comment = f"{task.dt} {task.comment_id}"
-    return f"{_PSEUDONYM}{hashlib.sha256(comment.encode()).hexdigest()}"
 
 
 #: Maximum of `labels_wanted`.

@@ -54,13 +54,7 @@ def counted_groups(engine: Engine, *, rng: np.random.Generator | None = None) ->
 
 
 def draw_group(own: str, chosen: list[str], rng: np.random.Generator) -> str:
-    """Return the group that a person counts in.
-
-    Args:
-        own: the group that they chose.
-        chosen: the groups of all people, theirs included.
-        rng: of the draw.
-    """
+    """Return what a person of the group `own` counts in; `chosen` has the groups of all people."""
     return own if rng.random() < KEPT else chosen[int(rng.integers(len(chosen)))]
 
 

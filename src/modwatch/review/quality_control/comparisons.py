@@ -17,9 +17,6 @@ from modwatch.review.log.labels import in_force_sql
 from modwatch.review.queue.statements import MY_QUEUE
 from modwatch.review.tables import ROUTED_KINDS
 
-_NOTHING = dt.timedelta(0)
-
-
 #: The answers to gold items; of comments that are gold now and were when they were answered.
 _GOLD = f"""
     FROM decision d JOIN review_item i ON i.id = d.item_id
@@ -160,7 +157,7 @@ def compared(
     first: dt.date,
     last: dt.date,
     queues: Collection[str] | None = None,
-    lag: dt.timedelta = _NOTHING,
+    lag: dt.timedelta = dt.timedelta(0),
 ) -> pd.DataFrame:
     """Return the rows of one comparison, in the order of the log.
 
@@ -188,7 +185,7 @@ def labels_of_comments(
     first: dt.date,
     last: dt.date,
     queues: Collection[str] | None = None,
-    lag: dt.timedelta = _NOTHING,
+    lag: dt.timedelta = dt.timedelta(0),
 ) -> Sequence[RowMapping]:
     """Return the independent labels of each comment that was routed and labelled.
 
