@@ -4,7 +4,7 @@ The page has no scripts. Its Content-Security-Policy allows its style sheet, by 
 embedded pictures: the α-curves, as in figures 2 to 4 and 7 to 14 of the paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +94,7 @@ def render_report(results: dict[str, Any]) -> str:
         "answers": results["sentences"],
         "facts": _facts(results),
         "domains": domains,
-        "curves": [
-            (picture, _curve_table(results["curves"], picture.domain, picture.metric))
-            for picture in pictures(results["curves"])
-        ],
+        "curves": list(_curves(results["curves"])),
         "differences": _aspect_table(
             [aspect for aspect in results["aspects"] if not aspect["same"]]
         ),
@@ -199,18 +196,17 @@ def _exceptions(rows: Sequence[dict[str, Any]], domain: str) -> Table:
     )
 
 
-def _curve_table(rows: Sequence[dict[str, Any]], domain: str, metric: str) -> Table:
-    chosen = [row for row in rows if (row["domain"], row["metric"]) == (domain, metric)]
-    lines = dict.fromkeys((row["loss"], row["method"], row["strategy"]) for row in chosen)
+def _curve_table(rows: Sequence[dict[str, Any]], caption: str) -> Table:
+    lines = dict.fromkeys((row["loss"], row["method"], row["strategy"]) for row in rows)
     return Table(
-        caption=f"{CURVES[metric][0]} at each review fraction, {paper.DOMAINS[domain].lower()}",
+        caption=caption,
         columns=("Model and strategy", *(f"{alpha:g}" for alpha in REVIEW_FRACTIONS)),
         rows=tuple(
             (
                 f"{_model(*key[:2])}, {key[2]}",
                 tuple(
                     Cell(text=_number(row["mean"]))
-                    for row in chosen
+                    for row in rows
                     if (row["loss"], row["method"], row["strategy"]) == key
                 ),
             )
@@ -260,41 +256,23 @@ def _ends(low: float | None, high: float | None) -> str:
     return f"{low:.4f} to {high:.4f}".replace("-", "−")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Picture:
-    """A figure of the report."""
+def _curves(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield title, caption, picture (SVG as a `data:` URI) and table of each α-curve.
 
-    domain: str
-    metric: str
-    title: str
-    caption: str
-    #: SVG as a `data:` URI.
-    source: str
-
-
-def pictures(rows: Sequence[dict[str, Any]]) -> list[Picture]:
-    """Return a figure for each environment and metric, a panel a loss, from `summary.curve_rows`.
-
-    Equal rows give equal pictures.
+    For each environment and metric, from `summary.curve_rows`; equal rows give equal pictures.
     """
-    found = []
-    for place, domain in enumerate(paper.DOMAINS):
+    for place, (domain, environment) in enumerate(paper.DOMAINS.items()):
         for metric, (title, _, sources) in CURVES.items():
             drawn = [row for row in rows if (row["domain"], row["metric"]) == (domain, metric)]
-            caption = (
-                f"{title} against the review fraction α, {paper.DOMAINS[domain].lower()}; "
-                f"{sources[place]} of the paper."
-            )
-            found.append(
-                Picture(
-                    domain=domain,
-                    metric=metric,
-                    title=f"{title}, {paper.DOMAINS[domain].lower()}",
-                    caption=caption,
-                    source=charts.svg_uri(_figure(metric, drawn)),
-                )
-            )
-    return found
+            yield {
+                "title": f"{title}, {environment.lower()}",
+                "caption": f"{title} against the review fraction α, {environment.lower()}; "
+                f"{sources[place]} of the paper.",
+                "source": charts.svg_uri(_figure(metric, drawn)),
+                "table": _curve_table(
+                    drawn, f"{title} at each review fraction, {environment.lower()}"
+                ),
+            }
 
 
 def _figure(metric: str, rows: Sequence[dict[str, Any]]) -> Figure:
