@@ -356,9 +356,10 @@ def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it
 
 @pytest.mark.parametrize("person", ["", " ", "a\nb", "x" * 81])
 def test_whoever_declares_a_day_empty_has_a_name(files: Installation, person: str) -> None:
-    with open_resources(files.settings) as resources, pytest.raises(IncidentError, match="person"):
-        repair(resources.database, MONDAY, person, run=lambda *_: "run", empty=True)
-    assert declared_empty(resources.database, MONDAY, MONDAY) == {}
+    with open_resources(files.settings) as resources:
+        with pytest.raises(IncidentError, match="person"):
+            repair(resources.database, MONDAY, person, run=lambda *_: "run", empty=True)
+        assert declared_empty(resources.database, MONDAY, MONDAY) == {}
 
 
 def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:
