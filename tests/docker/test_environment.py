@@ -53,6 +53,16 @@ def test_unknown_setting_is_found(name: str) -> None:
     assert real_settings({"services": {"a": {"environment": {name: "x"}}}})
 
 
+def test_every_secret_can_be_set_in_the_env_file(compose: Compose) -> None:
+    secrets = {
+        f"MODWATCH_{name.upper()}"
+        for name, field in Settings.model_fields.items()
+        if "SecretStr" in str(field.annotation)
+    }
+    handed_over = {name for one in compose["services"].values() for name in one["environment"]}
+    assert secrets <= handed_over
+
+
 def test_images_set_real_settings_only() -> None:
     texts = [path.read_text() for path in DOCKER.glob("*.Dockerfile")]
     names = {name for text in texts for name in re.findall(r"\b(MODWATCH_\w+)=", text)}
