@@ -71,11 +71,12 @@ class MountedApplication(ABC):
         with self._lock:
             if self._app is not None:  # another request was first
                 return self._app
-            with ExitStack() as opened:  # closed again if the next steps fail
-                app = self._create(Resources(load_settings(), opened), opened)
-                self._exit.enter_context(opened.pop_all())
-            self._app = app
-            return app
+            try:
+                self._app = self._create(Resources(load_settings(), self._exit), self._exit)
+            except BaseException:
+                self._exit.close()
+                raise
+            return self._app
 
 
 class MountedOpsPage(MountedApplication):
