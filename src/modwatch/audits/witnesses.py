@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,7 +15,7 @@ from modwatch.audits.folder import AuditFolder
 from modwatch.audits.publication import Level
 from modwatch.common.errors import AuditError, TimestampError
 from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.signatures import Signers, signed_by
+from modwatch.common.ledger.signatures import Signers, read_signers, signed_by
 from modwatch.common.text import folded
 
 #: The steps that are signed and timestamped.
@@ -126,6 +128,15 @@ class Witnesses:
                 f"{step} says {at:%Y-%m-%d %H:%M} UTC, and the authority saw it at "
                 f"{seen:%Y-%m-%d %H:%M} UTC: it was written anew, or the clock was wrong"
             )
+
+
+def read_witnesses(signers: Path | None, roots: Path | None, **more: Any) -> Witnesses:
+    """Return who vouches for audits, by the files of their keys and of an authority's roots."""
+    return Witnesses(
+        signers=read_signers(signers) if signers else None,
+        roots=timestamps.read_roots(roots) if roots else (),
+        **more,
+    )
 
 
 def _witnessed(chain: Sequence[Event]) -> list[Event]:

@@ -308,19 +308,20 @@ def verify(
 
 def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> list["Level"]:
     from modwatch.audits.publication import level_of_files
-    from modwatch.installation.resources import read_witnesses
 
     folder = _folder(path)
     first = level_of_files(folder)
     if first.problems or not (signers or roots):
         return [first]
+    from modwatch.audits.witnesses import read_witnesses
+
     return [first, *read_witnesses(signers, roots, required=True).levels(folder)]
 
 
 def _levels(
     name: str, signers: Path | None, roots: Path | None, witness: TextIO | None
 ) -> list["Level"]:
-    from modwatch.installation.resources import read_witnesses
+    from modwatch.audits.witnesses import read_witnesses
     from modwatch.review.log.witnesses import Newest
 
     with open_resources() as resources:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modwatch.common.addresses import Site
 from modwatch.common.errors import NoChampionError, SettingsError
@@ -130,6 +130,8 @@ class Resources:
     @cached_property
     def witnesses(self) -> "Witnesses":
         """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
+        from modwatch.audits.witnesses import read_witnesses
+
         signers, roots = self.settings.audit_signers, self.settings.timestamp_roots
         url = self.settings.timestamp_url
         return read_witnesses(signers, roots, authority=url.get_secret_value() if url else "")
@@ -383,19 +385,6 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
     """
     with ExitStack() as stack:
         yield Resources(settings or load_settings(), stack)
-
-
-def read_witnesses(signers: Path | None, roots: Path | None, **more: Any) -> "Witnesses":
-    """Return who vouches for audits, by the files of their keys and of an authority's roots."""
-    from modwatch.audits.witnesses import Witnesses
-    from modwatch.common.ledger.signatures import read_signers
-    from modwatch.common.ledger.timestamps import read_roots
-
-    return Witnesses(
-        signers=read_signers(signers) if signers else None,
-        roots=read_roots(roots) if roots else (),
-        **more,
-    )
 
 
 def source_of(settings: SourceSettings, *, index: Path | None = None) -> Source:
