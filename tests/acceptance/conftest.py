@@ -1,7 +1,6 @@
 """The daily job, made once for all tests of a file, and its administrator's browser."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from daily_job import DailyJob, daily_job
@@ -17,8 +16,12 @@ def job(services: None) -> Iterator[DailyJob]:
 
 
 @pytest.fixture(scope="module")
-def admin(job: DailyJob, chromium: Browser) -> Iterator[BrowserContext]:
-    """Somebody who is logged in to Airflow."""
-    with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
-        log_in(job, context)
-        yield context
+def admin(job: DailyJob, chromium: Browser) -> BrowserContext:
+    """Return the administrator of Airflow, logged in.
+
+    Pages stay open until the browser ends: Chromium may never close a page that has just opened one
+    of another server.
+    """
+    context = chromium.new_context(viewport={"width": 1300, "height": 900})
+    log_in(job, context)
+    return context

@@ -15,7 +15,6 @@ def log_in(job: DailyJob, context: BrowserContext) -> None:
     page.fill("input[name=password]", job.demo.airflow.password)
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Plugins").wait_for()
-    page.close()
 
 
 def choose(page: Page, name: str, place: int, by: str) -> None:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -228,31 +228,29 @@ def test_the_navigation_opens_the_console_and_mlflow(
 ) -> None:
     settings = job.demo.settings
     addresses = {"Review": f"{settings.airflow_url}/modwatch/", "MLflow": settings.mlflow_url}
-    with closing(admin.new_page()) as page:
-        page.goto(settings.airflow_url)
-        for place, (name, address) in enumerate(addresses.items(), start=1):  # after Modwatch
-            with admin.expect_page() as opened:
-                choose(page, name, place, by)
-            assert opened.value.url.startswith(address)
-            opened.value.close()
+    page = admin.new_page()
+    page.goto(settings.airflow_url)
+    for place, (name, address) in enumerate(addresses.items(), start=1):  # after Modwatch
+        with admin.expect_page() as opened:
+            choose(page, name, place, by)
+        assert opened.value.url.startswith(address)
 
 
 def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserContext) -> None:
     """Nobody asked for it before, and nobody waits for imports: it was read in the background."""
-    with closing(admin.new_page()) as page:
-        page.goto(job.demo.settings.airflow_url)
-        with admin.expect_page() as opened:
-            choose(page, "Modwatch", 0, "mouse")
-        shown = opened.value
-        heading = shown.get_by_role("heading", level=1).inner_text()
-        assert re.search(r"^\d+ critical incidents? (is|are) open, since 2026-01-0\d$", heading)
-        assert shown.title() == f"Modwatch: {heading}"
-        assert f"The newest day is {WEDNESDAY}: rejected" in shown.inner_text("body")
-        took = shown.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
-        assert took < 3_000, "milliseconds, on a machine that is busy with the job"
-        shown.get_by_role("link", name="Airflow", exact=True).last.click()
-        shown.wait_for_url("**/dags/score_comments/runs/**")
-        shown.close()
+    page = admin.new_page()
+    page.goto(job.demo.settings.airflow_url)
+    with admin.expect_page() as opened:
+        choose(page, "Modwatch", 0, "mouse")
+    shown = opened.value
+    heading = shown.get_by_role("heading", level=1).inner_text()
+    assert re.search(r"^\d+ critical incidents? (is|are) open, since 2026-01-0\d$", heading)
+    assert shown.title() == f"Modwatch: {heading}"
+    assert f"The newest day is {WEDNESDAY}: rejected" in shown.inner_text("body")
+    took = shown.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
+    assert took < 3_000, "milliseconds, on a machine that is busy with the job"
+    shown.get_by_role("link", name="Airflow", exact=True).last.click()
+    shown.wait_for_url("**/dags/score_comments/runs/**")
 
 
 @pytest.mark.parametrize(
@@ -272,15 +270,15 @@ def test_the_button_of_a_task_opens_the_page_of_its_day(
     runs = job.scored if dag == "score_comments" else job.measured
     run = next(run.run_id for run in runs if run.day == MONDAY)
     address = leads_to.format(console=settings.console_url, mlflow=settings.mlflow_url)
-    with closing(admin.new_page()) as page:
-        page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{quote(run)}/tasks/{task}/details")
-        link = page.get_by_role("link", name=button)
-        link.wait_for()
-        # Another server opens in a new tab, which Chromium may not close; follow it in this one.
-        assert (link.get_attribute("target") == "_blank") == (button == "Review queue")
-        link.evaluate("link => link.removeAttribute('target')")
-        link.click()
-        page.wait_for_url(lambda url: address in url)
+    page = admin.new_page()
+    page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{quote(run)}/tasks/{task}/details")
+    link = page.get_by_role("link", name=button)
+    link.wait_for()
+    # Another server opens in a new tab, which Chromium may not close; follow it in this one.
+    assert (link.get_attribute("target") == "_blank") == (button == "Review queue")
+    link.evaluate("link => link.removeAttribute('target')")
+    link.click()
+    page.wait_for_url(lambda url: address in url)
 
 
 def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) -> None:
@@ -298,9 +296,9 @@ def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
     address = day_url(settings.airflow_url, TUESDAY, "airflow")
     assert f"[Airflow run](<{address}>)" in note
     run = next(run.run_id for run in job.scored if run.day == TUESDAY)
-    with closing(admin.new_page()) as page:
-        page.goto(address)
-        assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
+    page = admin.new_page()
+    page.goto(address)
+    assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
 
 
 def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
@@ -430,16 +428,16 @@ def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:
 def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: BrowserContext) -> None:
     """As its message says: correct the cause, then press Repair on the page Modwatch."""
     write_day(source_of(job, WEDNESDAY), WEDNESDAY, mended=True)
-    with closing(admin.new_page()) as page:
+    page = admin.new_page()
+    page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
+    week = page.locator("table", has=page.get_by_role("columnheader", name="run again"))
+    row = week.get_by_role("row").filter(has_text=str(WEDNESDAY))
+    assert "volume" in row.inner_text() or "rows" in row.inner_text(), "the cause is there"
+    paused(job, "score_comments", state=True)
+    for said in (f"{WEDNESDAY} is run again from its source on as soon as", "queued already"):
+        row.get_by_role("button", name="Repair").click()
+        assert said in page.inner_text("body")
         page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
-        week = page.locator("table", has=page.get_by_role("columnheader", name="run again"))
-        row = week.get_by_role("row").filter(has_text=str(WEDNESDAY))
-        assert "volume" in row.inner_text() or "rows" in row.inner_text(), "the cause is there"
-        paused(job, "score_comments", state=True)
-        for said in (f"{WEDNESDAY} is run again from its source on as soon as", "queued already"):
-            row.get_by_role("button", name="Repair").click()
-            assert said in page.inner_text("body")
-            page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
     paused(job, "score_comments", state=False)
     ended(job, WEDNESDAY, measured=2)
     with open_resources() as resources:
