@@ -191,7 +191,9 @@ def day_router(data: OpsData, run_path: Callable[[date], str | None]) -> APIRout
     def compared(day: date) -> Response:
         console = data.site.console_url
         page = distribution_page(data.lake, data.checks, day, plan=data.plan(), console_url=console)
-        return HTMLResponse(page) if page else _missing(day, "nothing to compare it with")
+        if page is None:  # as of every first day
+            return _sentence(f"{day} has nothing to compare it with yet.", status=200)
+        return HTMLResponse(page)
 
     pages: dict[str, Callable[[date], Response]] = {
         "airflow": airflow,
