@@ -46,7 +46,7 @@ RUN groupadd --gid 10001 modwatch \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp \
         --shell /usr/sbin/nologin modwatch \
     && install --directory --owner 10001 --group 10001 --mode 0700 \
-        /var/lib/modwatch /var/lib/airflow /var/lib/mlflow
+        /var/lib/modwatch /var/lib/modwatch-witnesses /var/lib/airflow /var/lib/mlflow
 
 COPY --from=build /opt/venv /opt/venv
 COPY docker/healthcheck.py /opt/modwatch/

@@ -5,6 +5,12 @@
 #   docker build --file docker/base.Dockerfile --tag modwatch/base:0.5.0 .
 #   docker build --file docker/serving.Dockerfile --tag modwatch/serving:0.5.0 \
 #       --build-context modwatch-base=docker-image://modwatch/base:0.5.0 .
+#
+# With a read-only root it needs a volume or tmpfs at /var/lib/modwatch, for the models that it
+# downloads, and one at /tmp:
+#
+#   docker run --read-only --tmpfs /tmp --volume served:/var/lib/modwatch --publish 127.0.0.1:8095:8095 \
+#       --env MODWATCH_MLFLOW_URL=… --env MODWATCH_SCORER_TOKEN=… modwatch/serving:0.5.0
 FROM modwatch-base
 
 LABEL org.opencontainers.image.title="modwatch-serving" \

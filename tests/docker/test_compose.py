@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 DOCKER = Path(__file__).parents[2] / "docker"
+BASE = (DOCKER / "base.Dockerfile").read_text()
 Compose = dict[str, Any]
 SECRET_NAME = re.compile(
     r"PASSWORD(?!S_FILE)|SECRET|TOKEN|SALT|(^|_)KEY$|SQL_ALCHEMY_CONN$|DATABASE_URL$|STORE_URI$"
@@ -209,6 +210,19 @@ def pages_have_what_they_show(compose: Compose) -> list[str]:
     ]
 
 
+def volumes_writable(compose: Compose) -> list[str]:
+    """A volume takes over the owner of the folder it is mounted on; without one, it is root's."""
+    install = re.search(r"install --directory --owner 10001 [^&\n]*\\\n([^&]*?)\n\n", BASE)
+    folders = install[1].split() if install else []
+    return [
+        f"{name}: base.Dockerfile does not make {folder}, which would be root's"
+        for name, service in services(compose)
+        if "build" in service
+        for volume in service.get("volumes", [])
+        if (folder := volume.split(":")[1]) not in folders
+    ]
+
+
 Rule = Callable[[Compose], list[str]]
 #: Each rule with a service `a` that breaches it.
 RULES: list[tuple[Rule, str]] = [
@@ -246,6 +260,7 @@ RULES: list[tuple[Rule, str]] = [
     (depends_on_what_exists, "depends_on: {a: {condition: service_completed_successfully}}"),
     (volumes_declared, 'volumes: ["lake:/lake"]'),
     (volumes_declared, 'volumes: ["./nowhere.sql:/x:ro"]'),
+    (volumes_writable, '{build: ., volumes: ["modwatch:/var/lib/elsewhere"]}'),
     (
         named_contexts_built,
         "build: {dockerfile: docker/mlflow.Dockerfile, "

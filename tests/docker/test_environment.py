@@ -140,3 +140,9 @@ def test_the_executor_is_a_local_one_that_can_be_loaded(compose: Compose) -> Non
     (path,) = chosen
     module, _, name = path.rpartition(".")
     assert issubclass(getattr(importlib.import_module(module), name), LocalExecutor)
+
+
+def test_secrets_are_as_long_as_signing_keys_should_be() -> None:
+    """A key for HMAC with SHA-512 has 64 bytes or more (RFC 7518), or Airflow warns."""
+    [size] = re.findall(r"openssl rand -hex (\d+)", (DOCKER / ".env.example").read_text())
+    assert 2 * int(size) >= 64
