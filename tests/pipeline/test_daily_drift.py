@@ -14,12 +14,12 @@ from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
 from installation import MONDAY, table_rows
-from modwatch.data.lake.day_scores import model_origin
+from modwatch.data.lake.day_scores import ORIGIN, model_origin
 from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.data.sources.community import Community
 from modwatch.data.validation.profiles import profile_rows
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.models.reference import INVENTED, ORIGIN, from_json, held_out_profile, to_json
+from modwatch.models.reference import INVENTED, from_json, held_out_profile, to_json
 from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes

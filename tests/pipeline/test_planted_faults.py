@@ -240,9 +240,8 @@ def test_faults_of_the_source_have_their_cause_and_a_repair(
     scorer_of = Resources.scorer
     with monkeypatch.context() as patched:
         patched.setattr(Resources, "scorer", constant)
-        messages = platform.planted(platform.rows(platform.today))
-    [message] = messages
-    assert "flagged" in message or "scores" in message
+        [message] = platform.planted(platform.rows(platform.today))
+    assert "flagged as in their reference: 100 %, usually" in message
     platform.repaired()
 
     [message] = platform.planted([])

@@ -6,7 +6,6 @@ The comments of its period are streamed as they were scored and decided.
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -65,8 +64,7 @@ def survey(
         scores = lake.read("scores", day, columns=columns, role="champion")
         counted = _CountedDay(day, scores, flagged, unflagged)
         digests = day_digest(counted), texts_digest(text_commitments(lake, day))
-        summary = counted.summary(*digests, comments)
-        surveyed.append(replace(summary, model_origin=model_origin(lake, day)))
+        surveyed.append(counted.summary(*digests, comments, model_origin(lake, day)))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 
@@ -123,7 +121,7 @@ class _CountedDay:
             self._models |= {(row["model_version"], row["threshold"]) for row in models.to_pylist()}
             yield part
 
-    def summary(self, digest: str, texts: str, comments: int) -> PopulationDay:
+    def summary(self, digest: str, texts: str, comments: int, origin: str) -> PopulationDay:
         """Return the day for a plan; AuditError unless one model scored all its `comments`."""
         if comments != self._comments:
             raise AuditError(
@@ -144,6 +142,7 @@ class _CountedDay:
             threshold=threshold,
             digest=digest,
             texts=texts,
+            model_origin=origin,
         )
 
 

@@ -313,7 +313,7 @@ def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> li
     first = level_of_files(folder)
     if first.problems or not (signers or roots):
         return [first]
-    from modwatch.audits.witnesses import read_witnesses
+    from modwatch.audits.witnesses import read_witnesses  # cryptography is no part of the base
 
     return [first, *read_witnesses(signers, roots, required=True).levels(folder)]
 

@@ -71,11 +71,10 @@ class MountedApplication(ABC):
         with self._lock:
             if self._app is not None:  # another request was first
                 return self._app
-            try:
+            with ExitStack() as failed:
+                failed.callback(self._exit.close)
                 self._app = self._create(Resources(load_settings(), self._exit), self._exit)
-            except BaseException:
-                self._exit.close()
-                raise
+                failed.pop_all()
             return self._app
 
 

@@ -175,8 +175,8 @@ class Resources:
                 "postgresql://user:password@host/database, or to embedded for a server in "
                 "MODWATCH_HOME"
             )
-        own = self._embedded_url() if self.settings.is_embedded else url.get_secret_value()
-        engine = connect(own)
+        embedded = self.settings.is_embedded
+        engine = connect(self._embedded_url() if embedded else url.get_secret_value())
         self._exit.callback(engine.dispose)
         return engine
 

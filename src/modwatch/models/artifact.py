@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from modwatch.common.errors import ModelError
+from modwatch.data.lake.day_scores import ORIGIN
 from modwatch.models.calibration import Calibration
 from modwatch.models.classifier import Classifier, build_classifier
 from modwatch.models.encoder import pretrained_encoder, pretrained_tokenizer, quiet
@@ -31,7 +32,6 @@ from modwatch.models.manifest import (
     write_manifest,
 )
 from modwatch.models.recipe import Recipe
-from modwatch.models.reference import ORIGIN
 from modwatch.models.training import TrainedModel, TrainingFacts, library_versions
 
 _NAMES = {

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import ModelError
+from modwatch.data.lake.day_scores import ORIGIN
 from modwatch.data.validation.profiles import profile_scores
 from modwatch.statistics.drift.profile import (
     BINS,
@@ -21,9 +22,6 @@ from modwatch.statistics.drift.profile import (
     length_counts,
     weighted_rows,
 )
-
-#: The category of a reference that says where the model comes from, if that must be known.
-ORIGIN = "origin"
 
 #: The origin of a model that nobody can rely on.
 INVENTED = "demonstration model, trained on invented comments"

@@ -11,11 +11,11 @@ from typing import IO, Any, Self
 import torch
 from tqdm import tqdm
 
+from modwatch.data.lake.day_scores import ORIGIN
 from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.reference import ORIGIN
 from modwatch.models.registry import SCRATCH, Registry
 from modwatch.models.training import checked, train
 from modwatch.models.training_run import TrainingRun

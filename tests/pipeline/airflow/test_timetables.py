@@ -8,19 +8,19 @@ from airflow.timetables.base import DataInterval, TimeRestriction
 from modwatch.pipeline.airflow import TASK_DEFAULTS
 from modwatch.pipeline.airflow.timetables import DayTimetable, EveryDayTimetable
 
-TODAY = datetime.datetime.now(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 ONE_DAY = datetime.timedelta(days=1)
-LONG_AGO = TODAY - 400 * ONE_DAY
 
 
 def next_day(kind: type[DayTimetable], last: int | None, *, catchup: bool = False) -> int:
     """Return how many days ago the next run begins, if the last one began `last` days ago."""
-    ran = last and DataInterval(TODAY - last * ONE_DAY, TODAY - (last - 1) * ONE_DAY)
-    limits = TimeRestriction(earliest=LONG_AGO, latest=None, catchup=catchup)
+    now = datetime.datetime.now(datetime.UTC)
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    ran = last and DataInterval(today - last * ONE_DAY, today - (last - 1) * ONE_DAY)
+    limits = TimeRestriction(earliest=today - 400 * ONE_DAY, latest=None, catchup=catchup)
     found = kind("@daily", timezone="UTC").next_dagrun_info(
         last_automated_data_interval=ran, restriction=limits
     )
-    return (TODAY - found.data_interval.start).days
+    return (today - found.data_interval.start).days
 
 
 @pytest.mark.parametrize(("last", "then"), [(1, 0), (2, 1), (4, 3), (20, 19), (300, 31), (None, 1)])

@@ -112,7 +112,7 @@ def test_a_day_is_routed_when_its_first_item_is_queued(
     fill(3)
     intake.enqueue(engine, [new_item("late")], day - timedelta(days=300))
     with engine.begin() as connection:
-        for rank, status, age in ((1, "waiting", 1), (2, "decided", 2), (3, "withdrawn", 9)):
+        for rank, status, age in ((1, "waiting", 0.6), (2, "decided", 1.6), (3, "withdrawn", 9)):
             connection.execute(
                 text(
                     "UPDATE review_item SET status = :status, queued_at = now() - :age "

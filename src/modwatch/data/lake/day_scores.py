@@ -1,4 +1,4 @@
-"""The published scores of a day, as arrays."""
+"""The published scores of a day, as arrays, and the origin of their model."""
 
 import datetime
 from collections.abc import Sequence
@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
+
+#: The feature of a model's reference that names its origin, if that must be known.
+ORIGIN = "origin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,5 +66,5 @@ def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> Day
 def model_origin(lake: Lake, day: datetime.date) -> str:
     """Return what the model of `day` says of its origin; empty if it says nothing."""
     rows = lake.table("model_references", day, columns=["feature", "category"])
-    found = rows.filter(pc.field("feature") == "origin").column("category").to_pylist()
+    found = rows.filter(pc.field("feature") == ORIGIN).column("category").to_pylist()
     return found[0] if found else ""

@@ -133,6 +133,11 @@ class Transition:
     #: Of `escalated` without a higher severity: the day on which the news began.
     news_since: datetime.date | None = None
 
+    @property
+    def began(self) -> datetime.date:
+        """The day on which the news, or without any the incident, began."""
+        return self.news_since or self.since
+
 
 def watched(rule: AlertRule, values: Iterable[MetricValue]) -> dict[str, list[MetricValue]]:
     """Return the series that the rule watches by subject, each ordered by day."""

@@ -95,7 +95,7 @@ class AlertRule(BaseModel):
     close: Condition
     #: Values computed from fewer comments, labels or items than this are skipped.
     minimum_n: int = Field(0, ge=0)
-    #: Days since a day's comments were routed, counted by the calendar, before its values are
+    #: Days since a day's comments were routed, 1 from 12 hours on, before its values are
     #: watched, because its labels are still coming in.
     settle_days: int = Field(0, ge=0, le=30)
     #: What to investigate; may contain {feature}, and {day}, on which it began.

@@ -9,7 +9,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.profiles import read_profiles
 from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.measurements.references import ReferencePlan, references
-from modwatch.statistics.drift.profile import BINS, Counts, pooled
+from modwatch.statistics.drift.profile import Counts, coarser, pooled
 
 #: Bins of the scores, and categories, that are shown.
 _BINS, _MOST = 20, 15
@@ -73,8 +73,8 @@ def distribution_page(
 
 def _bins(counts: Counts) -> dict[str, int]:
     width = 1 / _BINS
-    sums = counts.reshape(_BINS, BINS // _BINS).sum(axis=1).tolist()
-    return {f"{at * width:.2f} to {(at + 1) * width:.2f}": count for at, count in enumerate(sums)}
+    sums = enumerate(coarser(counts, _BINS).tolist())
+    return {f"{at * width:.2f} to {(at + 1) * width:.2f}": count for at, count in sums}
 
 
 def _side_by_side(

@@ -19,7 +19,7 @@ from modwatch.monitoring.measurements.windows import Window, seconds_per_decisio
 from modwatch.monitoring.publishing.days import Day
 from modwatch.statistics.collaboration.what_if import what_if_table
 from modwatch.statistics.drift.day_comparison import Reference
-from modwatch.statistics.drift.profile import BINS, pooled
+from modwatch.statistics.drift.profile import coarser, pooled
 
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
 
@@ -195,10 +195,9 @@ def _histogram(lake: Lake, day: Day, references: Sequence[Reference]) -> ScoreHi
     prob = scores.column("prob").to_numpy()
     counts, edges = np.histogram(prob, bins=_HISTOGRAM_BINS, range=(0.0, 1.0))
     of_references = {
-        reference.name: pooled(reference.scored_by(day.model_version))
-        .scores["prob"]
-        .reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS)
-        .sum(axis=1)
+        reference.name: coarser(
+            pooled(reference.scored_by(day.model_version)).scores["prob"], _HISTOGRAM_BINS
+        )
         for reference in references
     }
     return ScoreHistogram(

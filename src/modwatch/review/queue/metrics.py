@@ -179,13 +179,14 @@ def unlabelled(engine: Engine, day: dt.date) -> dict[str, str] | None:
 
 
 def days_since_routed(engine: Engine, first: dt.date, last: dt.date) -> dict[dt.date, int]:
-    """Return how long ago the days `first` … `last` were routed, in days of the UTC calendar.
+    """Return how long ago the days `first` … `last` were routed, in days: 1 from 12 hours on.
 
     The first item of a day that is not withdrawn counts; days without one are absent.
     """
     statement = text(
         """
-        SELECT dt, CAST(now() AS date) - CAST(min(queued_at) AS date) AS days FROM review_item
+        SELECT dt, CAST(round(extract(epoch FROM now() - min(queued_at)) / 86400) AS int) AS days
+        FROM review_item
         WHERE dt BETWEEN :first AND :last AND kind = 'review' AND status <> 'withdrawn'
         GROUP BY dt
         """

@@ -37,6 +37,16 @@ def histogram(scores: ArrayLike, upper: float) -> Counts:
     return np.bincount(at, minlength=BINS).astype(np.int64)
 
 
+def coarser(counts: Counts, bins: int) -> Counts:
+    """Return the counts of a `histogram` in fewer equal bins (bins,): a divisor of `BINS`.
+
+    >>> coarser(histogram([0.1, 0.2, 0.9], 1.0), 2).tolist()
+    [2, 1]
+    """
+    sums: Counts = counts.reshape(bins, BINS // bins).sum(axis=1)
+    return sums
+
+
 def length_counts(lengths: ArrayLike) -> dict[str, int]:
     """Return how many texts have a length in each band, of lengths (n,) in characters.
 

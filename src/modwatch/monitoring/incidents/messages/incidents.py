@@ -104,8 +104,7 @@ def incident_alert(
     facts["unrepaired"] = [day.isoformat() for day in unrepaired]
     return Alert(
         key=f"{series}/{since}/{sequence}-{kind}",
-        title=f"[{facts['severity']}] {prefix}{headline}, "
-        f"since {written(transition.news_since or since)}",
+        title=f"[{facts['severity']}] {prefix}{headline}, since {written(transition.began)}",
         text="\n".join(
             line for line in (*_lines(found, transition, headline), _unrepaired(unrepaired)) if line
         ),
@@ -119,12 +118,11 @@ def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> l
     also = dict.fromkeys(describe_finding(*finding) for finding in others)
     also.pop(headline, None)
     begins = transition.kind in ("opened", "escalated")
-    began = transition.news_since or transition.since
     return [
         f"{describe_value(rule, value)}." if value else "",
         _dates(transition),
         f"Also: {'; '.join(also)}." if also and begins else "",
-        f"Look at: {what_to_look_at(rule, subject, began)}" if begins else "",
+        f"Look at: {what_to_look_at(rule, subject, transition.began)}" if begins else "",
     ]
 
 
@@ -162,7 +160,7 @@ def _incident_facts(
         "figure": value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
-        "look_at": what_to_look_at(rule, subject, transition.news_since or transition.since),
+        "look_at": what_to_look_at(rule, subject, transition.began),
     }
 
 
