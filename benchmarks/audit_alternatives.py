@@ -35,11 +35,11 @@ import pandas as pd
 from scipy import special, stats
 
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES
-from modwatch.statistics.audit.recalibration import Calibration, prior_shift
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.share_interval import IntervalOptions, interval, korn_graubard
 from modwatch.statistics.audit.stages import next_stage
 from modwatch.statistics.audit.stratified import StratumCounts, combine
+from modwatch.statistics.recalibration import Calibration, prior_shift
 
 # Populations and baselines are shared with the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))

@@ -149,8 +149,9 @@ class Team:
             np.full(prob.size, -1), np.zeros(prob.size, int), np.zeros(prob.size, bool)
         )  # fmt: skip
         self.strata = strata_of(
-            prob, routing.strata, np.isin(np.arange(prob.size), row[stratum == 0]),
-            strategy=POLICY.strategy, threshold=THRESHOLD,
+            metrics.review_scores(prob, POLICY.strategy, threshold=THRESHOLD),
+            routing.strata, np.isin(np.arange(prob.size), row[stratum == 0]),
+            flagged=prob > THRESHOLD,
         )  # fmt: skip
         strata[row], labels[row], labelled[row] = stratum, np.where(given, result[:, 0], 0), given
         unanswered = np.full(prob.size, -1)

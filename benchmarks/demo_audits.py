@@ -40,9 +40,9 @@ from modwatch.statistics.audit.estimates import AuditEstimate
 from modwatch.statistics.audit.imputation import ImputedEstimator, label_errors
 from modwatch.statistics.audit.labels import AuditLabel, in_order
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
-from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.results import Evidence, estimator
 from modwatch.statistics.audit.sample_design import ScoreCounts, design
+from modwatch.statistics.recalibration import KnownLabels
 
 FIGURES = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 FLOOR = 0.93

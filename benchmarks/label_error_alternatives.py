@@ -108,7 +108,10 @@ class Window:
         #: Probability of the confirmation.
         self.chance = np.concatenate(asked)
         self.flagged = (self.sample.prob > THRESHOLD) * 1.0
-        [(self.reviewed, _)] = self.sample.reviewed(POLICY.strategy, [POLICY.review_fraction], 0.5)
+        (review,) = self.sample.reviewed(
+            POLICY.strategy, [POLICY.review_fraction], threshold=THRESHOLD
+        )
+        self.reviewed = review.domain
 
     def truth(self):
         """Return the true value of each metric."""

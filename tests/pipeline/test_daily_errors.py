@@ -90,7 +90,9 @@ def resources(home: Installation) -> Iterator[Resources]:
 
 @pytest.fixture
 def day(resources: Resources) -> LabelledDay:
-    return labelled_day(resources.lake, MONDAY, day_scores(resources.lake, MONDAY))
+    return labelled_day(
+        resources.lake, MONDAY, day_scores(resources.lake, MONDAY), resources.policy
+    )
 
 
 @pytest.fixture

@@ -94,7 +94,9 @@ def follow_ups(home: Installation) -> pd.DataFrame:
 
 def labelled(home: Installation) -> tables.LabelledDay:
     with open_resources(home.settings) as resources:
-        return tables.labelled_day(resources.lake, MONDAY, day_scores(resources.lake, MONDAY))
+        return tables.labelled_day(
+            resources.lake, MONDAY, day_scores(resources.lake, MONDAY), resources.policy
+        )
 
 
 def recorded(home: Installation) -> dict[str, float]:

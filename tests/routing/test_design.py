@@ -11,14 +11,14 @@ from scipy.special import expit
 
 from modwatch.common.errors import DesignError
 from modwatch.routing.design import RoutingPolicy, design_routing, strata_of
-from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.sampling import allocate
 
 policies = st.builds(
     RoutingPolicy,
     review_fraction=st.sampled_from([0.01, 0.1, 0.29, 0.5, 1.0]),
     slice_share=st.sampled_from([0.0, 0.1, 0.5, 0.9]),
-    strategy=st.sampled_from(["uncertainty", "toxicity", "hybrid"]),
+    strategy=st.sampled_from(STRATEGIES),
     strata=st.integers(1, 8),
     minimum=st.integers(1, 4),
 )
@@ -121,7 +121,7 @@ def test_the_table_tells_what_each_stratum_contains(day, policy, threshold):
     prob, keys = day
     routing = design_routing(prob, keys, policy, threshold=threshold)
     assert len(routing.strata) <= 1 + policy.strata
-    score = review_scores(prob, policy.strategy)
+    score = review_scores(prob, policy.strategy, threshold=threshold)
     for row in routing.strata.itertuples():
         here = routing.row[routing.stratum == row.stratum]
         assert ((row.lower <= score[here]) & (score[here] <= row.upper)).all()
@@ -220,7 +220,7 @@ def test_keys_must_fit():
         design_routing([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))
 
 
-@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("digits", [1, 2, 7])
 def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy, digits) -> None:
     rng = np.random.default_rng(digits)
@@ -229,12 +229,12 @@ def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy, d
     policy = RoutingPolicy(review_fraction=0.1, strategy=strategy, toxic_share=0.3)
     routing = design_routing(prob, keys, policy, threshold=0.3)
     top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
-    options = {"strategy": strategy, "toxic_share": 0.3, "threshold": 0.3}
-    found = strata_of(prob, routing.strata, top, **options)
+    score = review_scores(prob, strategy, toxic_share=0.3, threshold=0.3)
+    found = strata_of(score, routing.strata, top, flagged=prob.astype(float) > 0.3)
     assert np.bincount(found).tolist() == routing.strata["population"].tolist()
     assert (found[routing.row] == routing.stratum).all()
     with pytest.raises(DesignError, match="do not divide into the strata"):
-        strata_of(prob[::-1] * 0.9, routing.strata, top, **options)
+        strata_of(score[::-1] * 0.9, routing.strata, top, flagged=prob.astype(float) > 0.3)
 
 
 def contradicting(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -242,7 +242,7 @@ def contradicting(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random(prob.size) < 0.1, rng.random(prob.size) < 0.5, prob > 0.7)
 
 
-@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) -> None:
     rng = np.random.default_rng(5)
     prob = rng.beta(0.4, 2.0, 3_000).astype(np.float32)
@@ -255,11 +255,12 @@ def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) ->
     for stratum, side in enumerate(sides, start=2):
         assert (flagged[routing.row[routing.stratum == stratum]] == side).all()
     top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
-    found = strata_of(prob, routing.strata, top, strategy=strategy, flagged=flagged)
+    score = review_scores(prob, strategy, flagged=flagged)
+    found = strata_of(score, routing.strata, top, flagged=flagged)
     assert np.bincount(found).tolist() == routing.strata["population"].tolist()
     assert (found[routing.row] == routing.stratum).all()
     with pytest.raises(DesignError, match="scores, decisions or the routing policy have changed"):
-        strata_of(prob, routing.strata, top, strategy=strategy, threshold=0.7)
+        strata_of(score, routing.strata, top, flagged=prob > 0.7)
 
 
 def test_decisions_by_a_threshold_route_what_the_threshold_routes() -> None:
@@ -268,7 +269,7 @@ def test_decisions_by_a_threshold_route_what_the_threshold_routes() -> None:
     keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
     policy = RoutingPolicy(review_fraction=0.2)
     one = design_routing(prob, keys, policy, threshold=0.3)
-    other = design_routing(prob, keys, policy, flagged=prob > 0.3)
+    other = design_routing(prob, keys, policy, flagged=prob.astype(float) > 0.3)
     assert by_row(one) == by_row(other)
     pd.testing.assert_frame_equal(one.strata, other.strata)
 
@@ -299,7 +300,7 @@ def test_confirmations_come_on_top_and_move_no_slice():
 
 @given(
     cut=st.lists(st.booleans(), min_size=60, max_size=60),
-    strategy=st.sampled_from(["uncertainty", "toxicity", "hybrid"]),
+    strategy=st.sampled_from(STRATEGIES),
     seed=st.integers(0, 99),
 )
 def test_comments_that_were_cut_come_first_and_others_keep_their_order(
@@ -320,7 +321,7 @@ def test_comments_that_were_cut_come_first_and_others_keep_their_order(
     if not first.any():
         assert top.tolist() == usual.tolist()
     inside = np.isin(np.arange(60), top)
-    found = strata_of(prob, routing.strata, inside, strategy=strategy)
+    found = strata_of(score, routing.strata, inside, flagged=prob > 0.5)
     assert (found[routing.row] == routing.stratum).all()
     bounds = routing.strata.loc[0, ["lower", "upper"]].tolist()
     assert bounds == [score[top].min(), score[top].max()]

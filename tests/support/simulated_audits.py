@@ -16,8 +16,8 @@ from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.arguments import Floats, Ints, strata_sizes, whole_numbers
 from modwatch.statistics.audit.allocation import beyond
-from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch.statistics.recalibration import KnownLabels
 
 #: Distance d of the two classes. `miscalibrated` ranks like `sharp`, but was trained on balanced
 #: classes and is underconfident: logit × 0.7 at prevalence 1/2.

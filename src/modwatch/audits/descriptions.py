@@ -7,7 +7,7 @@ from typing import Any
 from modwatch.statistics.audit.confirmation_rules import expected_confirmations
 from modwatch.statistics.audit.forecast import Forecast, forecast
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum
-from modwatch.statistics.audit.recalibration import EXPECTED
+from modwatch.statistics.recalibration import EXPECTED
 from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
 #: The remark on an audit without four eyes.

@@ -35,8 +35,8 @@ from modwatch.statistics.audit.draw import (
 )
 from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
-from modwatch.statistics.audit.recalibration import KnownLabels
 from modwatch.statistics.audit.sample_design import ScoreCounts
+from modwatch.statistics.recalibration import KnownLabels
 
 #: Columns whose values an audit reports on separately.
 TRAITS = ("language", "platform", "groups")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DPI = 110
 
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
-ORANGE = "#E69F00"
+ORANGE, PURPLE = "#E69F00", "#CC79A7"
 GRID = "#E5E5E5"
 
 #: Line of what is deployed.
@@ -33,8 +33,10 @@ DEPLOYED = (0, (1, 2))
 #: Colour, line and marker of a review strategy.
 _STRATEGIES = {
     "uncertainty": (BLUE, "-", "o"),
+    "predictive_variance": (ORANGE, ":", "v"),
     "toxicity": (VERMILLION, "--", "s"),
     "hybrid": (GREEN, "-.", "^"),
+    "cost": (PURPLE, "-.", "P"),
 }
 _OTHER_STRATEGY = (GREY, ":", "D")
 # Strategies are offset, so that their intervals do not overlap.

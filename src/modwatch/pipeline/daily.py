@@ -290,20 +290,30 @@ def route(resources: "Resources", day: datetime.date) -> int:
         DesignError: the routing policy is invalid.
     """
     from modwatch.data.lake.day_scores import day_scores
+    from modwatch.monitoring.measurements.tables import recalibration
     from modwatch.review.quality_control.queueing import queue_quality_control
     from modwatch.review.queue.intake import enqueue
     from modwatch.routing import routed
     from modwatch.routing.design import design_routing
+    from modwatch.routing.ordering import review_inputs
 
     lake, policy, salt = resources.lake, resources.policy, resources.sampling_salt
     scores = day_scores(lake, day)
     keys = routed.sampling_keys(scores, day=day, policy=policy, salt=salt)
-    routing = design_routing(scores.prob, keys, policy, flagged=scores.flagged, cut=scores.cut)
+    known = recalibration(lake, day, scores.model_version)
+    routing = design_routing(
+        scores.prob,
+        keys,
+        policy,
+        flagged=scores.flagged,
+        cut=scores.cut,
+        **review_inputs(lake, day, scores, policy, known),
+    )
     recent = routed.recent_labels(lake, _window(resources, day)[:-1])
     rows = routed.routed_rows(day, scores, policy, routing, toxic_labels=recent)
     rows = routed.as_routed_before(lake, day, rows)
     confirmations = routed.confirmations(day, rows, policy=policy, salt=salt)
-    design = routed.design_rows(day, scores, policy, routing, keys)
+    design = routed.design_rows(day, scores, policy, routing, keys, known)
     lake.replace("routing_design", day, [design])
     lake.replace("routed", day, [rows])
     items = routed.queue_items(lake, day, rows, scores, confirmations)

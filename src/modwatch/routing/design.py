@@ -5,7 +5,9 @@ probability above 0, and the metrics of the day can be estimated without bias (`
 """
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
 import numpy as np
@@ -15,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.ranking import slots
-from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
+from modwatch.statistics.collaboration.review_strategies import STRATEGIES, Costs, review_scores
 from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
 
-#: Fields that choose among the routed comments, and not which are routed.
+#: Fields that choose among the routed comments, and not which are routed; and what weighs errors.
+_COSTS = ("false_negative_cost", "false_positive_cost", "platform_costs")
 _ON_TOP = ("confirmation_share", "follow_up_share")
 _SHARED = ("shared_false_positive", "shared_false_negative")
 
@@ -36,10 +39,16 @@ class RoutingPolicy:
     review_fraction: float
     #: ρ in [0, 1): share of the capacity for the random slice.
     slice_share: float = 0.1
-    #: Review strategy of the top: uncertainty, toxicity or hybrid.
+    #: Review strategy of the top, of `modwatch.statistics.STRATEGIES`.
     strategy: str = "uncertainty"
     #: Of the strategy hybrid, in [0, 1]: share of the capacity for the most toxic comments.
     toxic_share: float = 0.5
+    #: Cost of a toxic comment that is not flagged, and of another one that is: ≥ 0, in one unit.
+    #: None, both: those for which the model's threshold is the best one.
+    false_negative_cost: float | None = None
+    false_positive_cost: float | None = None
+    #: Factor on both costs by platform, ≥ 0; 1 for others.
+    platform_costs: Mapping[str, float] = field(default_factory=dict)
     #: Maximum number of strata outside the top; at least 1.
     strata: int = 5
     #: Minimum number of comments drawn from a stratum that has as many; at least 1.
@@ -61,6 +70,11 @@ class RoutingPolicy:
         _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
+        given = {self.false_negative_cost, self.false_positive_cost}
+        costs = [cost for cost in (*given, *self.platform_costs.values()) if cost is not None]
+        wrong = any(not 0 <= cost < math.inf for cost in costs) or given == {0.0}
+        _reject(wrong, "costs", costs, "[0, ∞), and one cost above 0")
+        _reject(None in given and len(given) > 1, "costs", costs, "two: of both errors")
         for name in ("toxic_share", *_ON_TOP):
             share = getattr(self, name)
             _reject(not 0 <= share <= 1, name, share, "[0, 1]")
@@ -72,14 +86,14 @@ class RoutingPolicy:
     def digest(self) -> str:
         """Hash of the policy, part of the random keys.
 
-        Changes with every value except the shares of confirmations, of follow-ups and of shared
-        errors, which can be changed without drawing another slice.
+        Changes with every value except costs, and the shares of confirmations, of follow-ups and of
+        shared errors, which can be changed without other keys.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)
         >>> policy.digest == RoutingPolicy(review_fraction=0.1).digest
         True
         """
-        apart = (*_ON_TOP, *_SHARED)
+        apart = (*_COSTS, *_ON_TOP, *_SHARED)
         values = {name: value for name, value in asdict(self).items() if name not in apart}
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -130,6 +144,8 @@ def design_routing(
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
     cut: NDArray[np.bool_] | None = None,
+    calibrated: Floats | None = None,
+    costs: Costs | None = None,
 ) -> Routing:
     """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
@@ -145,6 +161,7 @@ def design_routing(
         flagged: (n,) the decisions, where they are not y_prob > threshold.
         cut: (n,) comments of which the model did not read all. They come first, whatever the
             strategy, as far as the top has places; None: there are none.
+        calibrated, costs: as in `review_scores`.
 
     Raises:
         DesignError: not one key, or not one decision, per comment.
@@ -157,12 +174,20 @@ def design_routing(
     >>> len(routing.row)
     20
     """
-    score = review_scores(y_prob, policy.strategy, toxic_share=policy.toxic_share)
+    decided = _decisions(y_prob, threshold, flagged)
+    score = review_scores(
+        y_prob,
+        policy.strategy,
+        threshold=threshold,
+        flagged=decided,
+        calibrated=calibrated,
+        costs=costs,
+        toxic_share=policy.toxic_share,
+    )
     if keys.shape != score.shape:
         raise DesignError(
             f"got {keys.size} keys for {score.size} comments; pass one key per comment"
         )
-    decided = _decisions(y_prob, threshold, flagged)
     capacity = slots(policy.review_fraction, score.size)
     in_slice = max(1, round(policy.slice_share * capacity)) if policy.slice_share else 0
     top = max(capacity - in_slice, 0)
@@ -186,23 +211,15 @@ def design_routing(
 
 
 def strata_of(
-    y_prob: ArrayLike,
-    strata: pd.DataFrame,
-    top: NDArray[np.bool_],
-    *,
-    strategy: str,
-    toxic_share: float = 0.5,
-    threshold: float = 0.5,
-    flagged: NDArray[np.bool_] | None = None,
+    score: Floats, strata: pd.DataFrame, top: NDArray[np.bool_], *, flagged: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return the stratum (n,) of every comment of a day, routed or not.
 
     Args:
-        y_prob: (n,) in [0, 1].
+        score: (n,) the review scores of the day, by its strategy.
         strata: `Routing.strata` of the day, as stored.
         top: (n,) whether a comment was routed as one of the top.
-        strategy: of the day; `toxic_share` and `threshold` as in the day's policy and model.
-        flagged: (n,) the decisions, where they are not y_prob > threshold.
+        flagged: (n,) the decisions.
 
     Raises:
         DesignError: the strata do not have the sizes of the design: scores, decisions or policy
@@ -212,19 +229,17 @@ def strata_of(
     >>> keys = np.arange(100, dtype=np.uint64)
     >>> routing = design_routing(prob, keys, RoutingPolicy(review_fraction=0.2))
     >>> top = np.isin(np.arange(100), routing.row[routing.stratum == 0])
-    >>> found = strata_of(prob, routing.strata, top, strategy="uncertainty")
+    >>> found = strata_of(review_scores(prob), routing.strata, top, flagged=prob > 0.5)
     >>> bool((found[routing.row] == routing.stratum).all())
     True
     """
-    score = review_scores(y_prob, strategy, toxic_share=toxic_share)
-    decided = _decisions(y_prob, threshold, flagged)
     found = np.where(top, 0, -1).astype(np.int64)
     for row in strata.sort_values("stratum").to_dict("records")[1:]:
         if not row["population"]:
             continue
         inside = (found < 0) & (row["lower"] <= score) & (score <= row["upper"])
         if not pd.isna(row["flagged"]):
-            inside &= decided == row["flagged"]
+            inside &= flagged == row["flagged"]
         found[inside] = row["stratum"]
     sizes = np.bincount(found[found >= 0], minlength=len(strata))
     if sizes.sum() != found.size or not np.array_equal(sizes, strata["population"]):

@@ -18,6 +18,7 @@ from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTI
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing, RoutingPolicy
+from modwatch.statistics.recalibration import Calibration
 from modwatch.statistics.sampling import random_keys
 
 #: The second and the third person.
@@ -74,6 +75,7 @@ def design_rows(
     policy: RoutingPolicy,
     routing: Routing,
     keys: NDArray[np.uint64],
+    recalibration: Calibration | None = None,
 ) -> pa.RecordBatch:
     """Return the day's sampling design as rows of ROUTING_DESIGN."""
     frame = routing.strata.assign(
@@ -81,6 +83,8 @@ def design_rows(
         model_version=scores.model_version,
         strategy=policy.strategy,
         review_fraction=policy.review_fraction,
+        intercept=np.nan if recalibration is None else recalibration.intercept,
+        slope=np.nan if recalibration is None else recalibration.slope,
         scores_digest=scores_digest(scores, keys),
     )
     return as_batch(frame, ROUTING_DESIGN)

@@ -168,9 +168,23 @@ class Settings(BaseSettings):
         description="Compile the encoder with TorchInductor: on CUDA, or in fp32 on a CPU, which "
         "needs a C++ compiler",
     )
-    strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
+    strategy: Literal["uncertainty", "predictive_variance", "toxicity", "hybrid", "cost"] = Field(
         "uncertainty",
-        description="Review strategy: `uncertainty`, `toxicity` or `hybrid` (a mix of both)",
+        description="Review strategy: `uncertainty` (of the decision), `predictive_variance` (the "
+        "paper's p(1−p)), `toxicity`, `hybrid` (toxicity and uncertainty), or `cost` (of errors)",
+    )
+    false_negative_cost: float | None = Field(
+        None,
+        ge=0,
+        description="Cost of a toxic comment that is not flagged, in any unit; default: both costs "
+        "are those for which the model's threshold is the best one",
+    )
+    false_positive_cost: float | None = Field(
+        None, ge=0, description="Cost of another comment that is flagged, in the same unit"
+    )
+    platform_costs: dict[str, float] = Field(
+        default_factory=dict,
+        description="Factor on both costs by platform, as a JSON map; default: 1",
     )
     toxic_share: float = Field(
         0.5, ge=0, le=1, description="Share of the capacity that `hybrid` selects by toxicity"

@@ -9,7 +9,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     model alone           accuracy, auprc, auroc, precision, prevalence, recall
     calibration           brier_score, calibration_auprc, calibration_auroc,
                           expected_calibration_error, reliability_curve
-    collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc,
+    collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc, remaining_cost,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
     prediction sets       conformal_coverage, conformal_prediction
@@ -49,6 +49,7 @@ from modwatch.statistics.collaboration.collaborative import (
     oc_accuracy,
     oc_auprc,
     oc_auroc,
+    remaining_cost,
     review_effectiveness,
     review_efficiency,
 )
@@ -88,13 +89,13 @@ from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorEvidence",
-    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy",
-    "annotator_error_rate", "auprc", "auroc", "brier_score", "calibration_auprc",
-    "calibration_auroc", "cohen_kappa", "collaboration_curve", "conformal_coverage",
-    "conformal_prediction", "expected_calibration_error", "expected_performance", "fully_labelled",
-    "jensen_shannon", "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift",
-    "measure_days", "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc",
-    "oc_auroc", "population_stability_index", "precision", "prevalence", "recall",
-    "reliability_curve", "reliability_estimates", "review_effectiveness", "review_efficiency",
+    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy", "annotator_error_rate",
+    "auprc", "auroc", "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa",
+    "collaboration_curve", "conformal_coverage", "conformal_prediction",
+    "expected_calibration_error", "expected_performance", "fully_labelled", "jensen_shannon",
+    "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift", "measure_days",
+    "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc",
+    "population_stability_index", "precision", "prevalence", "recall", "reliability_curve",
+    "reliability_estimates", "remaining_cost", "review_effectiveness", "review_efficiency",
     "review_scores", "true_labels", "wasserstein", "what_if_table",
 ]  # fmt: skip

@@ -144,7 +144,7 @@ def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
     routed = route(lake, scores)
     assert (routed.num_rows, routed.schema) == (0, ROUTED)
     assert list(routing_rows.queue_items(lake, DAY, routed, scores)) == []
-    labelled = tables.labelled_day(lake, DAY, scores)
+    labelled = tables.labelled_day(lake, DAY, scores, POLICY)
     assert len(labelled.prob) == 0
     assert tables.is_unmeasured(lake, DAY) == bool(lake.count("routing_design", DAY))
 
@@ -210,7 +210,7 @@ def test_a_comment_that_was_cut_is_queued_first_with_the_highest_uncertainty(
     assert first["inclusion_probability"] == 1
     items = {item.comment_id: item for item in routing_rows.queue_items(lake, DAY, routed, scores)}
     assert items["c001"].uncertainty == 0.25
-    grouped = tables.grouped_day(lake, DAY, scores, toxic_share=POLICY.toxic_share)
+    grouped = tables.grouped_day(lake, DAY, scores, POLICY)
     assert grouped.stratum[1] == 0
 
 
@@ -269,7 +269,7 @@ def test_confirmations_count_next_to_a_first_label_by_someone_else(
     scores = scored(40)
     a, b, c, d = route(lake, scores).column("comment_id").to_pylist()[:4]
     label(lake, {a: 1, b: 1, c: 0})
-    none = tables.labelled_day(lake, DAY, scores).confirmations
+    none = tables.labelled_day(lake, DAY, scores, POLICY).confirmations
     assert none is not None
     assert none.row.size == 0
     # d has no first label, and ann gave the first one of c: of b, ben answered twice.
@@ -278,7 +278,7 @@ def test_confirmations_count_next_to_a_first_label_by_someone_else(
     twice = label_rows(CONFIRMATIONS, {b: 1}, "ben", round=3, first_label=1)
     own = label_rows(CONFIRMATIONS, {c: 1}, "ann", round=2, first_label=0)
     lake.replace("confirmations", DAY, [*rows, twice, own])
-    day = tables.labelled_day(lake, DAY, scores)
+    day = tables.labelled_day(lake, DAY, scores, POLICY)
     at = {comment: number for number, comment in enumerate(ids(40))}
     given, toxic = day.given(np.array([at[a], at[b], at[c]]))
     assert given.tolist() == [3, 2, 1]
@@ -294,9 +294,9 @@ def test_a_corrected_label_counts_as_it_was_given(
     given = dict.fromkeys(routed, 1)
     label(lake, given)
     confirm(lake, ("lea", dict.fromkeys(routed[:4], 0)), ("ben", dict.fromkeys(routed[:4], 0)))
-    before = tables.labelled_day(lake, DAY, scores)
+    before = tables.labelled_day(lake, DAY, scores, POLICY)
     label(lake, given, corrected=dict.fromkeys(routed[:4], 0))
-    after = tables.labelled_day(lake, DAY, scores)
+    after = tables.labelled_day(lake, DAY, scores, POLICY)
     rows = np.flatnonzero(before.labelled)
     assert before.label[rows].tolist() == after.label[rows].tolist()
     for one, other in zip(before.given(rows), after.given(rows), strict=True):
@@ -310,7 +310,7 @@ def test_labels_of_an_earlier_version_count_as_they_are(
     routed = route(lake, scores).column("comment_id").to_pylist()
     lake.replace("labels", DAY, [label_rows(LABELS, dict.fromkeys(routed, 1), "ann")])
     confirm(lake, ("ann", {routed[0]: 0}), ("ben", {routed[1]: 0}))
-    day = tables.labelled_day(lake, DAY, scores)
+    day = tables.labelled_day(lake, DAY, scores, POLICY)
     assert day.label[day.labelled].tolist() == [1] * len(routed)
     assert day.confirmations is not None
     assert day.confirmations.label.size == 1
@@ -323,7 +323,7 @@ def test_a_labelled_day_is_the_whole_population(
     routed = route(lake, scores).to_pandas()
     first, second = routed["comment_id"][:2]
     label(lake, {first: 1, second: 0})
-    day = tables.labelled_day(lake, DAY, scores)
+    day = tables.labelled_day(lake, DAY, scores, POLICY)
     at = {comment: number for number, comment in enumerate(ids(20))}
     assert day.labelled.sum() == 2
     assert day.labelled[[at[first], at[second]]].all()
@@ -338,7 +338,7 @@ def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
 ) -> None:
     route(lake, scored(20))
     with pytest.raises(RoutingOutdatedError, match=f"{DAY}.*route"):
-        tables.labelled_day(lake, DAY, scored(10))
+        tables.labelled_day(lake, DAY, scored(10), POLICY)
 
 
 def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
@@ -348,7 +348,7 @@ def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
     routed = set(route(lake, scores).column("comment_id").to_pylist())
     stray = next(comment for comment in ids(20) if comment not in routed)
     label(lake, {stray: 1, "unheard of": 1})
-    assert not tables.labelled_day(lake, DAY, scores).labelled.any()
+    assert not tables.labelled_day(lake, DAY, scores, POLICY).labelled.any()
 
 
 def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
@@ -376,7 +376,9 @@ def test_a_day_is_unmeasured_until_its_labels_are_measured(
     routed = route(lake, scores).column("comment_id").to_pylist()
     assert tables.is_unmeasured(lake, DAY)
     label(lake, dict.fromkeys(routed, 1))
-    measured = measure_days([tables.labelled_day(lake, DAY, scores)], review_fractions=[0.5])
+    measured = measure_days(
+        [tables.labelled_day(lake, DAY, scores, POLICY)], review_fractions=[0.5]
+    )
     digest = tables.labels_digest(lake, DAY)
     rows = tables.measurement_rows(DAY, measured, digest)
     assert rows.schema == MEASUREMENTS

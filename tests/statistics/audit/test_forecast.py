@@ -11,9 +11,9 @@ from modwatch.audits.descriptions import describe_forecast, describe_plan
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.forecast import METRICS, forecast, sufficient
 from modwatch.statistics.audit.plan import planned_calibrations, planned_strata
-from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.sample_design import ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch.statistics.recalibration import Calibration
 
 
 def test_a_forecast_of_a_plan_is_always_the_same():

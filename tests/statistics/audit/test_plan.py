@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum, PopulationDay
-from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.recalibration import Calibration
 
 SHARES = st.floats(0, 1)
 RULES = st.builds(ConfirmationRule, negative=SHARES, positive=SHARES)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from modwatch.common.errors import DesignError, MetricInputError
-from modwatch.statistics.audit.recalibration import (
+from modwatch.statistics.recalibration import (
     Calibration,
     KnownLabels,
     calibrated,

@@ -9,7 +9,6 @@ from simulated_audits import HOSTILE, hostile, routed_labels
 
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics.audit.allocation import MINIMUM
-from modwatch.statistics.audit.recalibration import KnownLabels, shrunk
 from modwatch.statistics.audit.sample_design import (
     ALLOCATIONS,
     EVEN_SHARE,
@@ -22,6 +21,7 @@ from modwatch.statistics.audit.sample_design import (
     design,
     strata,
 )
+from modwatch.statistics.recalibration import KnownLabels, shrunk
 
 SCORES = st.lists(st.floats(0, 1), max_size=60)
 OPTIONS = st.builds(

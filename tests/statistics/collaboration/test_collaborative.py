@@ -19,12 +19,13 @@ from modwatch.statistics.collaboration.review_strategies import STRATEGIES, revi
 
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
-ALL_FIVE = [
+EVERY = [
     c.oc_accuracy,
     c.oc_auroc,
     c.oc_auprc,
     c.review_efficiency,
     c.review_effectiveness,
+    c.remaining_cost,
 ]
 
 
@@ -124,7 +125,7 @@ def test_no_review_leaves_the_model_and_full_review_leaves_no_error(drawn):
 @given(rows, alphas, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(drawn, alpha, random):
     shuffled = random.sample(drawn, len(drawn))
-    for metric in ALL_FIVE:
+    for metric in EVERY:
         value = metric(*columns(drawn), review_fraction=alpha)
         assert same(value, metric(*columns(shuffled), review_fraction=alpha))
 
@@ -132,7 +133,7 @@ def test_the_order_of_the_rows_does_not_matter(drawn, alpha, random):
 @given(rows, st.floats(0, 1), times)
 def test_whole_weights_repeat_rows(drawn, alpha, times):
     other = repeated(drawn, times)
-    for metric in ALL_FIVE:
+    for metric in EVERY:
         value = metric(*columns(drawn), review_fraction=alpha, sample_weight=times[: len(drawn)])
         assert same(value, metric(*columns(other), review_fraction=alpha) if other else None)
 
@@ -142,7 +143,7 @@ def test_weights_on_another_scale_are_masses_of_the_same_rows(drawn, alpha, time
     weight = np.array(times[: len(drawn)])
     total = int(weight.sum())
     alpha = places(alpha, total) / total if total else 0  # no place is lost to rounding
-    for metric in ALL_FIVE:
+    for metric in EVERY:
         whole = metric(*columns(drawn), review_fraction=alpha, sample_weight=weight)
         assert same(metric(*columns(drawn), review_fraction=alpha, sample_weight=weight / 7), whole)
 
@@ -162,11 +163,12 @@ def test_more_review_never_makes_it_worse(drawn, times):
 @example([(1, 0, 0)], 5e-324, [1.5])
 def test_no_result_leaves_its_range_whatever_the_weights(drawn, alpha, weights):
     args, weight = columns(drawn), weights[: len(drawn)]
-    for metric in ALL_FIVE:
+    for metric in EVERY:
         value = metric(*args, review_fraction=alpha, sample_weight=weight)
         assert value is None or 0 <= value <= 1
         if metric is not c.review_efficiency:
-            assert metric(*args, review_fraction=1, sample_weight=weight) in (1, None)
+            whole = 0 if metric is c.remaining_cost else 1
+            assert metric(*args, review_fraction=1, sample_weight=weight) in (whole, None)
 
 
 @given(rows, alphas)
@@ -185,7 +187,7 @@ def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
     curve = c.collaboration_curve(label, prob, strategies=[strategy], sample_weight=weight)
     score = review_scores(prob, strategy, sample_weight=weight)
     for row in curve.itertuples():
-        for name, metric in zip(c.METRICS, ALL_FIVE, strict=True):
+        for name, metric in zip(c.METRICS, EVERY, strict=True):
             value = getattr(row, name)
             expected = metric(label, prob, score, review_fraction=row.alpha, sample_weight=weight)
             assert same(None if value is pd.NA else value, expected)

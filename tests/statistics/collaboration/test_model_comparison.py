@@ -29,7 +29,7 @@ def test_values_are_the_plain_metrics() -> None:
     rng, latent, y = community(0)
     one, other = model(rng, latent, 1), model(rng, latent, 2, threshold=0.3)
     found = compared(y, one, other)
-    score = metrics.review_scores(other.prob, "uncertainty")
+    score = metrics.review_scores(other.prob, "uncertainty", threshold=0.3)
     assert found.loc["oc_auroc", "challenger"] == metrics.oc_auroc(
         y, other.prob, score, review_fraction=0.1
     )

@@ -15,14 +15,67 @@ probs = st.lists(st.integers(0, 16).map(lambda k: k / 16), min_size=1, max_size=
 
 
 def test_the_ends_of_uncertainty_and_toxicity():
-    assert review_scores([0, 0.5, 1], "uncertainty").tolist() == [0, 0.25, 0]
+    assert review_scores([0, 0.5, 1], "predictive_variance").tolist() == [0, 0.25, 0]
+    assert review_scores([0, 0.5, 1], "uncertainty").tolist() == [0, 0.5, 0]
     assert review_scores([0, 0.5, 1], "toxicity").tolist() == [0, 0.5, 1]
 
 
 @given(probs)
-def test_uncertainty_does_not_tell_the_classes_apart(probs):
-    turned = review_scores(1 - np.array(probs), "uncertainty")
-    assert review_scores(probs, "uncertainty").tolist() == turned.tolist()
+def test_at_one_half_the_decision_is_as_uncertain_as_the_label(probs):
+    scores = [review_scores(probs, name) for name in ("uncertainty", "predictive_variance")]
+    ranks = [np.unique(score, return_inverse=True)[1].tolist() for score in scores]
+    assert ranks[0] == ranks[1]
+
+
+@pytest.mark.parametrize("threshold", [0, 1])
+def test_where_all_or_none_is_flagged_the_most_likely_errors_come_first(threshold):
+    score = review_scores([0.1, 0.9, 0.5], threshold=threshold)
+    assert score.argsort().tolist() == ([1, 2, 0] if threshold == 0 else [0, 2, 1])
+
+
+@given(probs, st.sampled_from([0.2, 0.5, 0.9]))
+def test_the_costs_of_a_threshold_are_highest_at_it(probs, threshold):
+    p = np.array(probs)
+    score = review_scores(p, "cost", threshold=threshold)
+    peak = threshold * (1 - threshold)
+    assert (score <= peak + 1e-12).all()
+    near = review_scores([threshold, threshold + 1e-9], "cost", threshold=threshold)
+    assert near == pytest.approx([peak, peak], abs=1e-8)
+
+
+def test_decisions_costs_and_calibration_of_each_comment_count():
+    prob, flagged = [0.4, 0.4, 0.4], [True, False, False]
+    assert review_scores(prob, flagged=flagged).tolist() == [0.6, 0.4, 0.4]
+    costs = (np.array([9, 1, 5]), 2)
+    assert review_scores(prob, "cost", flagged=flagged, costs=costs).tolist() == [1.2, 0.4, 2.0]
+    calibrated = [0.1, 0.2, 0.3]
+    found = review_scores(prob, flagged=flagged, calibrated=calibrated)
+    assert found.tolist() == [0.9, 0.2, 0.3]
+    for apart in ("toxicity", "predictive_variance"):
+        plain = review_scores(prob, apart)
+        assert review_scores(prob, apart, calibrated=calibrated).tolist() == plain.tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.02, 0.98), st.integers(1, 9))
+def test_no_order_leaves_less_than_that_of_what_is_expected(seed, threshold, missed):
+    """Of calibrated scores: the expected error for OC-Acc, the expected cost for costs."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(40).round(2)
+    wrong = np.where(p > threshold, 1 - p, p)
+    cost = wrong * np.where(p > threshold, 1, missed)
+    options = {"threshold": threshold, "costs": (missed, 1)}
+    for name, expected in (("uncertainty", wrong), ("cost", cost)):
+        caught = {
+            strategy: expected[np.argsort(-review_scores(p, strategy, **options))[:10]].sum()
+            for strategy in STRATEGIES
+        }
+        assert caught[name] == pytest.approx(max(caught.values()))
+
+
+@given(probs)
+def test_predictive_variance_does_not_tell_the_classes_apart(probs):
+    turned = review_scores(1 - np.array(probs), "predictive_variance")
+    assert review_scores(probs, "predictive_variance").tolist() == turned.tolist()
 
 
 def test_the_hybrid_splits_the_capacity_between_two_lists():
@@ -71,6 +124,11 @@ def test_no_rows_have_no_scores(strategy):
         ({"y_prob": [np.nan]}, "y_prob"),
         ({"toxic_share": 1.5}, "toxic_share"),
         ({"sample_weight": [1, 1]}, "sample_weight 2"),
+        ({"strategy": "cost", "costs": (-1, 1)}, "cost of a false_negative must be a finite"),
+        ({"strategy": "cost", "costs": (1, np.inf)}, "cost of a false_positive must be a finite"),
+        ({"strategy": "cost", "costs": (1, [1, 2])}, "2 costs of a false_positive for 1 comments"),
+        ({"flagged": [True, False]}, "flagged 2"),
+        ({"calibrated": [7.0]}, "calibrated"),
         ({"sample_weight": [-1]}, "negative"),
     ],
 )

@@ -45,8 +45,10 @@ def test_rows_represent_every_part_of_the_comments_exactly(strategy):
         expected = sum((day.prob > threshold).sum() for day in days)
         assert census.masses(flagged).sum() == pytest.approx(expected)
     alphas = [0.03, 0.1, 0.4]
-    for alpha, (domain, _) in zip(alphas, census.reviewed(strategy, alphas, 0.5), strict=True):
+    for alpha, review in zip(alphas, census.reviewed(strategy, alphas, threshold=0.5), strict=True):
+        domain = review.domain
         assert census.masses(domain).sum() == pytest.approx(domain.mass)
+        assert census.masses(review.at_stake).sum() == pytest.approx(15_000 - domain.mass)
         highest = [
             np.argsort(-review_scores(day.prob, strategy))[: int(alpha * 5000)] for day in days
         ]

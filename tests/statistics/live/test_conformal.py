@@ -266,8 +266,7 @@ def test_two_groups_are_another_order():
     day, group, _ = designed(np.random.default_rng(2), wrong=0.3)
     sample = Sample([day])
     (score,) = set_review_scores([day], sample, sample.label, [group])
-    prob = np.sort(day.prob)
-    order = np.argsort(prob * (1 - prob))
+    order = np.argsort(day.prob * (1 - day.prob))
     assert (np.diff(score[order]) < -0.01).any()
 
 
@@ -301,8 +300,7 @@ def test_estimates_by_design_are_those_of_all_comments():
     ).set_index(["metric", "strategy"])
     sample = Sample([day])
     (score,) = set_review_scores([day], sample, sample.label, [group])
-    order = np.argsort(day.prob, kind="stable")
-    wrong = ((day.prob > 0.5) != label)[order]
+    wrong = (day.prob > 0.5) != label
     reviewed = np.argsort(-score, kind="stable")[:2_000]
     row = table.loc[("review_effectiveness", "conformal")]
     assert row["low"] <= wrong[reviewed].sum() / wrong.sum() <= row["high"]

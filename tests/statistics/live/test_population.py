@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from modwatch.statistics.collaboration import collaborative
 from modwatch.statistics.collaboration.ranking import slots
 from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import Population, Ranking, pool_domains, pool_ranks
 
 PROBS = st.lists(st.integers(0, 20), min_size=1, max_size=40).map(lambda k: np.array(k) / 20)
@@ -15,7 +16,18 @@ PROBS = st.lists(st.integers(0, 20), min_size=1, max_size=40).map(lambda k: np.a
 
 def population(prob, rows):
     """Return a day whose top is every third comment."""
-    return Population(prob, np.arange(prob.size) % 3 == 0, rows)
+    top = np.arange(prob.size) % 3 == 0
+    return Population(unlabelled(prob, top), rows)
+
+
+def unlabelled(prob, top):
+    sizes = np.array([top.sum(), (~top).sum()])
+    nothing = np.zeros(prob.size, np.int8)
+    stratum = np.where(top, 0, -1)
+    return LabelledDay(
+        prob=prob, stratum=stratum, label=nothing, labelled=nothing > 0, population=sizes,
+        sample=sizes,
+    )  # fmt: skip
 
 
 @given(PROBS, st.floats(0, 1), st.sampled_from(["uncertainty", "toxicity", "hybrid"]))
@@ -63,7 +75,7 @@ def test_flagged_and_bins_part_the_day():
 
 
 def test_intervals_of_probability_are_closed_above():
-    day = Population(np.array([0.2, 0.5, 0.7]), np.zeros(3, bool), np.array([1]))
+    day = Population(unlabelled(np.array([0.2, 0.5, 0.7]), np.zeros(3, bool)), np.array([1]))
     assert day.between(np.array([0.5]), top=False).tolist() == [2, 1]
     assert day.between(np.array([0.5]), top=True).tolist() == [0, 0]
 

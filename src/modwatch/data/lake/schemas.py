@@ -112,6 +112,8 @@ STAGED_SCORES = pa.schema(
 ROUTING_DESIGN = _table(
     *_required(pa.string(), "model_version", "strategy"),
     *_required(pa.float64(), "review_fraction"),
+    # By which the logits of the scores were recalibrated for their order; missing if they were not.
+    *_columns(pa.float64(), "intercept", "slope"),
     *_required(pa.int32(), "stratum"),
     *_columns(pa.float64(), "lower", "upper"),
     *_columns(pa.bool_(), "flagged"),

@@ -27,7 +27,7 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy) -> int:
     The challenger is the one that scored the last of them. A comparison of the same days, scores
     and labels is not made again.
     """
-    pairs = {day: pair for day in window.days if (pair := _pair(lake, day)) is not None}
+    pairs = {day: pair for day in window.days if (pair := _pair(lake, day, policy)) is not None}
     version = next((pair.challenger_version for pair in reversed(pairs.values())), "")
     pairs = {day: pair for day, pair in pairs.items() if pair.challenger_version == version}
     if not pairs:
@@ -55,7 +55,7 @@ class _Pair:
     challenger_version: str
 
 
-def _pair(lake: Lake, day: datetime.date) -> _Pair | None:
+def _pair(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> _Pair | None:
     """Return the day; None if the challenger did not score all that the champion scored."""
     if not lake.count("scores", day, role="challenger"):
         return None
@@ -66,7 +66,7 @@ def _pair(lake: Lake, day: datetime.date) -> _Pair | None:
         return None
     at = place.to_numpy(zero_copy_only=False)
     return _Pair(
-        labelled=tables.labelled_day(lake, day, champion),
+        labelled=tables.labelled_day(lake, day, champion, policy),
         champion_version=champion.model_version,
         prob=challenger.prob[at],
         flagged=challenger.flagged[at],

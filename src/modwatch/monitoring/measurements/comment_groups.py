@@ -119,7 +119,7 @@ def _measured(
     for day in chosen:
         scores = day_scores(lake, day)
         try:
-            grouped = tables.grouped_day(lake, day, scores, toxic_share=policy.toxic_share)
+            grouped = tables.grouped_day(lake, day, scores, policy)
         except DesignError:  # routed by another policy: its strata are not known any more
             continue
         labelled.append(grouped)

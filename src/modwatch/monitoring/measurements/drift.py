@@ -12,9 +12,12 @@ from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT
 from modwatch.data.validation.profiles import read_profile, read_profiles
+from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.references import model_reference
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.design import RoutingPolicy
+from modwatch.routing.ordering import review_inputs
+from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.day_comparison import (
     MINIMUM_COMMENTS,
@@ -47,11 +50,18 @@ def day_findings(
     scores = day_scores(lake, day)
     yield from _comment_findings(lake, day, references)
     contradiction = _contradiction(lake, day)
+    known = tables.recalibration(lake, day, scores.model_version)
+    score = review_scores(
+        scores.prob,
+        policy.strategy,
+        flagged=scores.flagged,
+        toxic_share=policy.toxic_share,
+        **review_inputs(lake, day, scores, policy, known),
+    )
     for finding in expected_performance(
         scores.prob,
+        score,
         review_fraction=policy.review_fraction,
-        strategy=policy.strategy,
-        toxic_share=policy.toxic_share,
         flagged=scores.flagged,
     ):
         if contradiction:

@@ -26,6 +26,7 @@ from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, reliability_estimates
+from modwatch.statistics.recalibration import shown_off
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
-    labelled = _labelled(lake, [day])
+    labelled = _labelled(lake, [day], policy)
     measured = _measured(lake, labelled, [day], policy)
     lake.replace("label_counts", day, [tables.label_counts(day, measured.sample.given)])
     table = _table(measured, policy, strategies=strategies, fraction=fraction)
@@ -59,7 +60,7 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         for name in ("reliability", "label_errors", "dependence", "window_measurements"):
             lake.replace(name, window.last, [])
         return
-    labelled = _labelled(lake, window.days)
+    labelled = _labelled(lake, window.days, policy)
     strategy, fraction = tables.deployed(lake, window.last)
     measured = _measured(lake, labelled, window.days, policy)
     groups = calibration_groups(lake, window.days, labelled)
@@ -76,8 +77,20 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         ("dependence", dependence, DEPENDENCE),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
+    table = pd.concat([table, _recalibration(measured)], ignore_index=True)
     rows = tables.measurement_rows(window.last, table, window.digest)
     lake.replace("window_measurements", window.last, [rows])
+
+
+def _recalibration(measured: Measured) -> pd.DataFrame:
+    """Return the line of the true logit over that of the scores, where labels show them off."""
+    sample, labels = measured.sample, measured.labels
+    found = shown_off(sample.prob, sample.label if labels is None else labels.mean)
+    if found is None:
+        return pd.DataFrame()
+    values = zip(tables.RECALIBRATION, (found.intercept, found.slope), strict=True)
+    every = {"n": found.labels, "effective_n": float(found.labels), "status": "ok", "reason": ""}
+    return pd.DataFrame([{"metric": name, "value": value, **every} for name, value in values])
 
 
 def error_evidence(
@@ -111,14 +124,16 @@ def window_plan(
     (measured,) = windows(lake, [window])
     if not measured.days:
         return plan_labels([], policy, **wanted)
-    labelled = _labelled(lake, measured.days)
+    labelled = _labelled(lake, measured.days, policy)
     known = error_evidence(lake, measured.days, policy)
     history = tables.earlier_labels(lake, measured.days[0])
     return plan_labels(labelled, policy, known=known, history=history, **wanted)
 
 
-def _labelled(lake: Lake, days: Sequence[datetime.date]) -> list[LabelledDay]:
-    return [tables.labelled_day(lake, day, day_scores(lake, day)) for day in days]
+def _labelled(
+    lake: Lake, days: Sequence[datetime.date], policy: RoutingPolicy
+) -> list[LabelledDay]:
+    return [tables.labelled_day(lake, day, day_scores(lake, day), policy) for day in days]
 
 
 def _measured(

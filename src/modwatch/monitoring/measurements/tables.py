@@ -19,16 +19,21 @@ from modwatch.common.errors import RoutingOutdatedError
 from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import LABEL_COUNTS, MEASUREMENTS
-from modwatch.routing.design import strata_of
+from modwatch.routing.design import RoutingPolicy, strata_of
 from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
+from modwatch.routing.ordering import review_inputs
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErrors
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
+from modwatch.statistics.recalibration import Calibration
 
 #: Labels of a day that the test of dependent confirmations takes.
 MOST_PAIRS = 10_000
 #: Days before a window whose labels tell P(toxic | score).
 HISTORY = 46
+
+#: Metrics of a window whose labels show that the scores are off: the line of the true logit.
+RECALIBRATION = ("recalibration_intercept", "recalibration_slope")
 
 #: Logits of scores are rounded to this, and scores nearer to 0 or 1 count as this near.
 _ROUNDED, _NEAREST = 0.05, 1e-12
@@ -46,17 +51,19 @@ def served_days(
     return served
 
 
-def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
+def labelled_day(
+    lake: Lake, day: datetime.date, scores: DayScores, policy: RoutingPolicy
+) -> LabelledDay:
     """Return the whole population of `day` with the labels that people have given so far.
 
-    Labels count as they were given first. Which ones are corrected depends on their confirmations:
-    leads look at those that were overturned, and people would seem to err less than they do.
+    Errors cost what they cost by the policy. Labels count as they were given first. Which ones are
+    corrected depends on their confirmations: leads look at those that were overturned, and people
+    would seem to err less than they do.
 
     Raises:
         RoutingOutdatedError: comments were routed that the day does not have any more.
     """
-    design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
-    design = design.sort_by("stratum")
+    design = lake.table("routing_design", day).sort_by("stratum")
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
     labels = _first_labels(lake, day)
     if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
@@ -86,6 +93,7 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
         population=design.column("population").to_numpy(),
         sample=design.column("sample").to_numpy(),
         flagged=scores.flagged,
+        **review_inputs(lake, day, scores, policy, _routed_by(design)),
         confirmations=_confirmations(lake, day, scores, labels),
         missing=missing if len(follow_ups) else None,
         late=pc.sum(late).as_py() or 0,
@@ -93,25 +101,19 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
 
 
 def grouped_day(
-    lake: Lake, day: datetime.date, scores: DayScores, *, toxic_share: float
+    lake: Lake, day: datetime.date, scores: DayScores, policy: RoutingPolicy
 ) -> GroupedDay:
     """Return the day with the stratum of every comment.
 
     Raises:
         DesignError: the day was routed by other scores or another policy.
     """
-    labelled = labelled_day(lake, day, scores)
+    labelled = labelled_day(lake, day, scores, policy)
     columns = ["stratum", "lower", "upper", "flagged", "population"]
     design = lake.table("routing_design", day, columns=columns).sort_by("stratum").to_pandas()
     strategy, _ = deployed(lake, day)
-    stratum = strata_of(
-        scores.prob,
-        design,
-        labelled.stratum == 0,
-        strategy=strategy,
-        toxic_share=toxic_share,
-        flagged=scores.flagged,
-    )
+    score = labelled.review_scores(strategy, threshold=0.5, toxic_share=policy.toxic_share)
+    stratum = strata_of(score, design, labelled.stratum == 0, flagged=scores.flagged)
     return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
 
 
@@ -211,6 +213,34 @@ def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
     """Return the strategy and the review fraction that `day` was routed with."""
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
     return str(design.column(0)[0]), float(design.column(1)[0])
+
+
+def recalibration(lake: Lake, day: datetime.date, version: str) -> Calibration | None:
+    """Return how the order of a day's scores is recalibrated; None if labels do not ask for it.
+
+    As the day was routed before; else by the newest window before it that the version scored.
+    """
+    design = lake.table("routing_design", day)
+    if design.num_rows and str(design.column("model_version")[0]) == version:
+        return _routed_by(design)
+    for last in sorted(served_days(lake).get(version, []), reverse=True):
+        rows = lake.table("window_measurements", last, columns=["metric", "value"]).to_pylist()
+        if last < day and rows:
+            found = {row["metric"]: row["value"] for row in rows if row["metric"] in RECALIBRATION}
+            return _calibration(*map(found.get, RECALIBRATION))
+    return None
+
+
+def _routed_by(design: pa.Table) -> Calibration | None:
+    """Return by what the scores of a day were recalibrated when it was routed."""
+    first = design.slice(0, 1).to_pylist()
+    return _calibration(first[0]["intercept"], first[0]["slope"]) if first else None
+
+
+def _calibration(intercept: float | None, slope: float | None) -> Calibration | None:
+    if intercept is None or slope is None:
+        return None
+    return Calibration(intercept=intercept, slope=slope)
 
 
 def labels_digest(lake: Lake, day: datetime.date) -> str:

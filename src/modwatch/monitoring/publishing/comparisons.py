@@ -23,6 +23,12 @@ _CURVES = {
     "review_efficiency": "model errors per reviewed comment",
     "review_effectiveness": "share of model errors caught",
 }
+#: Of the what-if analysis.
+_OUTCOMES = {
+    "oc_accuracy": _CURVES["oc_accuracy"],
+    "review_efficiency": _CURVES["review_efficiency"],
+    "remaining_cost": "cost of the errors left, per comment",
+}
 # A third strategy would clutter the comparison of the paper; its estimates are in the table.
 _STRATEGIES = ("uncertainty", "toxicity")
 
@@ -146,23 +152,22 @@ def _span(numbers: pd.Series) -> str:
 
 
 def what_if(table: pd.DataFrame, *, title: str) -> Figure:
-    """Return OC-Acc and Review Efficiency against moderator hours per day, with 95 % bands.
+    """Return OC-Acc, Review Efficiency and cost against moderator hours a day, with 95 % bands.
 
     `table` has the columns of `what_if.COLUMNS`. The deployed setting is marked. If
     the time per decision is unknown, the axis shows comments per day instead of hours.
     """
-    figure = Figure(figsize=(13, 6), layout="constrained")
+    figure = Figure(figsize=(18, 6), layout="constrained")
     figure.suptitle(f"What-if analysis from {title}", fontsize=14)
     hours = bool(table["hours_per_day"].notna().any())
     cost = "hours_per_day" if hours else "comments_per_day"
-    outcomes = ("oc_accuracy", "review_efficiency")
-    for axes, metric in zip(figure.subplots(1, 2), outcomes, strict=True):
+    for axes, metric in zip(figure.subplots(1, 3), _OUTCOMES, strict=True):
         axes.set_title(metric_title(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
             charts.note(axes, "not enough data")
             continue
-        axes.set_ylabel(_CURVES[metric])
+        axes.set_ylabel(_OUTCOMES[metric])
         for strategy, curve in rows.groupby("strategy", sort=False):
             _cost_curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
         _cost_axis(axes, table, cost, "moderator hours per day" if hours else "comments per day")
@@ -175,7 +180,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
     }
     if lines:
         figure.legend(
-            list(lines.values()), list(lines), loc="outside lower center", ncols=4, frameon=False
+            list(lines.values()), list(lines), loc="outside lower center", ncols=6, frameon=False
         )
     return figure
 

@@ -49,6 +49,7 @@ _WINDOW = {
     "oc_accuracy": TOGETHER,
     "oc_auprc": TOGETHER,
     "oc_auroc": TOGETHER,
+    "remaining_cost": TOGETHER,
     "review_efficiency": TOGETHER,
     "review_effectiveness": TOGETHER,
     "accuracy": ALONE,

@@ -43,12 +43,6 @@ from modwatch.statistics.audit.label_quality import Corrected, corrected, rogan_
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
-from modwatch.statistics.audit.recalibration import (
-    Calibration,
-    KnownLabels,
-    calibrated,
-    prior_shift,
-)
 from modwatch.statistics.audit.results import Evidence
 from modwatch.statistics.audit.results import computed as compute_result
 from modwatch.statistics.audit.sample_design import (
@@ -62,6 +56,12 @@ from modwatch.statistics.audit.sample_design import design as design_audit
 from modwatch.statistics.audit.sample_design import strata as stratify
 from modwatch.statistics.audit.share_interval import IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts, combine
+from modwatch.statistics.recalibration import (
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+)
 from modwatch.statistics.sample_size import (
     optimal_shares,
     required_labels,

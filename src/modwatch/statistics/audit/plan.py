@@ -18,10 +18,10 @@ from pydantic.dataclasses import dataclass
 from modwatch.common.errors import AuditError, DesignError
 from modwatch.statistics.audit.allocation import MINIMUM
 from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
-from modwatch.statistics.audit.recalibration import Calibration
 from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.label_truth import SHARED, ErrorEvidence
+from modwatch.statistics.recalibration import Calibration
 
 #: Format of the document; others are rejected.
 FORMAT = 1

@@ -22,7 +22,8 @@ from modwatch.statistics.audit.allocation import (
     proportional,
     safe_minima,
 )
-from modwatch.statistics.audit.recalibration import (
+from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch.statistics.recalibration import (
     EXPECTED,
     Calibration,
     KnownLabels,
@@ -30,7 +31,6 @@ from modwatch.statistics.audit.recalibration import (
     prior_shift,
     shrunk,
 )
-from modwatch.statistics.audit.stratified import StratumCounts
 
 #: quantile: equal numbers of comments. equal_width: ranges of equal width. sqrt_mass: equal sums of
 #: √f over narrow classes of frequency f (Dalenius & Hodges 1959). neyman: equal sums of √(p(1−p)),

@@ -30,13 +30,16 @@ from modwatch.statistics.collaboration.ranking import (
     reviews,
     share,
 )
-from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.collaboration.review_strategies import Costs, review_scores, stakes
 
 #: Review fractions of section 6 of Kivlichan et al. (2021).
 REVIEW_FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
 
 #: Columns of `collaboration_curve`.
-METRICS = ("oc_accuracy", "oc_auroc", "oc_auprc", "review_efficiency", "review_effectiveness")
+METRICS = (
+    *("oc_accuracy", "oc_auroc", "oc_auprc"),
+    *("review_efficiency", "review_effectiveness", "remaining_cost"),
+)
 
 
 def oc_accuracy(
@@ -152,6 +155,29 @@ def review_effectiveness(
     return _of_errors(rows, _reviewed(rows, y_score, review_fraction))["review_effectiveness"]
 
 
+def remaining_cost(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    review_fraction: float,
+    costs: Costs = (1.0, 1.0),
+    sample_weight: ArrayLike | None = None,
+    threshold: float = 0.5,
+    label_threshold: float | None = None,
+) -> float | None:
+    """Return what the wrong decisions outside of the review cost, per sample.
+
+    `costs` are of a false negative and of a false positive, as in `review_scores`; at 1 each it is
+    1 − OC-Acc. None without samples.
+
+    >>> remaining_cost([1, 0, 1], [0.4, 0.6, 0.3], [0, 1, 0], review_fraction=1 / 3, costs=(6, 1))
+    4.0
+    """
+    rows = _rows(y_true, y_prob, sample_weight, threshold, label_threshold, costs)
+    return _of_errors(rows, _reviewed(rows, y_score, review_fraction))["remaining_cost"]
+
+
 def collaboration_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -161,13 +187,17 @@ def collaboration_curve(
     sample_weight: ArrayLike | None = None,
     threshold: float = 0.5,
     toxic_share: float = 0.5,
+    costs: Costs | None = None,
     interpolation: Interpolation = "davis-goadrich",
     label_threshold: float | None = None,
 ) -> pd.DataFrame:
-    """Return the five collaborative metrics for every strategy and review fraction.
+    """Return the collaborative metrics for every strategy and review fraction.
 
     One row per strategy and review fraction: `strategy`, `alpha`, then the columns `METRICS` as
-    nullable floats, missing where undefined. O(n log n) time; each further fraction costs O(n).
+    nullable floats, missing where undefined. `remaining_cost` is what the wrong decisions outside
+    of the review cost, per comment, at `costs` as in `review_scores`; by default 1 each, and the
+    strategy `cost` takes those for which `threshold` is the best one. O(n log n) time; each further
+    fraction costs O(n).
 
     >>> curve = collaboration_curve(
     ...     [1, 0], [0.4, 0.1], review_fractions=[0, 0.5], strategies=["toxicity"]
@@ -177,12 +207,17 @@ def collaboration_curve(
     """
     check_interpolation(interpolation)
     alphas = [arguments.fraction("review_fraction", alpha) for alpha in review_fractions]
-    rows = _falling(_rows(y_true, y_prob, sample_weight, threshold, label_threshold))
+    rows = _falling(_rows(y_true, y_prob, sample_weight, threshold, label_threshold, costs))
     sweep = Sweep(rows.label, rows.prob)
     table = []
     for strategy in strategies:
         score = review_scores(
-            rows.prob, strategy, toxic_share=toxic_share, sample_weight=rows.weight
+            rows.prob,
+            strategy,
+            threshold=threshold,
+            costs=costs,
+            toxic_share=toxic_share,
+            sample_weight=rows.weight,
         )
         for alpha, review in zip(alphas, reviews(score, alphas, rows.weight), strict=True):
             reviewed = review.reviewed(score)
@@ -203,6 +238,8 @@ class _Rows:
     weight: Floats
     #: Whether the decision f differs from the label.
     wrong: NDArray[np.bool_]
+    #: What the decision costs if it is wrong.
+    stake: Floats
 
 
 def _rows(
@@ -211,10 +248,13 @@ def _rows(
     sample_weight: ArrayLike | None,
     threshold: float,
     label_threshold: float | None,
+    costs: Costs | None = None,
 ) -> _Rows:
     """Return the checked rows."""
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
-    return _Rows(label=y, prob=p, weight=w, wrong=wrong(y, p, threshold))
+    false = wrong(y, p, threshold)
+    stake = stakes(p > threshold, (1.0, 1.0) if costs is None else costs)
+    return _Rows(label=y, prob=p, weight=w, wrong=false, stake=stake)
 
 
 def _falling(rows: _Rows) -> _Rows:
@@ -237,7 +277,9 @@ def _of_errors(rows: _Rows, reviewed: Floats) -> dict[str, float | None]:
     wrong, part = rows.weight[rows.wrong], reviewed[rows.wrong]
     caught, missed = dot(wrong, part), dot(wrong, 1 - part)
     right = float(rows.weight.sum(where=~rows.wrong)) + caught
+    left = dot(wrong * rows.stake[rows.wrong], 1 - part)
     return {
+        "remaining_cost": share(left, right + missed),
         "oc_accuracy": share(right, right + missed),
         "review_efficiency": share(caught, dot(rows.weight, reviewed)),
         "review_effectiveness": share(caught, caught + missed),

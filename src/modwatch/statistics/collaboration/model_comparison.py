@@ -133,7 +133,7 @@ def _metrics(
 ) -> Iterator[_Metric]:
     """Yield the metrics of one model."""
     y, p, _ = arguments.rows(y_true, model.prob, None, None)
-    score = review_scores(p, strategy, toxic_share=toxic_share)
+    score = review_scores(p, strategy, threshold=model.threshold, toxic_share=toxic_share)
     yield "average_precision", lambda w: auprc(y, p, sample_weight=w, interpolation="step")
     yield "accuracy", lambda w: accuracy(y, p, sample_weight=w, threshold=model.threshold)
     yield (

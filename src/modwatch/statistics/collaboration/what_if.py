@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 #: Outcomes; each has the columns `…`, `…_low` and `…_high` in the table.
-OUTCOMES = ("review_efficiency", "oc_accuracy", "review_effectiveness")
+OUTCOMES = ("review_efficiency", "oc_accuracy", "review_effectiveness", "remaining_cost")
 
 _NUMBERS = (
-    *("alpha", "comments_per_day", "hours_per_day"),
+    *("alpha", "comments_per_day", "hours_per_day", "saved_per_hour"),
     *(f"{outcome}{end}" for outcome in OUTCOMES for end in ("", "_low", "_high")),
 )
 
@@ -31,8 +31,10 @@ def what_if_table(
     """Return one row per strategy and review fraction: outcomes with 95 % intervals, and hours.
 
     Columns: `COLUMNS`. `hours_per_day` is the time of all moderators together, at the median time
-    per decision: a mean would include pauses. Numbers are nullable floats, missing if `status` is
-    insufficient; the `reason` names them.
+    per decision: a mean would include pauses. `saved_per_hour` is how much lower the cost of a day
+    would be for each further hour of review up to the next review fraction, in the unit of the
+    costs: review pays as long as that is more than an hour costs. Numbers are nullable floats,
+    missing if `status` is insufficient; the `reason` names them.
 
     Args:
         estimates: of a window of days, as `measure_days` returns them, with every strategy and
@@ -46,11 +48,15 @@ def what_if_table(
 
     >>> row = {"strategy": "toxicity", "alpha": 0.1, "value": 0.5, "low": 0.4, "high": 0.6,
     ...        "n": 90, "status": "ok", "reason": ""}
-    >>> table = what_if_table(pd.DataFrame([row | {"metric": name} for name in OUTCOMES]),
+    >>> more = row | {"alpha": 0.2, "value": 0.4}
+    >>> table = what_if_table(
+    ...     pd.DataFrame([at | {"metric": name} for at in (row, more) for name in OUTCOMES]),
     ...     comments_per_day=7200, seconds_per_decision=10, strategy="toxicity",
     ...     review_fraction=0.1)
     >>> table.loc[0, ["comments_per_day", "hours_per_day", "oc_accuracy_low"]].tolist()
     [720.0, 2.0, 0.4]
+    >>> float(round(table.loc[0, "saved_per_hour"]))  # 10 % of 7,200 comments in 2 hours
+    360.0
     """
     outcomes = estimates[estimates["metric"].isin(OUTCOMES)]
     table = pd.DataFrame(
@@ -60,9 +66,18 @@ def what_if_table(
         ],
         columns=COLUMNS,
     )
+    table["saved_per_hour"] = _saved_per_hour(table, comments_per_day)
     kinds = dict.fromkeys(_NUMBERS, "Float64") | {"strategy": "str", "n": "int64"}
     at_alpha = (table["alpha"].astype("float64") - review_fraction).abs() < 1e-12
     return table.astype(kinds).assign(deployed=at_alpha & (table["strategy"] == strategy))
+
+
+def _saved_per_hour(table: pd.DataFrame, comments: float) -> "pd.Series[float]":
+    """Return what each further hour of review saves up to the next review fraction."""
+    rising = table.sort_values("alpha").astype({"hours_per_day": float, "remaining_cost": float})
+    step = rising.groupby("strategy", sort=False)[["hours_per_day", "remaining_cost"]].diff(-1)
+    saved = comments * step["remaining_cost"] / -step["hours_per_day"]
+    return saved.where(step["hours_per_day"] < 0)
 
 
 def _choice(

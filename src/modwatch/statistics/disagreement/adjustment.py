@@ -70,8 +70,8 @@ def adjusted_metrics(
 
     Of more than two classes, precision, recall, F1 and the areas are those of each class against
     all others, and their mean over the classes in which they are defined (macro, one-vs-rest). The
-    decision is the most probable class, the first of several; the uncertainty, 1 − Σp², orders
-    items as p(1−p) does those of two classes.
+    decision is the most probable class, the first of several; the uncertainty is 1 − max p, the
+    predictive variance 1 − Σp².
 
     Primary labels are estimated without the bias of Eq. 2 (`primary_shares`). The bounds cover the
     flip rates, not the choice of items or annotators. Where labels of a stratum or a person may
@@ -84,7 +84,8 @@ def adjusted_metrics(
         rates: their flip rates.
         threshold: of two classes, decisions are positive above.
         review_fraction: α of the metrics of model and moderators together.
-        strategy: of `modwatch.statistics.review_scores`; of more classes `uncertainty` alone.
+        strategy: of `modwatch.statistics.review_scores`; of more classes `uncertainty` or
+            `predictive_variance`.
         sample_weight: (I,) ≥ 0, such as 1/inclusion probability.
 
     Raises:
@@ -107,7 +108,7 @@ def adjusted_metrics(
     given = _label_shares(annotations, rates)
     if annotations.n_classes == 2:
         classes, decision = [1], (prob[:, 0] > threshold).astype(np.int64)
-        score = review_scores(prob[:, 0], strategy=strategy, sample_weight=weight)
+        score = review_scores(prob[:, 0], strategy, threshold=threshold, sample_weight=weight)
     else:
         classes, decision = [*range(annotations.n_classes)], prob.argmax(axis=1)
         score = _uncertainty(prob, strategy)
@@ -203,12 +204,14 @@ def _checked(
 
 def _uncertainty(prob: Floats, strategy: str) -> Floats:
     """Return the review score (I,) of probabilities (I, K) of more than two classes."""
-    if strategy != "uncertainty":
-        raise MetricInputError(
-            f"strategy {strategy!r} is for two classes, and there are {prob.shape[1]}; use "
-            "'uncertainty'"
-        )
-    return np.asarray(1 - (prob**2).sum(axis=1))
+    if strategy == "uncertainty":
+        return np.asarray(1 - prob.max(axis=1))
+    if strategy == "predictive_variance":
+        return np.asarray(1 - (prob**2).sum(axis=1))
+    raise MetricInputError(
+        f"strategy {strategy!r} is for two classes, and there are {prob.shape[1]}; use "
+        "'uncertainty'"
+    )
 
 
 def _label_shares(annotations: Annotations, rates: FlipRates) -> dict[str, Floats]:

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
-from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, Finding
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
@@ -28,10 +27,9 @@ MINIMUM_PART = 10
 
 def expected_performance(
     y_prob: ArrayLike,
+    y_score: ArrayLike,
     *,
     review_fraction: float,
-    strategy: str = "uncertainty",
-    toxic_share: float = 0.5,
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
 ) -> Iterator[Finding]:
@@ -43,26 +41,26 @@ def expected_performance(
 
     Args:
         y_prob: (n,) in [0, 1].
+        y_score: (n,) the deployed review scores, as `review_scores` returns them.
         review_fraction: the deployed one, in [0, 1].
-        strategy: the deployed one of `STRATEGIES`.
-        toxic_share: of the strategy `hybrid`, in [0, 1].
         threshold: in [0, 1]; a comment is flagged if its probability is above.
         flagged: (n,) the decisions, where they are not y_prob > threshold.
 
     Raises:
         MetricInputError: an argument out of range.
 
-    >>> findings = expected_performance(np.tile([0.1, 0.8], 500), review_fraction=0.1)
+    >>> prob = np.tile([0.1, 0.8], 500)
+    >>> findings = expected_performance(prob, prob * (1 - prob), review_fraction=0.1)
     >>> [round(finding.value, 3) for finding in findings]
     [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
     """
     p = arguments.probabilities(y_prob)
     decided = p > arguments.fraction("threshold", threshold) if flagged is None else flagged
-    arguments.same_length(y_prob=p, flagged=decided)
-    order = np.lexsort((decided, p))  # sums do not depend on the order of the rows
-    p, flags = p[order], decided[order].astype(np.float64)
+    score = arguments.column("y_score", y_score)
+    arguments.same_length(y_prob=p, y_score=score, flagged=decided)
+    order = np.lexsort((score, decided, p))  # sums do not depend on the order of the rows
+    p, score, flags = p[order], score[order], decided[order].astype(np.float64)
     alpha = arguments.fraction("review_fraction", review_fraction)
-    score = review_scores(p, strategy, toxic_share=toxic_share)
     (review,) = reviews(score, [alpha], np.ones(p.size))
     reviewed = review.reviewed(score)
     right = np.where(flags > 0, p, 1 - p)

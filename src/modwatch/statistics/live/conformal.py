@@ -251,7 +251,7 @@ def has_enough_labels(weight: Floats, toxic: Floats, group: Ints) -> NDArray[np.
 def set_review_scores(
     days: Sequence[LabelledDay], sample: Sample, toxic: Floats, groups: Sequence[Ints]
 ) -> Iterator[Floats]:
-    """Yield the conformal review score (N,) of each day, by ascending probability.
+    """Yield the conformal review score (N,) of each day.
 
     Every row of the sample calibrates the sets of its group, for both labels together: review is to
     find wrong decisions, of which sets by label find a fifth as many. `groups` (N,) are those of a
@@ -263,10 +263,9 @@ def set_review_scores(
     # A row has either label, with its share.
     calibration = np.repeat([0, 1], toxic.size), np.tile(sample.prob, 2)
     for day, group in zip(days, groups, strict=True):
-        order = np.argsort(day.prob, kind="stable")
-        score = np.empty(order.size)
-        for start in range(0, order.size, _AT_ONCE):
-            rows = order[start : start + _AT_ONCE]
+        score = np.empty(len(day.prob))
+        for start in range(0, score.size, _AT_ONCE):
+            rows = slice(start, start + _AT_ONCE)
             found = conformal_prediction(
                 *calibration,
                 day.prob[rows].astype(np.float64),
@@ -276,5 +275,5 @@ def set_review_scores(
                 groups=np.tile(codes, 2),
                 new_groups=group[rows],
             )
-            score[start : start + rows.size] = found.review_score
+            score[rows] = found.review_score
         yield score

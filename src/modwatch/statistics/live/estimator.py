@@ -13,7 +13,7 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import convolved, interval, mid_p
 from modwatch.statistics.label_truth import TrueLabels
 from modwatch.statistics.live.areas import Area, Areas, Side, mean_credit
-from modwatch.statistics.live.population import Domain, Ranks
+from modwatch.statistics.live.population import Domain, Ranks, Review
 from modwatch.statistics.live.sample import Sample
 
 #: Labels of either class that areas under curves require.
@@ -93,20 +93,18 @@ class Estimator:
         yield from self._areas("calibration_", curves, self._wrong, nothing, ranks)
         yield self._completion()
 
-    def of_the_team(
-        self, strategy: str, alpha: float, reviewed: Domain, ranks: Ranks
-    ) -> Iterator[MetricEstimate]:
-        """Yield the collaborative estimates at one strategy and review fraction.
-
-        `ranks` are by probability, among the comments outside `reviewed`.
-        """
+    def of_the_team(self, strategy: str, alpha: float, review: Review) -> Iterator[MetricEstimate]:
+        """Yield the collaborative estimates at one strategy and review fraction."""
+        reviewed = review.domain
         kept = self._sample.without(reviewed)
         whole = self._everything.mass
         at: dict[str, Any] = {"strategy": strategy, "alpha": alpha}
         yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
         yield self._mean("review_efficiency", self._wrong, reviewed, **at)
         yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
-        yield from self._areas("oc_", self._by_prob, self._toxic, reviewed, ranks, **at)
+        over = whole / review.most
+        yield self._mean("remaining_cost", self._wrong, review.at_stake, over=over, **at)
+        yield from self._areas("oc_", self._by_prob, self._toxic, reviewed, review.ranks, **at)
 
     def positive_rate(self, domain: Domain) -> MetricEstimate:
         """Return the share of toxic comments in a part of the population.

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
-from modwatch.statistics.arguments import Ints
+from modwatch.statistics.arguments import Floats, Ints
+from modwatch.statistics.collaboration.review_strategies import Costs, review_scores, stakes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,9 @@ class LabelledDay:
     sample: NDArray[np.integer]
     #: (N,) the automated decisions; None if they are prob > threshold.
     flagged: NDArray[np.bool_] | None = None
+    #: (N,) in [0, 1] and the costs, by which review scores order the comments; see `review_scores`.
+    calibrated: NDArray[np.floating] | None = None
+    costs: Costs | None = None
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
@@ -103,6 +107,25 @@ class LabelledDay:
         if self.flagged is not None:
             return self.flagged
         return np.asarray(self.prob, np.float64) > threshold
+
+    def review_scores(self, strategy: str, *, threshold: float, toxic_share: float) -> Floats:
+        """Return the review scores (N,) by a strategy; see the function of this name.
+
+        `threshold` makes the decisions where there are none.
+        """
+        return review_scores(
+            self.prob,
+            strategy,
+            threshold=threshold,
+            flagged=self.flagged,
+            calibrated=self.calibrated,
+            costs=self.costs,
+            toxic_share=toxic_share,
+        )
+
+    def stakes(self, threshold: float) -> Floats:
+        """Return what each decision (N,) costs if it is wrong: 1 where there are no costs."""
+        return stakes(self.decisions(threshold), (1.0, 1.0) if self.costs is None else self.costs)
 
     @property
     def count(self) -> Ints:

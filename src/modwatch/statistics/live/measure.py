@@ -197,17 +197,21 @@ def sample_estimates(
 ) -> list[MetricEstimate]:
     """Return every estimate of a sample with these true labels; arguments as in `measure_days`.
 
-    `scores` are review scores (N,) of each day by further strategies, by ascending probability.
+    `scores` are review scores (N,) of each day by further strategies.
     """
     alphas = [arguments.fraction("review_fraction", alpha) for alpha in review_fractions]
     threshold = arguments.fraction("threshold", threshold)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
-    reviews = {name: sample.reviewed(name, alphas, toxic_share) for name in strategies}
-    reviews |= {name: sample.reviewed_by(of_days, alphas) for name, of_days in scores.items()}
+    options = {"threshold": threshold, "toxic_share": toxic_share}
+    reviews = {name: sample.reviewed(name, alphas, **options) for name in strategies}
+    reviews |= {
+        name: sample.reviewed_by(of_days, alphas, threshold=threshold)
+        for name, of_days in scores.items()
+    }
     for name, reviewed in reviews.items():
-        for alpha, (domain, ranks) in zip(alphas, reviewed, strict=True):
-            estimates.extend(estimator.of_the_team(name, alpha, domain, ranks))
+        for alpha, review in zip(alphas, reviewed, strict=True):
+            estimates.extend(estimator.of_the_team(name, alpha, review))
     return estimates
 
 

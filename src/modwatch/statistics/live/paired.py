@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
-from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import interval
 from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.estimator import WIDEST_AREA, Estimator, MetricEstimate
@@ -61,7 +60,7 @@ class ModelDays:
         """
         decisions = [None] * len(prob) if flagged is None else flagged
         days = [
-            replace(day, prob=scores, flagged=decided)
+            replace(day, prob=scores, flagged=decided, calibrated=None)
             for day, scores, decided in zip(self.days, prob, decisions, strict=True)
         ]
         return ModelDays(days=days, threshold=threshold)
@@ -80,7 +79,9 @@ class ModelDays:
         """Return the part (N,) of each comment that is reviewed; each day has its own capacity."""
         parts = []
         for day in self.days:
-            score = review_scores(day.prob, setting.strategy, toxic_share=setting.toxic_share)
+            score = day.review_scores(
+                setting.strategy, threshold=self.threshold, toxic_share=setting.toxic_share
+            )
             (cut,) = reviews(score, [setting.review_fraction], np.ones(score.size))
             parts.append(cut.reviewed(score))
         return np.concatenate(parts)
@@ -195,10 +196,13 @@ class _Pair:
         alone = estimator.area_effects(
             sample.without(sample.everything()), sample.ranks(np.asarray)
         )
-        [(reviewed, ranks)] = sample.reviewed(
-            setting.strategy, [setting.review_fraction], setting.toxic_share
+        [review] = sample.reviewed(
+            setting.strategy,
+            [setting.review_fraction],
+            threshold=model.threshold,
+            toxic_share=setting.toxic_share,
         )
-        team = estimator.area_effects(reviewed, ranks)
+        team = estimator.area_effects(review.domain, review.ranks)
         effects = alone | {f"oc_{name}": effect for name, effect in team.items()}
         return {estimate.metric: estimate for estimate in estimates}, effects
 

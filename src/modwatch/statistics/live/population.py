@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.model_metrics import bin_of
 from modwatch.statistics.collaboration.ranking import reviews, slots
+from modwatch.statistics.live.labelled_day import LabelledDay
 
 Ints = NDArray[np.intp]
 
@@ -46,27 +47,36 @@ class Ranks:
     total: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """What is reviewed at one review fraction."""
+
+    domain: Domain
+    #: By probability among the unreviewed comments.
+    ranks: Ranks
+    #: The unreviewed comments, each with what its decision costs if it is wrong, as a share of the
+    #: `most` that one costs.
+    at_stake: Domain
+    most: float
+
+
 class Population:
     """The N comments of one day by ascending probability, and its labelled rows among them."""
 
-    def __init__(
-        self,
-        prob: NDArray[np.floating],
-        in_top: NDArray[np.bool_],
-        rows: Ints,
-        flagged: NDArray[np.bool_] | None = None,
-        stands: Ints | None = None,
-    ) -> None:
-        """`rows` (m,) are positions of comments; `flagged` (N,) given decisions.
+    def __init__(self, day: LabelledDay, rows: Ints, stands: Ints | None = None) -> None:
+        """`rows` (m,) are positions of comments.
 
         `stands` (N,) is the position of the comment that stands for each one, so that a part of a
         domain is the mean over these; None: each stands for itself.
         """
-        order = np.argsort(prob, kind="stable")
+        self.day = day
+        #: (N,) positions of the comments by ascending probability.
+        self.order: Ints = np.argsort(day.prob, kind="stable")
+        order = self.order
         #: (N,) ascending; in the given precision, since a day may have millions.
-        self.prob = np.asarray(prob)[order]
-        self._in_top = in_top[order]
-        self._flagged = None if flagged is None else flagged[order]
+        self.prob = np.asarray(day.prob)[order]
+        self._in_top = (day.stratum == 0)[order]
+        self._flagged = None if day.flagged is None else day.flagged[order]
         place = np.empty(order.size, np.intp)
         place[order] = np.arange(order.size)
         self._rows: Ints = place[rows]

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from modwatch.statistics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.statistics.arguments import Floats, Ints
-from modwatch.statistics.collaboration.review_strategies import review_scores
 from modwatch.statistics.intervals import PartialTotal
 from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
@@ -27,6 +26,7 @@ from modwatch.statistics.live.population import (
     Population,
     Ranking,
     Ranks,
+    Review,
     pool_domains,
     pool_ranks,
 )
@@ -71,8 +71,7 @@ class Sample:
         )
         self._top = float(sum(int(day.population[0]) for day in days if len(day.population)))
         self._days = [
-            Population(day.prob, day.stratum == 0, row, day.flagged, stands)
-            for day, (row, stands) in zip(days, found, strict=True)
+            Population(day, row, stands) for day, (row, stands) in zip(days, found, strict=True)
         ]
         #: (m,) whether the row is flagged; None where that follows from its score.
         self._decided: Ints | None = None
@@ -235,28 +234,43 @@ class Sample:
         return pool_ranks(ranks, prob.size)
 
     def reviewed(
-        self, strategy: str, alphas: Sequence[float], toxic_share: float
-    ) -> list[tuple[Domain, Ranks]]:
-        """Return, for each α, the domain reviewed and the ranks by probability among the rest.
+        self, strategy: str, alphas: Sequence[float], *, threshold: float, toxic_share: float = 0.5
+    ) -> list[Review]:
+        """Return the review by a strategy at each α; each day has its own capacity.
 
-        Each day has its own capacity.
+        `threshold` makes the decisions where there are none.
         """
-        scores = (review_scores(day.prob, strategy, toxic_share=toxic_share) for day in self._days)
-        return self.reviewed_by(scores, alphas)
+        of_days = (
+            day.day.review_scores(strategy, threshold=threshold, toxic_share=toxic_share)
+            for day in self._days
+        )
+        return self.reviewed_by(of_days, alphas, threshold=threshold)
 
     def reviewed_by(
-        self, scores: Iterable[Floats], alphas: Sequence[float]
-    ) -> list[tuple[Domain, Ranks]]:
-        """Return the same for a review score (N,) of each day, by ascending probability."""
+        self, scores: Iterable[Floats], alphas: Sequence[float], *, threshold: float
+    ) -> list[Review]:
+        """Return the same for a review score (N,) of each day."""
+        stakes = [day.day.stakes(threshold) for day in self._days]
+        most = max((float(of_day.max(initial=0.0)) for of_day in stakes), default=0.0) or 1.0
         ranking = Ranking([day.prob for day in self._days], self.prob)
-        pools: list[tuple[list[Domain], list[Ranks]]] = [([], []) for _ in alphas]
-        for number, (day, score) in enumerate(zip(self._days, scores, strict=True)):
-            parts = day.reviewed(score, alphas)
-            for alpha, part, (domains, ranks) in zip(alphas, parts, pools, strict=True):
+        pools: list[tuple[list[Domain], list[Domain], list[Ranks]]]
+        pools = [([], [], []) for _ in alphas]
+        for number, (day, score, stake) in enumerate(zip(self._days, scores, stakes, strict=True)):
+            parts = day.reviewed(score[day.order], alphas)
+            for alpha, part, (domains, at_stake, ranks) in zip(alphas, parts, pools, strict=True):
                 domains.append(day.reviewed_domain(part, alpha))
+                at_stake.append(day.domain((1 - part) * stake[day.order] / most))
                 ranks.append(ranking.ranks(number, 1 - part))
         size = self.prob.size
-        return [(pool_domains(domains), pool_ranks(ranks, size)) for domains, ranks in pools]
+        return [
+            Review(
+                domain=pool_domains(domains),
+                ranks=pool_ranks(ranks, size),
+                at_stake=pool_domains(at_stake),
+                most=most,
+            )
+            for domains, at_stake, ranks in pools
+        ]
 
     def lacks(self, domain: Domain) -> str:
         """Return why totals over the domain cannot be estimated; empty if they can."""

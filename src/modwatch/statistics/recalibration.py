@@ -3,7 +3,7 @@
 A model that was trained on equal numbers of positives and negatives, as in the paper (section 5.2),
 multiplies the odds of every comment by the same factor; one that is too sure of itself stretches
 their logarithm. Two numbers undo both, and keep the order of the scores. They decide where labels
-are worth most and what a plan may expect, never what an audit estimates.
+are worth most, what a plan may expect and which decisions are reviewed first, never an estimate.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,10 @@ _PRIOR_LABELS = 10.0
 #: Slope before there are labels: scores are less sharp than they claim, and miss some positives.
 #: Its standard deviation then, and its largest value.
 _SLOPE, _SLOPE_DEVIATION, _MOST_SLOPE = 0.7, 0.5, 3.0
+
+#: Standard deviations of the intercept, and of the slope from 1, before labels tell that a score is
+#: off; and the χ² with two degrees of freedom from which they tell it, at 1 %.
+_OFF, _TELLING = (1.0, 0.5), 9.21
 
 #: Classes of the logit by which the mean of many scores is computed.
 _CLASSES = 2048
@@ -155,6 +159,48 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
         source=known.source,
         labels=int(known.label.size),
         positives=int(known.label.sum()),
+    )
+
+
+def shown_off(score: ArrayLike, toxic: ArrayLike) -> Calibration | None:
+    """Return the calibration that labels ask for; None if they do not tell that the scores are off.
+
+    Penalised logistic regression of the labels on the logit of the score. The labels tell it where
+    they contradict the scores at 1 % (likelihood ratio). Comments of one score must be alike,
+    however they were chosen.
+
+    Args:
+        score: (m,) in [0, 1].
+        toxic: (m,) in [0, 1], the label or the probability that it is toxic.
+
+    >>> score, half = np.repeat([0.02, 0.6], 500), np.tile([0, 1], 500)
+    >>> shown_off(np.full(1000, 0.5), half) is None
+    True
+    >>> shown_off(score, np.concatenate([np.zeros(500), half[:500]])).probability(0.6).round(2)
+    array(0.5)
+    """
+    logit, share = _logit(shares("score", score)), shares("toxic", toxic)
+    arguments.same_length(score=logit, toxic=share)
+
+    def unlikely(at: Floats) -> tuple[float, Floats]:
+        chance = at[0] + at[1] * logit
+        pull = (at - [0.0, 1.0]) / _OFF
+        error = special.expit(chance) - share
+        surprise = float((np.logaddexp(0, chance) - share * chance).sum() + pull @ pull / 2)
+        return surprise, np.array([error.sum(), error @ logit]) + pull / _OFF
+
+    identity = np.array([0.0, 1.0])
+    found = optimize.minimize(
+        unlikely, identity, jac=True, method="L-BFGS-B", bounds=[(None, None), (0, _MOST_SLOPE)]
+    )
+    if 2 * (unlikely(identity)[0] - found.fun) <= _TELLING:
+        return None
+    return Calibration(
+        intercept=float(found.x[0]),
+        slope=float(found.x[1]),
+        source="labels of the window",
+        labels=int(share.size),
+        positives=int(np.round(share.sum())),
     )
 
 
