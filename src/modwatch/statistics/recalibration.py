@@ -176,8 +176,8 @@ def shown_off(score: ArrayLike, toxic: ArrayLike) -> Calibration | None:
     >>> score, half = np.repeat([0.02, 0.6], 500), np.tile([0, 1], 500)
     >>> shown_off(np.full(1000, 0.5), half) is None
     True
-    >>> shown_off(score, np.concatenate([np.zeros(500), half[:500]])).probability(0.6).round(2)
-    array(0.5)
+    >>> shown_off(score, np.concatenate([np.zeros(500), half[:500]])).probability([0.6]).round(1)
+    array([0.5])
     """
     logit, share = _logit(shares("score", score)), shares("toxic", toxic)
     arguments.same_length(score=logit, toxic=share)

@@ -24,6 +24,7 @@ from modwatch.routing import routed as routing_rows
 from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.label_truth import GivenLabels
 from modwatch.statistics.live.measure import measure_days
+from modwatch.statistics.recalibration import Calibration
 
 DAY = datetime.date(2026, 1, 5)
 NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
@@ -172,7 +173,7 @@ def test_routed_rows_and_design_agree(lake: Lake, scored: Callable[[int], DaySco
         share = kept.loc[number, "sample"] / kept.loc[number, "population"]
         assert rows["inclusion_probability"].to_numpy() == pytest.approx(share)
     prob = dict(zip(ids(40), scores.prob.astype(float), strict=True))
-    wanted = [prob[comment] * (1 - prob[comment]) for comment in routed["comment_id"]]
+    wanted = [p if p <= 0.25 else 1 - p for p in map(prob.get, routed["comment_id"])]
     assert routed["review_score"].to_numpy() == pytest.approx(wanted, abs=1e-6)
     assert set(routed["model_version"]) == {"3"}
     assert lake.table("routing_design", DAY).schema.names == ROUTING_DESIGN.names
@@ -437,3 +438,56 @@ def test_the_days_that_each_version_scored(lake: Lake) -> None:
                      review_fraction=0.1, stratum=[0, 1], population=9, sample=1)  # fmt: skip
         lake.replace("routing_design", day, [rows])
     assert tables.served_days(lake) == {"6": days[::2], "7": days[1::2]}
+
+
+def windows_with(lake: Lake, *days: tuple[datetime.date, str, float | None]) -> None:
+    """Store days that a version scored, each with the recalibration of the window that it ends."""
+    for day, version, slope in days:
+        design = {"review_fraction": 0.1, "strategy": "uncertainty", "stratum": 0}
+        rows = batch(
+            ROUTING_DESIGN, dt=day, model_version=[version], population=9, sample=9, **design
+        )
+        lake.replace("routing_design", day, [rows])
+        names = ["accuracy", *(tables.RECALIBRATION if slope else ())]
+        values = [0.9, -1.0, slope][: len(names)]
+        about = {"n": 9, "effective_n": 9.0, "status": "ok", "reason": "", "labels_digest": "d"}
+        rows = batch(MEASUREMENTS, dt=day, metric=names, value=values, **about)
+        lake.replace("window_measurements", day, [rows])
+
+
+def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake: Lake) -> None:
+    one_day = datetime.timedelta(days=1)
+    windows_with(
+        lake,
+        (DAY - 3 * one_day, "3", 0.5),
+        (DAY - 2 * one_day, "3", 0.7),
+        (DAY - one_day, "4", 0.9),
+    )
+    found = tables.recalibration(lake, DAY, "3")
+    assert found is not None
+    assert (found.intercept, found.slope) == (-1.0, 0.7)
+    assert tables.recalibration(lake, DAY, "5") is None
+    windows_with(lake, (DAY + one_day, "3", 0.2))
+    assert tables.recalibration(lake, DAY, "3") == found
+    windows_with(lake, (DAY - one_day, "3", None))  # whose labels contradict nothing
+    assert tables.recalibration(lake, DAY, "3") is None
+
+
+def test_a_day_that_is_routed_again_is_ordered_as_before(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    scores, line = scored(200), Calibration(intercept=-1.0, slope=0.5)
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
+    calibrated = line.probability(scores.prob)
+    routing = design_routing(
+        scores.prob, keys, POLICY, flagged=scores.flagged, calibrated=calibrated
+    )
+    lake.replace("routed", DAY, [routing_rows.routed_rows(DAY, scores, POLICY, routing)])
+    design = routing_rows.design_rows(DAY, scores, POLICY, routing, keys, line)
+    lake.replace("routing_design", DAY, [design])
+    found = tables.recalibration(lake, DAY, "3")
+    assert found is not None
+    assert (found.intercept, found.slope) == (line.intercept, line.slope)
+    grouped = tables.grouped_day(lake, DAY, scores, POLICY)
+    assert (grouped.stratum[routing.row] == routing.stratum).all()
+    assert grouped.labelled.calibrated.tolist() == calibrated.tolist()

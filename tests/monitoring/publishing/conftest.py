@@ -116,6 +116,7 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
         "oc_auprc": (0.3, 3.0),
         "review_efficiency": (0.42, -1.5),
         "review_effectiveness": (0.1, 4.0),
+        "remaining_cost": (0.1, -0.3),
     }
     for metric, (start, slope) in together.items():
         for strategy, gain in (("uncertainty", 1.0), ("toxicity", 0.7)):

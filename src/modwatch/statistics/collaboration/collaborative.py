@@ -277,10 +277,10 @@ def _of_errors(rows: _Rows, reviewed: Floats) -> dict[str, float | None]:
     wrong, part = rows.weight[rows.wrong], reviewed[rows.wrong]
     caught, missed = dot(wrong, part), dot(wrong, 1 - part)
     right = float(rows.weight.sum(where=~rows.wrong)) + caught
-    left = dot(wrong * rows.stake[rows.wrong], 1 - part)
+    whole, cost = right + missed, dot(wrong * rows.stake[rows.wrong], 1 - part)
     return {
-        "remaining_cost": share(left, right + missed),
-        "oc_accuracy": share(right, right + missed),
+        "remaining_cost": cost / whole if whole else None,
+        "oc_accuracy": share(right, whole),
         "review_efficiency": share(caught, dot(rows.weight, reviewed)),
         "review_effectiveness": share(caught, caught + missed),
     }

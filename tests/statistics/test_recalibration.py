@@ -12,6 +12,7 @@ from modwatch.statistics.recalibration import (
     KnownLabels,
     calibrated,
     prior_shift,
+    shown_off,
     shrunk,
 )
 
@@ -210,3 +211,39 @@ def test_without_labels_or_comments_there_is_no_map():
         calibrated([0.5], [0], one)
     with pytest.raises(DesignError, match="no comments"):
         shrunk([0.5], [0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_tell_that_scores_are_off_and_where_they_are(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logit = rng.normal(-2, 2, 2000)
+    line = Calibration(intercept=-1.0, slope=0.6)
+    label = rng.random(2000) < line.probability(special.expit(logit))
+    found = shown_off(special.expit(logit), label)
+    assert found is not None
+    assert found.probability([0.2]) == pytest.approx(line.probability([0.2]), abs=0.04)
+    assert (found.labels, found.positives) == (2000, int(label.sum()))
+
+
+def test_labels_of_calibrated_scores_tell_nothing() -> None:
+    """At 1 % each: 200 times at most six, but once in 250 years."""
+    rng = np.random.default_rng(0)
+    told = 0
+    for _ in range(200):
+        score = rng.beta(0.4, 4, 300)
+        told += shown_off(score, rng.random(300) < score) is not None
+    assert told <= 6
+
+
+@pytest.mark.parametrize(
+    ("score", "label"),
+    [
+        (np.zeros(0), np.zeros(0)),
+        (np.full(500, 0.3), np.zeros(500)),
+        (np.linspace(0.99, 0.01, 500), np.arange(500) >= 250),
+        (np.array([0.0, 1.0] * 100), np.array([1, 0] * 100)),
+    ],
+)
+def test_any_scores_and_labels_give_a_rising_line_or_none(score, label) -> None:
+    found = shown_off(score, label)
+    assert found is None or (0 <= found.slope < 3.01 and np.isfinite(found.intercept))

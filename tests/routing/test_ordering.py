@@ -1,0 +1,56 @@
+"""By what decisions are ordered: recalibrated scores, and the costs of errors."""
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lake_days import put_comments, put_scores
+
+from modwatch.data.lake.day_scores import DayScores, day_scores
+from modwatch.data.lake.delta import Lake
+from modwatch.routing.design import RoutingPolicy
+from modwatch.routing.ordering import review_inputs
+from modwatch.statistics.recalibration import Calibration
+
+DAY = datetime.date(2026, 1, 5)
+PLATFORMS = ["forum", "kids", "kids", "", "chat"]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def scores(lake: Lake) -> DayScores:
+    put_comments(lake, DAY, len(PLATFORMS), platform=PLATFORMS)
+    put_scores(lake, DAY, np.linspace(0.1, 0.9, len(PLATFORMS)))
+    return replace(day_scores(lake, DAY), threshold=0.2)
+
+
+def inputs(lake, scores, recalibration=None, **costs):
+    policy = RoutingPolicy(review_fraction=0.1, **costs)
+    return review_inputs(lake, DAY, scores, policy, recalibration)
+
+
+def test_without_costs_the_threshold_says_them(lake: Lake, scores: DayScores) -> None:
+    assert inputs(lake, scores) == {"calibrated": None, "costs": (0.8, 0.2)}
+    of_source = replace(scores, threshold=None)
+    assert inputs(lake, of_source)["costs"] == (0.5, 0.5)
+
+
+def test_costs_are_those_of_the_policy_and_the_platform(lake: Lake, scores: DayScores) -> None:
+    given = {"false_negative_cost": 5, "false_positive_cost": 1}
+    assert inputs(lake, scores, **given)["costs"] == (5, 1)
+    missed, alarmed = inputs(lake, scores, **given, platform_costs={"kids": 10, "chat": 0})["costs"]
+    by_id = dict(zip(scores.comment_id.to_pylist(), np.asarray(missed).tolist(), strict=True))
+    assert [by_id[name] for name in sorted(by_id)] == [5, 50, 50, 5, 0]
+    assert (missed == 5 * alarmed).all()
+
+
+def test_scores_are_recalibrated(lake: Lake, scores: DayScores) -> None:
+    line = Calibration(intercept=-1.0, slope=0.5)
+    found = inputs(lake, scores, line)["calibrated"]
+    assert found.tolist() == line.probability(scores.prob).tolist()
