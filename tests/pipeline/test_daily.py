@@ -40,6 +40,7 @@ from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
 from modwatch.review.queue.metrics import counts
+from modwatch.statistics import STRATEGIES
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -354,7 +355,7 @@ def test_windows_are_measured_once_their_labels_are_in(routed: Install) -> None:
     with open_resources(home.settings) as resources:
         monday, both = (resources.lake.table("window_measurements", d).to_pandas() for d in DAYS)
         alone = [resources.lake.table("measurements", day).to_pandas() for day in DAYS]
-    assert set(both["strategy"].dropna()) == {"uncertainty", "toxicity", "hybrid"}
+    assert set(both["strategy"].dropna()) == set(STRATEGIES)
     assert _labels(monday) == _labels(alone[0])
     assert _labels(both) == _labels(alone[0]) + _labels(alone[1])
     assert _width(both) < min(map(_width, alone))

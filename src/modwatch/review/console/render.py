@@ -155,6 +155,8 @@ DISPLAY_NAMES: Mapping[str, str] = {
     "closed": N_("dismissed"),
     # Why an item was sent.
     "uncertainty": N_("uncertain"),
+    "predictive_variance": N_("uncertain"),
+    "cost": N_("costly if wrong"),
     "toxicity": N_("likely toxic"),
     "hybrid": N_("uncertain or likely toxic"),
     "random_slice": N_("random sample"),

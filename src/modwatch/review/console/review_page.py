@@ -100,7 +100,9 @@ def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
 
 
 _REASONS = {
-    "uncertainty": N_("The model is uncertain about this comment."),
+    "uncertainty": N_("The model's decision about this comment is uncertain."),
+    "predictive_variance": N_("The model is uncertain about this comment."),
+    "cost": N_("A wrong decision about this comment would be costly."),
     "toxicity": N_("The model ranks this comment among the most toxic of the day."),
     "hybrid": N_("The model finds this comment toxic or is uncertain."),
 }

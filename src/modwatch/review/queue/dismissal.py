@@ -72,7 +72,7 @@ class Criteria:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     queue: _Word | None = None
-    #: Why they were queued: uncertainty | toxicity | hybrid | random_slice | imported
+    #: Why they were queued: a review strategy | random_slice | imported
     reason: Annotated[_Word | None, Field(description="Why they were sent.")] = None
     language: _Word | None = None
     platform: _Word | None = None

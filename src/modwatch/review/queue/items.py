@@ -21,7 +21,7 @@ class NewItem:
 
     comment_id: str
     text: str = field(repr=False)
-    #: uncertainty | toxicity | hybrid | random_slice | retest | gold | audit
+    #: a review strategy | random_slice | retest | gold | audit
     reason: str
     #: 0 is the top stratum.
     stratum: int
