@@ -34,7 +34,11 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
         ("REVIEW_FRACTION", "", "a number in (0, 1], got ''"),
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
         ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
-        ("STRATEGY", "guessing", "uncertainty, toxicity or hybrid, got guessing"),
+        (
+            "STRATEGY",
+            "guessing",
+            "uncertainty, predictive_variance, toxicity, hybrid or cost, got guessing",
+        ),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
         ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),

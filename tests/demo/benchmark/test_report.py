@@ -19,7 +19,7 @@ from modwatch.demo.benchmark.cotomod import results_of
 from modwatch.demo.benchmark.differences import aspects
 from modwatch.demo.benchmark.report import CURVES, render_report
 from modwatch.demo.benchmark.runs import Bench, Result, Run, complete, planned
-from modwatch.demo.benchmark.summary import finding_sentences
+from modwatch.demo.benchmark.summary import finding_sentences, idle_models
 from modwatch.models.recipe import METHODS, Recipe
 
 from .conftest import DRAWS, Finished
@@ -43,12 +43,34 @@ def test_the_report_has_every_figure_and_the_paper_next_to_it(
     for row in finished.results["table"]:
         assert f"{row['mean']:.4f}" in words
         assert f"{row['paper']:.4f}" in words
+    idle = idle_models(finished.results["table"])
     for row in finished.results["curves"]:
+        if row["metric"] not in CURVES or (row["domain"], row["loss"], row["method"]) in idle:
+            continue
         assert (f"{row['mean']:.4f}" if row["mean"] is not None else "not defined") in words
     for table in ("table 2", "table 3"):
         assert f"the paper’s figures ({table})" in words
     for sentence in finished.results["sentences"]:
         assert sentence in words
+
+
+def test_a_model_that_flags_next_to_nothing_is_named_and_not_praised(finished: Finished) -> None:
+    results = json.loads(json.dumps(finished.results))
+    domain, loss, method = next(
+        (row["domain"], row["loss"], row["method"]) for row in results["table"]
+    )
+    for row in results["table"]:
+        if (row["domain"], row["loss"], row["method"]) == (domain, loss, method):
+            row["mean"] = row["nothing"]
+    words = unescape(re.sub(r"<[^>]+>", " ", render_report(results)))
+    assert f"{paper.METHOD_TITLES[method]}, flags next to nothing" in words
+    assert "every toxic comment is an error that a review finds" in words
+    assert words.count("Flags nothing") == len(results["losses"]) * len(paper.DOMAINS)
+    [nothing] = {
+        row["nothing"] for row in results["table"]
+        if (row["domain"], row["metric"]) == (domain, "auroc")
+    }  # fmt: skip
+    assert nothing == 0.5
 
 
 def test_a_picture_for_each_curve_with_its_table(page: str) -> None:

@@ -117,11 +117,17 @@ def _gain(sweep: Sweep, weight: Floats, reviewed: Floats) -> float | None:
 def evaluated(label: NDArray[np.int8], prob: Floats, weight: Floats) -> dict[str, Any]:
     """Return all figures of one model on n comments, as JSON values."""
     y = label.astype(np.float64)
-    return {
-        # At the decision threshold 0.5.
-        "table": {
+
+    def table(prob: Floats) -> dict[str, float | None]:
+        """Return the metrics at the decision threshold 0.5."""
+        return {
             name: metric(y, prob, sample_weight=weight) for name, metric in TABLE_METRICS.items()
-        },
+        }
+
+    return {
+        "table": table(prob),
+        # Of a model that flags nothing.
+        "nothing": table(np.zeros(y.size)),
         "curve": curve_rows(y, prob, weight),
         "reviewed": reviewed_rows(y, prob, weight),
     }

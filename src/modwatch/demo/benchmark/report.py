@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from modwatch.common import charts
 from modwatch.common.html import render_html
-from modwatch.demo.benchmark import paper
+from modwatch.demo.benchmark import paper, summary
 from modwatch.demo.benchmark.evaluation import FINDING_FRACTIONS
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 
@@ -94,7 +94,7 @@ def render_report(results: dict[str, Any]) -> str:
         "answers": results["sentences"],
         "facts": _facts(results),
         "domains": domains,
-        "curves": list(_curves(results["curves"])),
+        "curves": list(_curves(results["curves"], summary.idle_models(results["table"]))),
         "differences": _aspect_table(
             [aspect for aspect in results["aspects"] if not aspect["same"]]
         ),
@@ -131,10 +131,14 @@ def _interval_note(seeds: int) -> str:
 
 def _metric_table(rows: Sequence[dict[str, Any]], domain: str, loss: str) -> Table:
     chosen = [row for row in rows if (row["domain"], row["loss"]) == (domain, loss)]
-    lines: list[tuple[str, tuple[Cell, ...]]] = []
+    nothing = {row["metric"]: Cell(text=_number(row["nothing"])) for row in chosen}
+    lines: list[tuple[str, tuple[Cell, ...]]] = [("Flags nothing", tuple(nothing.values()))]
+    idle = summary.idle_models(chosen)
     for method in dict.fromkeys(row["method"] for row in chosen):
         of_method = [row for row in chosen if row["method"] == method]
         title = paper.METHOD_TITLES[method]
+        if (domain, loss, method) in idle:
+            title += ", flags next to nothing"
         ours = tuple(
             Cell(text=_number(row["mean"]), below=_ends(row["low"], row["high"]))
             for row in of_method
@@ -256,18 +260,28 @@ def _ends(low: float | None, high: float | None) -> str:
     return f"{low:.4f} to {high:.4f}".replace("-", "−")
 
 
-def _curves(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _curves(
+    rows: Sequence[dict[str, Any]], idle: set[tuple[str, str, str]]
+) -> Iterator[dict[str, Any]]:
     """Yield title, caption, picture (SVG as a `data:` URI) and table of each α-curve.
 
     For each environment and metric, from `summary.curve_rows`; equal rows give equal pictures.
+    Review Efficiency is without the `idle_models`.
     """
     for place, (domain, environment) in enumerate(paper.DOMAINS.items()):
         for metric, (title, _, sources) in CURVES.items():
             drawn = [row for row in rows if (row["domain"], row["metric"]) == (domain, metric)]
+            without = ""
+            if metric == "review_efficiency":
+                drawn = [row for row in drawn if (domain, row["loss"], row["method"]) not in idle]
+                names = [_model(*model) for of, *model in sorted(idle) if of == domain]
+                if names:
+                    without = f" Without {', '.join(names)}: if next to nothing is flagged, every "
+                    without += "toxic comment is an error that a review finds."
             yield {
                 "title": f"{title}, {environment.lower()}",
                 "caption": f"{title} against the review fraction α, {environment.lower()}; "
-                f"{sources[place]} of the paper.",
+                f"{sources[place]} of the paper.{without}",
                 "source": charts.svg_uri(_figure(metric, drawn)),
                 "table": _curve_table(
                     drawn, f"{title} at each review fraction, {environment.lower()}"

@@ -20,6 +20,9 @@ Verdict = Literal["uncertainty better", "toxicity better", "undecided", "equal"]
 #: Differences of OC-AUROC that are rounding.
 _ROUNDING = 1e-12
 
+#: Accuracy above that of flagging nothing up to which a model flags next to nothing.
+_NO_BETTER = 0.0005
+
 #: Share of common reviews from which on two strategies count as reviewing the same comments.
 _SAME_REVIEWS = 0.95
 
@@ -53,7 +56,8 @@ def mean_over_seeds(
 def table_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     """Return a row for each environment, loss, method and metric, with the published figure.
 
-    Columns: domain, loss, method, metric, mean, low, high, seeds, paper, source.
+    Columns: domain, loss, method, metric, mean, low, high, seeds, paper, source; `nothing`, the
+    figure of a model that flags nothing.
     """
     rows = []
     for model, group in _groups(results):
@@ -67,9 +71,27 @@ def table_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
                     **mean_over_seeds(values, limits=(0.0, 1.0)),
                     "paper": known[metric],
                     "source": paper.TABLES[domain],
+                    "nothing": group[0].figures[domain]["nothing"][metric],
                 }
             )
     return rows
+
+
+def idle_models(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    """Return domain, loss and method of the models of a table that are no more accurate than none.
+
+    They flag next to nothing, so that every toxic comment is an error that a review finds: a high
+    Review Efficiency is no merit of theirs.
+
+    >>> row = {"domain": "in", "loss": "focal", "method": "sngp", "metric": "accuracy"}
+    >>> idle_models([row | {"mean": 0.9, "nothing": 0.9}, row | {"mean": 0.95, "nothing": 0.9}])
+    {('in', 'focal', 'sngp')}
+    """
+    return {
+        (row["domain"], row["loss"], row["method"])
+        for row in rows
+        if row["metric"] == "accuracy" and row["mean"] <= row["nothing"] + _NO_BETTER
+    }
 
 
 def curve_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -276,10 +298,10 @@ def best_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
             )
             for alpha in alphas
         )
-        found = ", ".join(f"{model} at {n}" for model, n in winners.most_common())
+        found = ", ".join(f"{model} (at {n})" for model, n in winners.most_common())
         sentences.append(
-            f"{paper.DOMAINS[domain]}: of {len(alphas)} review fractions, the highest mean "
-            f"OC-AUROC has {found or 'no model'}. In the paper: {best}."
+            f"{paper.DOMAINS[domain]}: the model with the highest mean OC-AUROC at each of "
+            f"{len(alphas)} review fractions is {found or 'unknown'}. In the paper: {best}."
         )
     return sentences
 
