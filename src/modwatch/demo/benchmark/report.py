@@ -273,11 +273,14 @@ def _curves(
             drawn = [row for row in rows if (row["domain"], row["metric"]) == (domain, metric)]
             without = ""
             if metric == "review_efficiency":
-                drawn = [row for row in drawn if (domain, row["loss"], row["method"]) not in idle]
                 names = [_model(*model) for of, *model in sorted(idle) if of == domain]
                 if names:
                     without = f" Without {', '.join(names)}: if next to nothing is flagged, every "
                     without += "toxic comment is an error that a review finds."
+                drawn = [
+                    row | {"mean": None} if (domain, row["loss"], row["method"]) in idle else row
+                    for row in drawn
+                ]
             yield {
                 "title": f"{title}, {environment.lower()}",
                 "caption": f"{title} against the review fraction α, {environment.lower()}; "

@@ -252,7 +252,7 @@ def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[
         },
         "figures": figures,
     }
-    write_file(path, to_json(document))
+    write_file(path, to_json(document | {"digest": _digest(document)}))
 
 
 def _load(bench: Bench, run: Run, say: Say) -> Result | None:
@@ -262,11 +262,10 @@ def _load(bench: Bench, run: Run, say: Say) -> Result | None:
         return None
     try:
         document = json.loads(path.read_bytes())
+        whole = document.pop("digest") == _digest(document)
         scores = path.with_suffix(".npz").read_bytes()
-        if (hashlib.sha256(scores).hexdigest(), bench.identity(bench.recipe_of(run), run.seed)) == (
-            document["scores_sha256"],
-            document["identity"],
-        ):
+        whole = whole and document["scores_sha256"] == hashlib.sha256(scores).hexdigest()
+        if whole and document["identity"] == bench.identity(bench.recipe_of(run), run.seed):
             arrays = np.load(io.BytesIO(scores), allow_pickle=False)
             return Result(
                 run=run,
@@ -313,8 +312,8 @@ def to_json(document: Any) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def _digest(identity: dict[str, Any]) -> str:
-    return hashlib.sha256(to_json(identity)).hexdigest()[:12]
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(to_json(document)).hexdigest()[:12]
 
 
 def planned(methods: Sequence[Method], losses: Sequence[Loss], seeds: Sequence[int]) -> list[Run]:
