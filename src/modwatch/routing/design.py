@@ -74,7 +74,8 @@ class RoutingPolicy:
         costs = [cost for cost in (*given, *self.platform_costs.values()) if cost is not None]
         wrong = any(not 0 <= cost < math.inf for cost in costs) or given == {0.0}
         _reject(wrong, "costs", costs, "[0, ∞), and one cost above 0")
-        _reject(None in given and len(given) > 1, "costs", costs, "two: of both errors")
+        if (self.false_negative_cost is None) != (self.false_positive_cost is None):
+            raise DesignError("set false_negative_cost and false_positive_cost both, or neither")
         for name in ("toxic_share", *_ON_TOP):
             share = getattr(self, name)
             _reject(not 0 <= share <= 1, name, share, "[0, 1]")
