@@ -1,14 +1,22 @@
 """`modwatch train` and `modwatch model`: anybody's data, a report first, aliases."""
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from mlflow import MlflowClient
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from modwatch.cli.main import main
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # importing mlflow.pyfunc warns of a type hint of MLflow
+    from mlflow.sklearn import save_model
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -106,6 +114,26 @@ def test_aliases_by_command(
     assert capsys.readouterr().out.endswith("version 1 is the champion again\n")
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
     assert str(client.get_model_version_by_alias("toxicity", "previous").version) == "2"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:mlflow")
+def test_a_model_of_others_is_tried_before_it_gets_an_alias(
+    client: MlflowClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client.create_registered_model("toxicity")
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    pipeline.fit(WORDS, ["ok", "bad"] * 4)
+    for called, stated in (("predict", "bad"), ("predict_proba", ""), ("predict_proba", "bad")):
+        folder, kind = tmp_path / f"{called}{stated}", {"serialization_format": "pickle"}
+        save_model(pipeline, folder, pyfunc_predict_fn=called, pip_requirements=[], **kind)
+        tags = {"modwatch.positive_class": stated} if stated else {}
+        client.create_model_version("toxicity", folder.as_uri(), tags=tags)
+    assert main(["model", "promote", "1"]) == 1
+    assert 'pyfunc_predict_fn="predict_proba"' in capsys.readouterr().err
+    assert main(["model", "promote", "2"]) == 1
+    assert "set the tag modwatch.positive_class" in capsys.readouterr().err
+    assert not client.get_registered_model("toxicity").aliases
+    assert main(["model", "promote", "3"]) == 0
 
 
 @pytest.mark.parametrize(

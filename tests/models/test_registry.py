@@ -161,6 +161,12 @@ def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:
     found = Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
     assert (found.folder / "weights.bin").read_bytes() == b"?"
     assert found.threshold is None
+    assert found.stated_class is None
+    mlflow.MlflowClient(sqlite).set_model_version_tag(
+        "foreign", version, "modwatch.positive_class", "rude"
+    )
+    found = Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
+    assert found.stated_class == "rude"
 
 
 @pytest.mark.parametrize("value", ["high", "1.5", "-1", "nan"])

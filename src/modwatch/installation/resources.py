@@ -288,6 +288,7 @@ class Resources:
                 fetched.folder,
                 model_version=version,
                 threshold=fetched.threshold,
+                stated_class=fetched.stated_class,
                 device=settings.device,
                 threads=settings.torch_threads,
                 precision=settings.precision,

@@ -44,8 +44,9 @@ _SERVED_TAG = "modwatch.served"
 _EVALUATION = "evaluation_of_version_{}.json"
 #: The tag `encoder` of a model without a pre-trained one.
 SCRATCH = "from scratch"
-#: The tag of a version that gives a model of others its threshold.
-THRESHOLD_TAG = "modwatch.threshold"
+#: The tags of a version that give a model of others its threshold, and name its class of toxic
+#: texts.
+THRESHOLD_TAG, CLASS_TAG = "modwatch.threshold", "modwatch.positive_class"
 _SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
@@ -69,6 +70,8 @@ class FetchedModel:
     folder: Path
     #: The tag `modwatch.threshold`, by which a model of others is given its threshold; None: unset.
     threshold: float | None
+    #: The tag `modwatch.positive_class`, likewise.
+    stated_class: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +266,10 @@ class Registry:
         with connect(self.tracking_uri) as client:
             return dict(_version(client, self.name, version).tags)
 
+    def trained_here(self, version: str) -> bool:
+        """Return whether Modwatch trained a version; NoChampionError when it is missing."""
+        return _DIGEST_TAG in self.version_tags(version)
+
     def fetch(self, version: str, cache_dir: Path) -> FetchedModel:
         """Return a version, downloaded at most once into `cache_dir`.
 
@@ -283,7 +290,8 @@ class Registry:
                 _download(source, folder, self.tracking_uri)
         if _DIGEST_TAG in registered.tags:
             _check(folder, registered)
-        return FetchedModel(folder=folder, threshold=threshold)
+        stated = registered.tags.get(CLASS_TAG)
+        return FetchedModel(folder=folder, threshold=threshold, stated_class=stated)
 
     def stored_reference(self, version: str, cache_dir: Path) -> Mapping[str, Any]:
         """Return the `TrainingFacts.reference` of a version, from its manifest alone.

@@ -275,8 +275,11 @@ def set_alias(resources: "Resources", version: str, alias: str) -> None:
     """Set the alias champion or challenger of a version.
 
     Raises:
+        ModelError: it was trained elsewhere, and cannot be scored with here.
         TrackingError: MLflow cannot be reached, or the version does not exist.
     """
+    if resources.settings.scorer == "local" and not resources.registry.trained_here(version):
+        resources.local_scorer(version)
     resources.registry.set_alias(version, alias)
 
 

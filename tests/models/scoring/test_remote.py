@@ -209,6 +209,22 @@ def test_a_server_gets_no_invisible_characters() -> None:
     assert found.prob[0] == found.prob[1]
 
 
+def test_a_server_that_returns_labels_is_refused() -> None:
+    def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
+        if content is None:
+            return foreign()
+        found = two_columns(content)
+        found["outputs"][0]["data"] = [
+            value for text in content["inputs"][0]["data"] for value in (1, int("a" in text))
+        ]
+        return found
+
+    with independent(Script(answer)) as url, RemoteScorer(url, model="hate") as scorer:
+        assert scorer.score(["a", "b"]).prob.tolist() == [1, 0]  # too few to tell
+        with pytest.raises(ModelError, match=r"returns labels, 0 and 1.* predict_proba"):
+            scorer.score(["a", "b"] * 5)
+
+
 def test_a_server_without_versions_is_asked_without() -> None:
     def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
         if content is None:

@@ -21,13 +21,35 @@ from modwatch.common.errors import ModelError
 from modwatch.common.text import visible
 from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
-from modwatch.models.devices import device_of
+from modwatch.models.devices import device_of, has_bf16
 from modwatch.models.encoder import encode_passages, longest_input, pretrained_tokenizer, reading
-from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Ids, Predictions, score_in_windows
+from modwatch.models.scoring.classes import positive_class
+from modwatch.models.scoring.local import Precision
+from modwatch.models.scoring.scorer import (
+    DEFAULT_THRESHOLD,
+    Ids,
+    LabelsCheck,
+    Predictions,
+    score_in_windows,
+)
 
-#: Parts of the names that classifiers give to the class of toxic texts.
-_TOXIC = ("toxic", "hate", "offens", "abus", "harm", "insult", "label_1")
-_NOT = ("not", "non", "no_", "no-")
+#: What a model scores when it is opened.
+_PROBE = (
+    "Thank you for the correction.",
+    "Nobody asked you.",
+    "You are a stupid idiot, and everyone here knows it.",
+    "The bridge was opened in 1932 and rebuilt after the war.",
+    "Shut up, you moron!",
+    "I disagree: the second source says otherwise.",
+    "what a load of crap",
+    "Gracias por su ayuda.",
+    "I hate you and hope that you die.",
+    "See the talk page.",
+    "This is the dumbest article that I have ever read, written by people who cannot spell.",
+    "Hello",
+)
+#: How much bfloat16 may change their probabilities where the precision is `auto`.
+_CLOSE = 0.01
 #: Columns of a pyfunc's frame that hold the probability.
 _COLUMNS = ("prob", "probability", "toxicity", "score", "prediction")
 _MAX_LENGTH, _TOKENS, _COMMENTS = 512, 8_192, 256
@@ -36,9 +58,8 @@ _MAX_LENGTH, _TOKENS, _COMMENTS = 512, 8_192, 256
 class HuggingFaceScorer:
     """Scores with a `…ForSequenceClassification`; satisfies `scoring.scorer.Scorer`.
 
-    One logit is that of toxicity. Of several, the class is taken whose name says toxic, hateful,
-    offensive, abusive, harmful or insulting (or is LABEL_1): its softmax, or its sigmoid where the
-    configuration says that classes are not exclusive.
+    One logit is that of toxicity. Of several it is that of `classes.positive_class`: its softmax,
+    or its sigmoid where the configuration says that classes are not exclusive.
     """
 
     def __init__(
@@ -47,17 +68,18 @@ class HuggingFaceScorer:
         *,
         model_version: str,
         threshold: float = DEFAULT_THRESHOLD,
+        stated_class: str | None = None,
         device: str = "cpu",
         threads: int | None = None,
-        bf16: bool = False,
+        precision: Precision = "auto",
     ) -> None:
         """Load the classifier in `folder`; no code of it runs, and nothing is unpickled.
 
-        With `bf16`, weights and activations are in bfloat16; the other arguments are those of
-        `opening.open_scorer`.
+        Arguments are those of `opening.open_scorer`. `auto` is bfloat16 where the device is faster
+        with it and changes no probability of some texts by more than 0.01.
 
         Raises:
-            ModelError: the folder has no such classifier, or none of its classes is toxicity.
+            ModelError: the folder has no such classifier, or it is open which class is toxicity.
         """
         if threads is not None:
             torch.set_num_threads(threads)
@@ -68,12 +90,21 @@ class HuggingFaceScorer:
             model = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
             )
-        self._model = model.float().eval().to(self._device)
-        if bf16:
-            self._model = in_bf16(self._model)
-        self._toxic = _toxic_class(self._model.config)
+        self._model = exact = model.float().eval().to(self._device)
+        names = [name for _, name in sorted(exact.config.id2label.items())]
+        several = exact.config.num_labels > 1
+        self._toxic = (
+            positive_class(names, stated_class, model_version=model_version) if several else 0
+        )
         longest = longest_input(getattr(model, model.base_model_prefix, model)) or _MAX_LENGTH
         self._max_length = min(_MAX_LENGTH, longest)
+        if precision == "bf16" or (precision == "auto" and has_bf16(self._device)):
+            before, self._model = self.score(_PROBE).prob, in_bf16(exact)
+            change = np.abs(self.score(_PROBE).prob - before).max()
+            if precision == "auto" and not change <= _CLOSE:  # NaN is not close, either
+                self._model = exact
+        #: Of the scores: bf16 or fp32.
+        self.precision = "fp32" if self._model is exact else "bf16"
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order."""
@@ -104,20 +135,28 @@ class PyfuncScorer:
     """Scores with any MLflow pyfunc; satisfies `scoring.scorer.Scorer`.
 
     It is given a list of texts, whole but for invisible characters, or a frame with the column
-    `text` if it takes no list, and returns
-    one probability for each: an array (N,), the last column of an array (N, 2), or a frame with a
-    column prob, probability, toxicity, score or prediction. Loading it runs its code.
+    `text` if it takes no list, and returns one probability for each: an array (N,) or (N, 1), a
+    frame with one column, or one with a column prob, probability, toxicity, score or prediction.
+    Of several classes, as columns of a frame or of the `predict_proba` of scikit-learn, it is that
+    of `classes.positive_class`. Loading it runs its code.
     """
 
     def __init__(
-        self, folder: Path, *, model_version: str, threshold: float = DEFAULT_THRESHOLD
+        self,
+        folder: Path,
+        *,
+        model_version: str,
+        threshold: float = DEFAULT_THRESHOLD,
+        stated_class: str | None = None,
     ) -> None:
-        """Load the MLflow model in `folder`.
+        """Load the MLflow model in `folder`, and score some texts.
 
         Raises:
-            ModelError: it cannot be loaded; a package that it requires may be missing.
+            ModelError: it cannot be loaded; a package that it requires may be missing. Or it
+                returns no probabilities, as in `score`.
         """
         self.model_version, self.threshold = model_version, threshold
+        self._stated = stated_class
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of MLflow and of the model's packages
@@ -130,27 +169,44 @@ class PyfuncScorer:
                 f"({type(exc).__name__}); install the packages that it requires, or set the alias "
                 "on another version"
             ) from exc
+        self._classes = _classes(self._model)
+        called = self._model.metadata.flavors.get("python_function", {}).get("predict_fn")
+        if self._classes is not None and called == "predict":
+            raise self._returns_labels()
+        self._labels = LabelsCheck()
+        self.score(_PROBE)
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order.
 
         Raises:
-            ModelError: the model fails, or returns no probability for each text.
+            ModelError: the model fails, returns no probability for each text, or returned only
+                labels so far: the probabilities 0 and 1, and no other.
         """
         if not texts:
             return Predictions.certain(np.zeros(0, np.float32))
-        found = _probabilities(self._predict([visible(text) for text in texts]))
+        found = self._probabilities(self._predict([visible(text) for text in texts]))
         if found is None or found.shape != (len(texts),):
             raise ModelError(
                 f"version {self.model_version} must return one probability for each text: an "
-                f"array, or a frame with a column {', '.join(_COLUMNS[:-1])} or {_COLUMNS[-1]}"
+                f"array, or a frame with a column {', '.join(_COLUMNS[:-1])} or {_COLUMNS[-1]} or "
+                "a column for each class, with its name"
             )
         if not (np.isfinite(found) & (found >= 0) & (found <= 1)).all():
             raise ModelError(
                 f"version {self.model_version} returns values outside [0, 1]; "
                 "it must return the probability that a comment is toxic"
             )
+        if self._labels.only(found):
+            raise self._returns_labels()
         return Predictions.certain(found.astype(np.float32))
+
+    def _returns_labels(self) -> ModelError:
+        return ModelError(
+            f"version {self.model_version} returns labels, which cannot order comments for review; "
+            "log it so that it returns probabilities: a model of scikit-learn by "
+            'mlflow.sklearn.log_model(…, pyfunc_predict_fn="predict_proba")'
+        )
 
     def _predict(self, texts: list[str]) -> Any:
         failure: Exception | None = None
@@ -167,6 +223,29 @@ class PyfuncScorer:
             f"column text ({type(failure).__name__})"
         )
 
+    def _probabilities(self, result: Any) -> NDArray[np.float64] | None:
+        """Return the probabilities in a result; None if there are none, or not by name."""
+        classes = self._classes
+        if isinstance(result, pd.DataFrame) and result.shape[1] > 1:
+            classes = list(result)
+            column = next((name for name in _COLUMNS if name in classes), None)
+            # The pipelines of transformers return a label, and the `score` of that label.
+            if column is None or "label" in classes or self._stated is not None:
+                column = classes[self._positive(classes)]
+            result = result[column]
+        try:
+            values = np.asarray(result, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+        if values.ndim == 2 and values.shape[1] == 1:
+            return values[:, 0]
+        if values.ndim == 2 and classes is not None and values.shape[1] == len(classes):
+            return values[:, self._positive(classes)]
+        return values if values.ndim == 1 else None
+
+    def _positive(self, classes: Sequence[Any]) -> int:
+        return positive_class(classes, self._stated, model_version=self.model_version)
+
 
 def is_classifier(folder: Path) -> bool:
     """Return whether `folder` has the configuration of a `…ForSequenceClassification`."""
@@ -177,34 +256,9 @@ def is_classifier(folder: Path) -> bool:
         return False
 
 
-def _toxic_class(config: Any) -> int:
-    """Return the number of the class of toxic texts."""
-    if config.num_labels == 1:
-        return 0
-    names = {int(number): str(name).lower() for number, name in config.id2label.items()}
-    found = [
-        number
-        for number, name in sorted(names.items())
-        if any(part in name for part in _TOXIC) and not name.startswith(_NOT)
-    ]
-    exact = [number for number in found if names[number] in ("toxic", "toxicity")]
-    if len(exact or found) != 1:
-        raise ModelError(
-            f"which class of the classifier is toxicity? Its names are "
-            f"{', '.join(names.values())}; set id2label in config.json so that one is `toxic`"
-        )
-    return (exact or found)[0]
-
-
-def _probabilities(result: Any) -> NDArray[np.float64] | None:
-    """Return the probabilities in a pyfunc's result; None if there are none."""
-    if isinstance(result, pd.DataFrame):
-        column = next((name for name in _COLUMNS if name in result), None)
-        result = result.iloc[:, -1] if column is None else result[column]
+def _classes(model: Any) -> list[Any] | None:
+    """Return the classes of a pyfunc, in the order of its probabilities; None: it has none."""
     try:
-        values = np.asarray(result, dtype=np.float64)
-    except (TypeError, ValueError):
+        return list(np.asarray(model.get_raw_model().classes_).tolist())
+    except Exception:  # noqa: BLE001 - whatever the model's own code raises
         return None
-    if values.ndim == 2 and values.shape[1] in (1, 2):
-        values = values[:, -1]
-    return values if values.ndim == 1 else None

@@ -17,6 +17,7 @@ def open_scorer(
     *,
     model_version: str,
     threshold: float | None = None,
+    stated_class: str | None = None,
     device: str = "cpu",
     threads: int | None = None,
     precision: Precision = "auto",
@@ -28,10 +29,11 @@ def open_scorer(
         folder: from `models.registry.fetch`.
         model_version: in the registry.
         threshold: of a model that Modwatch did not train; None: 0.5.
+        stated_class: name of the class of toxic texts of such a model; None: its names tell.
         device: auto, cpu, cuda or cuda:n.
         threads: torch threads of the process; None leaves them unchanged.
-        precision: of the encoder. `auto` is fp32 for a model that Modwatch did not train: how
-            close bfloat16 comes was not measured.
+        precision: of the encoder, or of a Hugging Face classifier. `auto` is bfloat16 where the
+            device is faster with it and the scores stay nearly the same.
         compiled: let TorchInductor compile the encoder of a model that Modwatch trained.
 
     Raises:
@@ -41,18 +43,16 @@ def open_scorer(
     own = _first(folder, MANIFEST)
     if own is not None:
         return LocalScorer(own, precision=precision, compiled=compiled, **where)  # type: ignore[arg-type]
-    foreign = DEFAULT_THRESHOLD if threshold is None else threshold
+    foreign = {
+        "threshold": DEFAULT_THRESHOLD if threshold is None else threshold,
+        "stated_class": stated_class,
+    }
     for config in sorted(folder.rglob("config.json")):
         if is_classifier(config.parent):
-            return HuggingFaceScorer(
-                config.parent,
-                threshold=foreign,
-                bf16=precision == "bf16",
-                **where,  # type: ignore[arg-type]
-            )
+            return HuggingFaceScorer(config.parent, precision=precision, **foreign, **where)  # type: ignore[arg-type]
     pyfunc = _first(folder, _MLMODEL)
     if pyfunc is not None:
-        return PyfuncScorer(pyfunc, model_version=model_version, threshold=foreign)
+        return PyfuncScorer(pyfunc, model_version=model_version, **foreign)  # type: ignore[arg-type]
     raise ModelError(
         f"version {model_version} is no model that can be scored: it has neither {MANIFEST}, nor "
         f"a Hugging Face classifier, nor {_MLMODEL}; set the alias on another version"

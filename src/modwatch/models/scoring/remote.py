@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
 from modwatch.common.text import visible
-from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, Predictions
+from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, LabelsCheck, Predictions
 
 #: What a model is called on a server that knows no versions.
 _NO_VERSION = "1"
@@ -99,6 +99,7 @@ class RemoteScorer:
             headers=headers, auth=account, timeout=_TIMEOUT, transport=transport
         )
         self._concurrency, self._gave_up = concurrency, threading.Event()
+        self._labels = LabelsCheck()
         self._model = f"{self._url}/v2/models/{quote(model, safe='')}"
         self.threshold = DEFAULT_THRESHOLD if threshold is None else threshold
         self._fixed_threshold = threshold is not None
@@ -134,7 +135,7 @@ class RemoteScorer:
 
         Raises:
             ModelError: the server refuses a request, fails for longer than the patience, answers
-                with another version, or returns no probability for each text.
+                with another version, or returns no probability for each text, or only 0 and 1.
         """
         columns = np.zeros((4, len(texts)), np.float32)
         texts = [visible(text) for text in texts]
@@ -149,6 +150,11 @@ class RemoteScorer:
                 self._gave_up.set()  # the other requests need no further attempt
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+        if self._labels.only(columns[0]):
+            raise ModelError(
+                f"{self._url} returns labels, 0 and 1, which cannot order comments for review; let "
+                "it serve probabilities, such as the output predict_proba of scikit-learn"
+            )
         return Predictions.from_columns(columns)
 
     def _infer(self, texts: Sequence[str]) -> NDArray[np.float32]:

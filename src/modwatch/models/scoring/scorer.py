@@ -21,6 +21,9 @@ CHARACTERS = 512 * WINDOW
 #: Of a model that says no other.
 DEFAULT_THRESHOLD = 0.5
 
+#: The values of labels, and how many texts it takes to call them that.
+_LABELS, _FEWEST = {0.0, 1.0}, 12
+
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
@@ -70,6 +73,27 @@ class Predictions:
         ([0.25, 0.0], [0.25, 0.25])
         """
         return np.where(self.cut, np.float32(0.25), self.prob * (1 - self.prob))
+
+
+class LabelsCheck:
+    """Finds models that return labels in place of probabilities.
+
+    >>> found = LabelsCheck()
+    >>> found.only(np.zeros(20)), found.only(np.ones(1)), found.only(np.array([0.5]))
+    (False, True, False)
+    >>> found.only(np.ones(1))  # it has returned a probability before
+    False
+    """
+
+    def __init__(self) -> None:
+        self._texts, self._values = 0, set[float]()
+
+    def only(self, prob: NDArray[np.floating]) -> bool:
+        """Return whether all texts so far, a dozen at least, had 0 and 1, and both occurred."""
+        self._texts += len(prob)
+        if self._values <= _LABELS:
+            self._values.update(np.unique(prob)[:3].tolist())
+        return self._texts >= _FEWEST and self._values == _LABELS
 
 
 class Scorer(Protocol):
