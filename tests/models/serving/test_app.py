@@ -1,13 +1,19 @@
 """The model server over HTTP: the protocol, versions, refusals, metrics."""
 
+import gzip
+import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
+import numpy as np
 import pytest
+import tritonclient.http as triton
 from model_servers import LengthScorer, Registry, running
 
 from modwatch.models.serving import app as serving_app
@@ -42,7 +48,7 @@ def until(true: object, seconds: float = 30) -> None:
 def test_health_server_and_model(client: httpx.Client) -> None:
     assert client.get("/v2/health/live").status_code == 200
     assert client.get("/v2/health/ready").status_code == 200
-    assert client.get("/v2").json()["extensions"] == ["binary_tensor_data"]
+    assert client.get("/v2").json()["extensions"] == ["binary_tensor_data", "classification"]
     assert client.get(f"{MODEL}/ready").status_code == 200
     assert client.get(f"{MODEL}/versions/1/ready").status_code == 200
     assert client.get(f"{MODEL}/versions/2/ready").status_code == 503
@@ -98,6 +104,62 @@ def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(
     many = client.post(f"{MODEL}/infer", json=body(*["a"] * 10_001))
     assert many.status_code == 413
     assert len(client.post(f"{MODEL}/infer", json=body(*["a"] * 10_000)).json()["outputs"]) == 5
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_a_body_may_be_compressed(client: httpx.Client, pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(json.dumps(body("a", "abc" * 1_000)).encode())
+    encoding = {"Content-Encoding": "gzip" if pack is gzip.compress else "deflate"}
+
+    def send(content: bytes, **headers: str) -> httpx.Response:
+        parts = (content[i : i + 10] for i in range(0, len(content), 10))
+        return client.post(f"{MODEL}/infer", content=parts, headers=encoding | headers)
+
+    assert send(packed).json()["outputs"][0]["data"] == pytest.approx([0.001, 3])
+    for broken in (packed[:-3], packed[:20], packed + packed, b"{}"):
+        answer = send(broken)
+        assert (answer.status_code, [*answer.json()]) == (400, ["error"])
+    assert send(packed, **{"Content-Encoding": "br"}).status_code == 415
+
+
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[int]()
+
+    class Unpacking:
+        def __init__(self, wbits: int) -> None:
+            self.inner = zlib.decompressobj(wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            found: bytes = self.inner.decompress(data, most)
+            made.append(len(found))
+            return found
+
+    stub = SimpleNamespace(decompressobj=Unpacking, MAX_WBITS=zlib.MAX_WBITS, error=zlib.error)
+    monkeypatch.setattr(serving_app, "zlib", stub)
+    bomb = gzip.compress(b" " * 1_000_000_000, 1)
+    assert len(bomb) < serving_app.BODY_LIMIT
+    headers = {"Content-Encoding": "gzip"}
+    assert client.post(f"{MODEL}/infer", content=bomb, headers=headers).status_code == 413
+    assert sum(made) == serving_app.BODY_LIMIT + 1
+
+
+def test_the_client_of_triton_compresses_and_asks_for_classes(registry: Registry) -> None:
+    text = triton.InferInput("text", [2], "BYTES")
+    text.set_data_from_numpy(np.array([b"a" * 900, b"b" * 100], object))
+    with running(registry) as url:
+        client = triton.InferenceServerClient(url.removeprefix("http://"))
+        for binary, packed in ((True, "gzip"), (False, "deflate"), (True, None)):
+            wanted = triton.InferRequestedOutput("prob", binary_data=binary, class_count=2)
+            found = client.infer(
+                "toxicity", [text], outputs=[wanted], request_compression_algorithm=packed
+            ).as_numpy("prob")
+            assert [[str(v, "ascii") if binary else v for v in row] for row in found] == [
+                ["0.900000:1:toxic", "0.100000:0:not toxic"],
+                ["0.900000:0:not toxic", "0.100000:1:toxic"],
+            ]
+        client.close()
 
 
 def test_a_request_that_does_not_arrive_in_time_is_refused(

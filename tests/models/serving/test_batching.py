@@ -1,7 +1,8 @@
 """Common batches: order, turns, refusals, failures, cancellations."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from model_servers import LengthScorer
 
 from modwatch.common.errors import ModelError
 from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.serving import batching
 from modwatch.models.serving.batching import Batcher, OnBatch, OverloadedError
 
 
@@ -98,6 +100,46 @@ def test_too_many_waiting_texts_are_refused_until_they_are_scored() -> None:
         scorer.go.set()
         await asyncio.gather(first, second)
         assert len((await batcher.score(["c"] * 3)).prob) == 3
+
+    run(work())
+
+
+class ClockedScorer(LengthScorer):
+    """A batch takes 50 ms, and half a millisecond more for each text."""
+
+    clock = 0.0
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        found = super().score(texts)
+        self.clock += 0.05 + 0.0005 * len(texts)
+        return found
+
+
+def test_the_time_to_wait_is_that_of_the_waiting_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = ClockedScorer("1")
+    monkeypatch.setattr(batching, "time", SimpleNamespace(perf_counter=lambda: scorer.clock))
+
+    async def refused(batcher: Batcher) -> int:
+        scorer.begun.clear()
+        scorer.go.clear()
+        running = asyncio.create_task(batcher.score(["a" * 60] * 20_001))
+        await asyncio.to_thread(scorer.begun.wait, 30)
+        with pytest.raises(OverloadedError) as overloaded:
+            await batcher.score(["b"])
+        scorer.go.set()
+        await running
+        return overloaded.value.seconds
+
+    async def work() -> None:
+        batcher = batcher_of(scorer, most_waiting=18_000, most_characters=10**9)
+        for _ in range(50):  # 20 texts a second: each is alone in its batch
+            await batcher.score(["a" * 60])
+        assert await refused(batcher) == 10  # no batch has told
+        for _ in range(50):
+            await batcher.score(["a" * 60])
+        began = scorer.clock
+        waited = await refused(batcher)
+        assert waited == pytest.approx(scorer.clock - began, abs=1)  # 10 s, not 900
 
     run(work())
 

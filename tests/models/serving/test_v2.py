@@ -53,6 +53,10 @@ def test_a_column_of_texts_is_a_list() -> None:
 SECRET = "a secret comment"
 
 
+def classes(name: str, count: object) -> dict[str, object]:
+    return {"name": name, "parameters": {"classification": count}}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -78,6 +82,8 @@ SECRET = "a secret comment"
         (request([SECRET]) | {"id": 3}, "id"),
         (request([SECRET]) | {"outputs": ["prob"]}, "outputs"),
         (request([SECRET]) | {"outputs": [{"name": "logit"}]}, "prob, uncertainty"),
+        (request([SECRET]) | {"outputs": [classes("cut", 1)]}, "of the output `prob`"),
+        (request([SECRET]) | {"outputs": [classes("prob", "2")]}, "a number of classes"),
     ],
 )
 def test_what_is_no_request_is_refused_without_its_texts(content: object, message: str) -> None:

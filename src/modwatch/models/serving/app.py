@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import logging
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
@@ -26,9 +27,11 @@ from modwatch.models.serving.v2 import RequestError
 
 logger = logging.getLogger(__name__)
 
-#: Most bytes and texts of a request.
+#: Most bytes, compressed and not, and texts of a request.
 BODY_LIMIT = 8_000_000
 MOST_TEXTS = 10_000
+#: Values of `Content-Encoding`.
+_COMPRESSED = ("gzip", "deflate")
 
 #: Between two looks at the alias.
 _FOLLOW_SECONDS = 10.0
@@ -72,8 +75,7 @@ def _add_health(app: FastAPI, model: ServedModel) -> None:
 
     @app.get("/v2")
     async def server() -> dict[str, Any]:
-        extensions = ["binary_tensor_data"]
-        return {"name": "modwatch", "version": installed_version(), "extensions": extensions}
+        return {"name": "modwatch", "version": installed_version(), "extensions": v2.EXTENSIONS}
 
 
 def _add_model(
@@ -170,18 +172,31 @@ def _named(request: Request, model: ServedModel) -> None:
 
 
 async def _body(request: Request) -> bytes:
-    parts, size = [], 0
+    """Return the body of a request, decompressed as far as the limit allows."""
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    if encoding not in ("identity", *_COMPRESSED):
+        raise RequestError("the body must be compressed by gzip or deflate, or not at all", 415)
+    # It reads both formats.
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in _COMPRESSED else None
+    parts, received, size = [], 0, 0
     try:
         async with asyncio.timeout(BODY_SECONDS):  # a proxy may wait longer than `connections`
             async for part in request.stream():
+                received += len(part)
+                if unpacking is not None and received <= BODY_LIMIT:
+                    part = unpacking.decompress(part, BODY_LIMIT + 1 - size)
                 size += len(part)
-                if size > BODY_LIMIT:
+                if max(received, size) > BODY_LIMIT:
                     raise RequestError(
                         f"the request is larger than {BODY_LIMIT:,} bytes; send less", 413
                     )
                 parts.append(part)
     except TimeoutError as exc:
         raise RequestError("the request did not arrive in time; send it again", 408) from exc
+    except zlib.error as exc:
+        raise RequestError(f"the body is not valid {encoding}") from exc
+    if unpacking is not None and (not unpacking.eof or unpacking.unused_data):
+        raise RequestError(f"the body is not one whole {encoding} stream")
     return b"".join(parts)
 
 

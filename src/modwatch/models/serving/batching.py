@@ -19,8 +19,11 @@ _CHARACTERS = 65_536
 _LEAST = 32
 #: Texts of a request that are taken in its turn, before those of other requests.
 _PIECE = 64
-#: Texts a second, before any were scored.
-_FIRST_RATE = 100.0
+#: Characters of a batch that tells how many texts are scored in a second: a smaller one takes
+#: nearly as long. It counts four fifths as much as the next.
+_TELLING, _DECAY = _CHARACTERS // 8, 0.8
+#: Seconds to wait before there was one.
+_UNKNOWN_SECONDS = 10
 
 #: Called after each batch with its number of texts and of subwords, and its seconds.
 OnBatch = Callable[[int, int, float], None]
@@ -79,7 +82,8 @@ class Batcher:
         #: Texts that wait for their batch.
         self.waiting = 0
         self._characters = 0
-        self._rate = _FIRST_RATE
+        #: Texts of telling batches, and their seconds.
+        self._scored, self._seconds = 0.0, 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="score")
         self._work: asyncio.Task[None] | None = None
 
@@ -93,7 +97,7 @@ class Batcher:
         too_many = self.waiting + len(texts) > self._most
         too_long = self._characters + characters > self._most_characters
         if self.waiting and (too_many or too_long):
-            raise OverloadedError(max(1, math.ceil(self.waiting / self._rate)))
+            raise OverloadedError(self._seconds_of_waiting())
         job = _Job(texts, asyncio.get_running_loop().create_future())
         if not texts:
             return Predictions.from_columns(job.columns)
@@ -126,9 +130,17 @@ class Batcher:
                         job.done.set_exception(exc)
                 continue
             seconds = time.perf_counter() - began
-            self._rate += 0.2 * (len(texts) / max(seconds, 1e-6) - self._rate)
+            if _size(texts) >= _TELLING:
+                self._scored = _DECAY * self._scored + len(texts)
+                self._seconds = _DECAY * self._seconds + seconds
             self._report(len(texts), getattr(self.scorer, "subwords", 0) - before, seconds)
             _hand_out(pieces, found)
+
+    def _seconds_of_waiting(self) -> int:
+        """Return the seconds until all waiting texts are scored, at least 1."""
+        if not self._scored:
+            return _UNKNOWN_SECONDS
+        return max(1, math.ceil(self.waiting * self._seconds / self._scored))
 
     def _take(self) -> list[tuple[_Job, slice]]:
         """Return the next batch: pieces of the waiting requests, in turns."""
@@ -139,7 +151,7 @@ class Batcher:
             if job.done.done():  # cancelled, or failed with an earlier piece
                 self._no_longer_waiting(job.texts[job.taken :])
                 continue
-            room -= sum(max(_LEAST, len(text)) for text in job.texts[rows])
+            room -= _size(job.texts[rows])
             pieces.append((job, rows))
             self._no_longer_waiting(job.texts[rows])
             job.taken = rows.stop
@@ -150,6 +162,11 @@ class Batcher:
     def _no_longer_waiting(self, texts: Sequence[str]) -> None:
         self.waiting -= len(texts)
         self._characters -= sum(map(len, texts))
+
+
+def _size(texts: Sequence[str]) -> int:
+    """Return the characters that texts count as."""
+    return sum(max(_LEAST, len(text)) for text in texts)
 
 
 def _hand_out(pieces: list[tuple[_Job, slice]], found: Predictions) -> None:

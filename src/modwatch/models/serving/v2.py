@@ -1,8 +1,8 @@
 """Messages of the Open Inference Protocol, version 2: texts in, predictions out.
 
-Source: the protocol's HTTP/REST interface, and the extension for binary tensors, which the clients
-of Triton use by default: a JSON header, whose length a header of HTTP states, and the tensors'
-bytes behind it.
+Source: the protocol's HTTP/REST interface, and two extensions of Triton. Its clients use that for
+binary tensors by default: a JSON header, whose length a header of HTTP states, and the tensors'
+bytes behind it. By that for classification, `prob` is returned as classes with their values.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.models.scoring.scorer import Predictions
@@ -27,6 +28,9 @@ _DATATYPES = dict.fromkeys(_NUMBERS, "FP32") | {"cut": "BOOL"}
 OUTPUTS = tuple(
     {"name": name, "datatype": kind, "shape": [-1]} for name, kind in _DATATYPES.items()
 )
+EXTENSIONS = ("binary_tensor_data", "classification")
+#: The classes of `prob`, the toxic one last.
+_CLASSES = "0:not toxic", "1:toxic"
 #: Elements of a binary tensor, by datatype.
 _BINARY = {"FP32": "<f4", "BOOL": "?"}
 
@@ -51,6 +55,8 @@ class InferRequest:
     id: str | None
     #: Names of the outputs, and whether each is binary.
     outputs: dict[str, bool]
+    #: How many classes of `prob` are wanted, the most probable first; 0: its value.
+    classes: int
 
 
 def parse_request(body: bytes, json_length: str | None, *, most: int) -> InferRequest:
@@ -81,8 +87,9 @@ def parse_request(body: bytes, json_length: str | None, *, most: int) -> InferRe
     identifier = given.get("id")
     if identifier is not None and not isinstance(identifier, str):
         raise RequestError("`id` must be a string")
+    outputs, classes = _outputs(given)
     return InferRequest(
-        texts=_texts(inputs[0], binary, most), id=identifier, outputs=_outputs(given)
+        texts=_texts(inputs[0], binary, most), id=identifier, outputs=outputs, classes=classes
     )
 
 
@@ -94,12 +101,14 @@ def response(
     for name, binary in request.outputs.items():
         values: NDArray[Any] = getattr(found, name)
         kind = _DATATYPES[name]
-        tensor: dict[str, Any] = {"name": name, "datatype": kind, "shape": [len(values)]}
+        if name == "prob" and request.classes:
+            values, kind = _classified(values, request.classes), "BYTES"
+        tensor: dict[str, Any] = {"name": name, "datatype": kind, "shape": [*values.shape]}
         if binary:
-            parts.append(values.astype(_BINARY[kind]).tobytes())
+            parts.append(_packed(values, kind))
             tensor["parameters"] = {"binary_data_size": len(parts[-1])}
         else:
-            tensor["data"] = values.tolist()
+            tensor["data"] = values.ravel().tolist()
         tensors.append(tensor)
     content: dict[str, Any] = {
         "model_name": model,
@@ -197,20 +206,44 @@ def _decoded(binary: bytes, size: object) -> list[str]:
     return texts
 
 
-def _outputs(given: Mapping[str, Any]) -> dict[str, bool]:
-    """Return the names of the wanted outputs, and whether each is binary."""
+def _classified(prob: NDArray[np.float32], count: int) -> NDArray[np.object_]:
+    """Return `value:index:label` (N, count) of the most probable classes.
+
+    >>> _classified(np.array([0.25]), 2).tolist()
+    [['0.750000:0:not toxic', '0.250000:1:toxic']]
+    """
+    both = np.stack([1 - prob, prob], axis=1)
+    order = np.argsort(-both, axis=1, kind="stable")[:, :count]
+    rows = [[f"{row[i]:f}:{_CLASSES[i]}" for i in of] for row, of in zip(both, order, strict=True)]
+    return np.array(rows, object).reshape(order.shape)
+
+
+def _packed(values: NDArray[Any], kind: str) -> bytes:
+    """Return the elements of a binary tensor."""
+    if kind in _BINARY:
+        return values.astype(_BINARY[kind]).tobytes()
+    return b"".join(struct.pack("<I", len(text)) + text.encode() for text in values.ravel())
+
+
+def _outputs(given: Mapping[str, Any]) -> tuple[dict[str, bool], int]:
+    """Return the names of the wanted outputs, whether each is binary, and how many classes."""
     everything = _parameters(given).get("binary_data_output") is True
     wanted = given.get("outputs")
     if not wanted:
-        return dict.fromkeys(_DATATYPES, everything)
+        return dict.fromkeys(_DATATYPES, everything), 0
     if not isinstance(wanted, list) or not all(isinstance(output, dict) for output in wanted):
         raise RequestError("`outputs` must be a list of objects with a name")
-    found = {}
+    found, classes = {}, 0
     for output in wanted:
         if output.get("name") not in _DATATYPES:
             raise RequestError(f"the outputs are {', '.join(_DATATYPES)}")
-        found[str(output["name"])] = _parameters(output).get("binary_data", everything) is True
-    return found
+        parameters, name = _parameters(output), str(output["name"])
+        found[name] = parameters.get("binary_data", everything) is True
+        count = parameters.get("classification", 0)
+        if type(count) is not int or count < 0 or (count and name != "prob"):
+            raise RequestError("`classification` must be a number of classes, of the output `prob`")
+        classes = min(classes or count, len(_CLASSES))
+    return found, classes
 
 
 def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
