@@ -17,7 +17,8 @@ LABEL org.opencontainers.image.title="modwatch-serving" \
       org.opencontainers.image.description="Modwatch's model server" \
       org.opencontainers.image.version="0.5.0"
 
-ENV RAY_USAGE_STATS_ENABLED=0
+ENV RAY_USAGE_STATS_ENABLED=0 \
+    RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=modwatch.installation.ray_proxy.middlewares
 
 USER 10001:10001
 EXPOSE 8095

@@ -10,11 +10,14 @@ import httpx
 import pytest
 from model_servers import LengthScorer, Registry, served
 from pydantic import ValidationError
+from ray.serve._private.utils import call_function_from_import_path
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from modwatch.common.errors import ModelError
+from modwatch.installation import ray_proxy
 from modwatch.installation.model_server import prepare_ray
 from modwatch.installation.ray_app import Admission, ModelReplica, RayOptions, build
 
@@ -157,6 +160,30 @@ def test_a_ray_of_this_machine_is_closed_to_others(monkeypatch: pytest.MonkeyPat
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert len(os.environ["RAY_AUTH_TOKEN"]) == 64
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    path = os.environ["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"]
+    assert call_function_from_import_path(path)[0].cls is ray_proxy.ReadyFirst
+
+
+def test_a_proxy_answers_503_until_a_replica_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def rays(scope: Scope, receive: Receive, send: Send) -> None:
+        known = {"/v2": JSONResponse({}), "/v2/no": JSONResponse({"error": "no"}, 404)}
+        answer = known.get(scope["path"], PlainTextResponse("Path not found", 404))
+        await answer(scope, receive, send)
+
+    client = TestClient(ray_proxy.ReadyFirst(rays))
+
+    def asked(path: str) -> tuple[int, str | None]:
+        answer = client.get(path)
+        return answer.status_code, answer.headers.get("Retry-After")
+
+    running = [False, True, False]
+    monkeypatch.setattr(ray_proxy, "_replica_runs", lambda: running.pop(0))
+    assert asked("/-/healthz") == (404, None)  # Ray's own
+    assert asked("/v2") == (503, "1")
+    assert asked("/v2") == (200, None)
+    assert asked("/v2/no") == (404, None)
+    assert asked("/other") == (503, "1")  # Ray knows no application, or no more
+    assert running == [False]  # it is not asked again
 
 
 @pytest.mark.usefixtures("no_variables")

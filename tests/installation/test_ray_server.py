@@ -80,9 +80,11 @@ def ready(url: str, group: Group, log: Any) -> bool:
         log.seek(0)
         raise AssertionError(log.read()[-2_000:].decode())
     try:
-        return httpx.get(f"{url}/v2/health/ready", timeout=30, verify=False).status_code == 200
-    except httpx.TransportError:
+        answer = httpx.get(f"{url}/v2/health/ready", timeout=30, verify=False)
+    except httpx.ConnectError:
         return False
+    assert answer.status_code in (200, 503)
+    return answer.status_code == 200
 
 
 def body(*texts: str) -> dict[str, object]:

@@ -16,6 +16,8 @@ from modwatch.models.serving.models import ServedModel
 from modwatch.models.serving.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
+#: For Ray's proxies; `ray_proxy` cannot be imported here, before Ray is prepared.
+_MIDDLEWARES = "modwatch.installation.ray_proxy.middlewares"
 #: Time for running requests to finish at shutdown.
 GRACE_SECONDS = 60
 
@@ -42,6 +44,7 @@ def prepare_ray(address: str | None) -> None:
     """
     defaults = {"RAY_USAGE_STATS_ENABLED": "0"}
     if address is None:
+        defaults["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"] = _MIDDLEWARES
         # On Linux, too, this makes 127.0.0.1 the address of the node, in place of the machine's.
         defaults["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         # Otherwise Ray would keep a token in the home folder.
