@@ -7,10 +7,12 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from modwatch import routing
 from modwatch import statistics as metrics
+from modwatch.common.errors import MetricInputError
 
 HEAVY = (
     *("airflow", "deltalake", "fsspec", "great_expectations", "matplotlib", "mlflow", "pyarrow"),
@@ -68,12 +70,39 @@ def test_signatures_follow_scikit_learn(function):
     assert ">>>" in function.__doc__ or "Args:" in function.__doc__
 
 
+def from_polars(values):
+    return pytest.importorskip("polars").Series(values, strict=False)
+
+
+def chunked(values):
+    return pa.chunked_array([values[:2], values[2:]])
+
+
+KINDS = (np.array, lambda values: pd.Series(values, index=[9, 3, 3, 0, 1]), pa.array, chunked)
+
+
 @pytest.mark.parametrize("name", CALLS)
-def test_lists_arrays_and_series_are_the_same(name):
+@pytest.mark.parametrize("kind", [*KINDS, from_polars])
+def test_columns_of_each_library_are_those_of_lists(name, kind):
     columns, options = CALLS[name]
     results = []
-    for kind in (list, np.array, lambda values: pd.Series(values, index=[9, 3, 3, 0, 1])):
-        args = [values if isinstance(values, str) else kind(values) for values in columns]
-        result = getattr(metrics, name)(*args, sample_weight=kind(WEIGHT), **options)
+    for make in (list, kind):
+        args = [values if isinstance(values, str) else make(values) for values in columns]
+        result = getattr(metrics, name)(*args, sample_weight=make(WEIGHT), **options)
         results.append(result if isinstance(result, pd.DataFrame) else pd.DataFrame([result]))
-    assert all(result.equals(results[0]) for result in results)
+    assert results[1].equals(results[0])
+
+
+@pytest.mark.parametrize("make", [pa.array, chunked, from_polars])
+def test_missing_values_of_other_libraries_are_refused(make):
+    for labels in ([0, 1, None, 0, 1], [False, True, None, True, False]):
+        with pytest.raises(MetricInputError, match="y_true"):
+            metrics.auroc(make(labels), PROB)
+
+
+def test_help_fits_on_a_page():
+    for name in metrics.__all__:
+        if callable(getattr(metrics, name)):
+            signature = str(inspect.signature(getattr(metrics, name)))
+            assert "numpy._typing" not in signature
+            assert len(signature) < 500, name

@@ -12,10 +12,6 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: Paths of Ray's own answers.
-_OWN = "/-/"
-_AGAIN = (b"retry-after", b"1")
-
 
 def middlewares() -> list[Middleware]:
     """Return what a proxy passes requests through."""
@@ -37,24 +33,20 @@ class ReadyFirst:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 404:
-                headers = list(message["headers"])
-                # The application answers in JSON.
-                if any(name == b"content-type" and b"json" not in kind for name, kind in headers):
-                    message = {**message, "status": 503, "headers": [*headers, _AGAIN]}
+                headers = dict(message["headers"])
+                if b"json" not in headers.get(b"content-type", b""):  # as the application answers
+                    headers[b"retry-after"] = b"1"
+                    message = {**message, "status": 503, "headers": [*headers.items()]}
             await send(message)
 
-        if scope["type"] != "http" or scope["path"].startswith(_OWN):
+        if scope["type"] != "http" or scope["path"].startswith("/-/"):  # Ray's own paths
             await self._app(scope, receive, send)
-        elif await self._is_ready():
+        elif self._ready or await asyncio.to_thread(_replica_runs):
+            self._ready = True  # Ray keeps requests for others that follow
             await self._app(scope, receive, answer)
         else:
             error = {"error": "no replica is ready yet; send the request again"}
             await JSONResponse(error, 503, headers={"Retry-After": "1"})(scope, receive, send)
-
-    async def _is_ready(self) -> bool:
-        """Return whether a replica has been ready; Ray keeps requests for others that follow."""
-        self._ready = self._ready or await asyncio.to_thread(_replica_runs)
-        return self._ready
 
 
 def _replica_runs() -> bool:

@@ -18,13 +18,16 @@ Functions by topic; `docs/metrics.md` explains each metric:
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
     annotator error       annotator_error_rate, label_error_table, true_labels
+    displays              CollaborationCurveDisplay, ReliabilityDisplay
     distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
 
-Parameters that the metrics share. Columns may be lists, numpy arrays or pandas Series.
+Parameters that the metrics share. Columns may be lists, numpy arrays, pandas or polars Series, or
+Arrow arrays.
 
     y_true            (n,) labels: 0 or 1, or with `label_threshold` soft labels in [0, 1]
     y_prob            (n,) probabilities of label 1, in [0, 1]
-    y_score           (n,) review scores: the highest are reviewed first; see `review_scores`
+    y_score           (n,) review scores: the highest are reviewed first; by default those of the
+                      strategy `uncertainty`, see `review_scores`
     review_fraction   α in [0, 1]: 0 reviews nothing, 1 everything
     sample_weight     (n,) ≥ 0, such as 1/inclusion probability; an integer weight repeats its
                       sample; 1 each by default
@@ -68,6 +71,7 @@ from modwatch.statistics.collaboration.model_metrics import (
 )
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.collaboration.what_if import what_if_table
+from modwatch.statistics.displays import CollaborationCurveDisplay, ReliabilityDisplay
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
     jensen_shannon,
@@ -88,14 +92,15 @@ from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
-    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ConformalPrediction", "ErrorEvidence",
-    "Estimate", "GivenLabels", "LabelledDay", "TrueLabels", "accuracy", "annotator_error_rate",
-    "auprc", "auroc", "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa",
-    "collaboration_curve", "conformal_coverage", "conformal_prediction",
-    "expected_calibration_error", "expected_performance", "fully_labelled", "jensen_shannon",
-    "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift", "measure_days",
-    "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc",
-    "population_stability_index", "precision", "prevalence", "recall", "reliability_curve",
-    "reliability_estimates", "remaining_cost", "review_effectiveness", "review_efficiency",
-    "review_scores", "true_labels", "wasserstein", "what_if_table",
+    "REVIEW_FRACTIONS", "STRATEGIES", "CollaborationCurveDisplay", "Confirmations",
+    "ConformalPrediction", "ErrorEvidence", "Estimate", "GivenLabels", "LabelledDay",
+    "ReliabilityDisplay", "TrueLabels", "accuracy", "annotator_error_rate", "auprc", "auroc",
+    "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
+    "conformal_coverage", "conformal_prediction", "expected_calibration_error",
+    "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
+    "label_error_table", "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
+    "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
+    "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
+    "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",
+    "wasserstein", "what_if_table",
 ]  # fmt: skip

@@ -6,6 +6,8 @@ not accuracy: two people misled by the same guideline agree perfectly. The error
 labels imply is too small for the same reason, and a lower bound for two labels of one person.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

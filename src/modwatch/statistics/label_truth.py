@@ -33,6 +33,8 @@ The posterior is drawn by Hamiltonian Monte Carlo, on counts by cells of score, 
 that the time hardly depends on the number of comments.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -100,7 +102,7 @@ class GivenLabels:
                 "a comment has more toxic labels than labels, or fewer than none"
             )
 
-    def before(self, history: "GivenLabels") -> "GivenLabels":
+    def before(self, history: GivenLabels) -> GivenLabels:
         """Return these labels, then earlier ones."""
         earlier = vars(history)
         return GivenLabels(
@@ -153,7 +155,7 @@ class ErrorEvidence:
     false_negative: KnownErrors = KnownErrors(shared=SHARED[1])
 
     @classmethod
-    def sharing(cls, false_positive: float, false_negative: float) -> "ErrorEvidence":
+    def sharing(cls, false_positive: float, false_negative: float) -> ErrorEvidence:
         """Return no evidence, if up to these shares of the errors may be shared."""
         return cls(KnownErrors(shared=false_positive), KnownErrors(shared=false_negative))
 
@@ -163,7 +165,7 @@ class ErrorEvidence:
         return self.false_positive, self.false_negative
 
     @property
-    def independent(self) -> "ErrorEvidence":
+    def independent(self) -> ErrorEvidence:
         """The same evidence if errors were independent."""
         return ErrorEvidence(
             *(replace(kind, shared=0, compared=0, repeated=0) for kind in self.kinds)
@@ -216,7 +218,7 @@ class TrueLabels:
             deviations *= total / np.maximum(drawn, _LEAST_PART * total)
         return np.asarray(deviations)
 
-    def of_rows(self, chosen: NDArray[np.bool_]) -> "TrueLabels":
+    def of_rows(self, chosen: NDArray[np.bool_]) -> TrueLabels:
         """Return the true labels of the chosen (m,) comments."""
         return replace(
             self,

@@ -4,13 +4,16 @@ Arguments are described in `modwatch.statistics`. A fraction α, `review_fractio
 is reviewed by an oracle, in descending order of `y_score`. Samples tied at the last reviewed score
 are reviewed fractionally, each with the same share, so no result depends on the order of the rows.
 For OC-Acc, Review Efficiency and Review Effectiveness this is the expectation over random
-tie-breaking; for the areas it is the limit for many tied samples.
+tie-breaking; for the areas it is the limit for many tied samples. Without `y_score`, the review
+score is that of the strategy `uncertainty`.
 
 Capacity: ⌊αn⌋ samples. An integer weight repeats its sample, so integer weights have the capacity
 ⌊αΣw⌋; other weights (inverse inclusion probabilities) have αΣw.
 
 Undefined metrics are None. Invalid arguments raise MetricInputError.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +48,7 @@ METRICS = (
 def oc_accuracy(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     sample_weight: ArrayLike | None = None,
@@ -67,7 +70,7 @@ def oc_accuracy(
 def oc_auroc(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     sample_weight: ArrayLike | None = None,
@@ -91,7 +94,7 @@ def oc_auroc(
 def oc_auprc(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     sample_weight: ArrayLike | None = None,
@@ -116,7 +119,7 @@ def oc_auprc(
 def review_efficiency(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     sample_weight: ArrayLike | None = None,
@@ -137,7 +140,7 @@ def review_efficiency(
 def review_effectiveness(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     sample_weight: ArrayLike | None = None,
@@ -263,9 +266,10 @@ def _falling(rows: _Rows) -> _Rows:
     return _Rows(**{name: column[order] for name, column in vars(rows).items()})
 
 
-def _reviewed(rows: _Rows, y_score: ArrayLike, review_fraction: float) -> Floats:
+def _reviewed(rows: _Rows, y_score: ArrayLike | None, review_fraction: float) -> Floats:
     """Return the reviewed part (n,) of each row."""
-    score = arguments.column("y_score", y_score)
+    given = review_scores(rows.prob, "uncertainty") if y_score is None else y_score
+    score = arguments.column("y_score", given)
     arguments.same_length(y_true=rows.label, y_score=score)
     alpha = arguments.fraction("review_fraction", review_fraction)
     (review,) = reviews(score, [alpha], rows.weight)

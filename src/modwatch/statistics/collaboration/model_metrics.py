@@ -5,6 +5,8 @@ the model's decision is 1 where y_prob > threshold. Undefined metrics are None. 
 raise MetricInputError.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray

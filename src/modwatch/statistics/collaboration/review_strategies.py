@@ -1,5 +1,7 @@
 """Review strategies: the score that orders comments for review."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

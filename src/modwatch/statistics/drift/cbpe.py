@@ -9,6 +9,8 @@ Means over a fixed set of comments are exact expectations. Recall and AUROC are 
 expectations, which differ from the expected ratio by a term of order 1/n. Nothing is simulated.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 

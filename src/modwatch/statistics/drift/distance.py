@@ -12,6 +12,8 @@ Counts are of n rows of the day and m rows of the reference over the same bins. 
 whoever has nothing to compare asks for no distance.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -180,7 +182,7 @@ class _Pair:
     sizes: tuple[float, float]
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, reference: ArrayLike) -> "_Pair":
+    def from_counts(cls, counts: ArrayLike, reference: ArrayLike) -> _Pair:
         """Return the pair; MetricInputError unless both are counts with something in them."""
         given = {"counts": counts, "reference": reference}
         day, before = (arguments.whole_numbers(*side).astype(np.float64) for side in given.items())

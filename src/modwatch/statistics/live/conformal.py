@@ -17,6 +17,8 @@ sample of days count as toxic with the probability inferred from their labels, a
 weights.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product

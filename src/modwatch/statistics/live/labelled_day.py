@@ -1,5 +1,7 @@
 """A day of comments with a designed, labelled sample."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +23,7 @@ class Confirmations:
     label: NDArray[np.integer]
 
     @classmethod
-    def none(cls) -> "Confirmations":
+    def none(cls) -> Confirmations:
         """Return that nothing was confirmed."""
         return cls(row=np.empty(0, np.int64), label=np.empty(0, np.int8))
 

@@ -11,6 +11,8 @@ at random within a stratum, unless they are followed up (`row_weights`). If the 
 the estimate is `insufficient` with a reason and without a value.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
@@ -120,7 +122,7 @@ class Measured:
         *,
         history: GivenLabels | None = None,
         seed: int = 0,
-    ) -> "Measured":
+    ) -> Measured:
         """Return the days with what their labels, and earlier ones, show; as `measure_days`."""
         sample = Sample(days)
         census = Census(days) if sample.fallible else None
@@ -135,17 +137,17 @@ class Measured:
         )._inferred(census)
 
     @property
-    def independent(self) -> "Measured":
+    def independent(self) -> Measured:
         """The same if no error were shared."""
         census = self.census and self.census[0]
         return replace(self, known=self.known.independent)._inferred(census)
 
     @property
-    def uncorrected(self) -> "Measured":
+    def uncorrected(self) -> Measured:
         """The same if every first label were true."""
         return replace(self, labels=None, census=None)
 
-    def _inferred(self, census: Census | None) -> "Measured":
+    def _inferred(self, census: Census | None) -> Measured:
         """Return the same with the true labels that are inferred by `known` and `history`."""
         if census is None:
             return self
