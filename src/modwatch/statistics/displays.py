@@ -36,14 +36,7 @@ class _Display:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,  # noqa: N803 - as scikit-learn calls it
-        y: ArrayLike,
-        *,
-        pos_label: Any = 1,
-        name: str | None = None,
-        **options: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = 1, **options: Any
     ) -> Self:
         """Plot the predictions (n,) of a fitted classifier for `X`, with classes `y` (n,).
 
@@ -54,7 +47,7 @@ class _Display:
         if len(found) != 1:
             raise MetricInputError(f"{pos_label!r} is no class of the estimator; set pos_label")
         prob = np.asarray(estimator.predict_proba(X))[:, found[0]]
-        options["name"] = name or type(estimator).__name__
+        options.setdefault("name", type(estimator).__name__)
         made: Self = cls.from_predictions(np.asarray(y) == pos_label, prob, **options)  # type: ignore[attr-defined]
         return made
 
