@@ -161,7 +161,7 @@ def review_effectiveness(
 def remaining_cost(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     review_fraction: float,
     costs: Costs = (1.0, 1.0),
@@ -268,8 +268,9 @@ def _falling(rows: _Rows) -> _Rows:
 
 def _reviewed(rows: _Rows, y_score: ArrayLike | None, review_fraction: float) -> Floats:
     """Return the reviewed part (n,) of each row."""
-    given = review_scores(rows.prob, "uncertainty") if y_score is None else y_score
-    score = arguments.column("y_score", given)
+    if y_score is None:
+        y_score = review_scores(rows.prob, flagged=rows.wrong != (rows.label == 1))
+    score = arguments.column("y_score", y_score)
     arguments.same_length(y_true=rows.label, y_score=score)
     alpha = arguments.fraction("review_fraction", review_fraction)
     (review,) = reviews(score, [alpha], rows.weight)
