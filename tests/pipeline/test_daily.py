@@ -35,12 +35,14 @@ from installation import (
     table_rows,
     take_one,
 )
+from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.schemas import COMMENTS
 from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.measurements.tables import grouped_day
 from modwatch.pipeline import daily
 from modwatch.review.queue.metrics import counts
-from modwatch.statistics import STRATEGIES
+from modwatch.statistics import STRATEGIES, review_scores
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -322,6 +324,41 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
             rows = resources.lake.table(table, MONDAY).to_pandas()
             as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
             assert "oc_accuracy" in set(as_routed["metric"]), table
+
+
+@pytest.mark.parametrize(
+    ("strategy", "costs"),
+    [
+        ("predictive_variance", {}),
+        ("cost", {}),
+        ("cost", {"false_negative_cost": 5, "false_positive_cost": 1, "platform_costs": {"x": 2}}),
+    ],
+)
+def test_a_day_is_routed_and_measured_by_its_strategy(
+    routed: Install, strategy: str, costs: dict[str, object]
+) -> None:
+    home = routed(strategy=strategy, **costs)
+    review(home)
+    home.run("collect_labels", "measure")
+    with open_resources(home.settings) as resources:
+        lake, policy = resources.lake, resources.policy
+        scores, sent = day_scores(lake, MONDAY), lake.table("routed", MONDAY).to_pandas()
+        assert set(sent["reason"]) == {strategy, "random_slice"}
+        given = policy.false_negative_cost, policy.false_positive_cost
+        threshold = scores.threshold or 0.5
+        expected = review_scores(
+            scores.prob,
+            strategy,
+            threshold=threshold,
+            costs=None if None in given else given,  # type: ignore[arg-type]
+        )
+        top = sent[sent["stratum"] == 0]["review_score"]
+        assert np.sort(top) == pytest.approx(np.sort(expected)[-len(top) :])
+        rows = lake.table("measurements", MONDAY).to_pandas()
+        found = rows[(rows["strategy"] == strategy) & (rows["metric"] == "remaining_cost")]
+        assert (found["status"] == "ok").all()
+        grouped = grouped_day(lake, MONDAY, scores, policy)  # its strata are those of the design
+        assert grouped.routed.sum() == len(sent)
 
 
 def test_only_the_day_with_new_labels_is_measured_again(scored: Install) -> None:
