@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from sklearn.pipeline import make_pipeline
 
 from modwatch.models.duplicates import near_duplicates
 from modwatch.models.encoder import encode
+from modwatch.models.progress import TrainingProgress
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.training import train
 
@@ -64,19 +66,10 @@ def tfidf(texts, labels, tested):
 def tuned(texts, labels, tested, recipe, seed, checkpoints):
     """Return the scores of the tested texts, the validation metrics, seconds and CPU-seconds."""
     start, busy = time.perf_counter(), time.process_time()
-    result = start
-
-    def report(state):
-        nonlocal result
-        if time.perf_counter() - result > 60:
-            result = time.perf_counter()
-            left = (result - start) * (state.steps - state.step) / state.step
-            print(
-                f"  step {state.step} of {state.steps}, loss {state.loss:.4f}, {left:.0f} s left",
-                flush=True,
-            )
-
-    model = train(texts, labels, recipe=recipe, seed=seed, progress=report, checkpoints=checkpoints)
+    with TrainingProgress(partial(print, flush=True)) as show:
+        model = train(
+            texts, labels, recipe=recipe, seed=seed, progress=show, checkpoints=checkpoints
+        )
     seconds = time.perf_counter() - start, time.process_time() - busy
     ids = encode(model.tokenizer, tested, max_length=model.recipe.max_length)
     posterior = model.predictor().predict(ids, batch_tokens=8_192, batch_size=256)

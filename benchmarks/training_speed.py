@@ -27,6 +27,8 @@ class Clock:
         self.first = self.last = None
 
     def __call__(self, state):
+        if state.phase != "training" or state.plan is not None or not state.step:
+            return
         self.last = state.step, time.perf_counter()
         self.first = self.first or self.last
 

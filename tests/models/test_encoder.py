@@ -2,12 +2,14 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from tokenizers import processors
 from transformers import (
     BertConfig,
@@ -33,6 +35,7 @@ from modwatch.models.encoder import (
     small_encoder,
     train_tokenizer,
 )
+from modwatch.models.networks import starting_point
 from modwatch.models.recipe import Pooling, Recipe
 
 
@@ -263,3 +266,64 @@ def test_broken_file_is_named(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(ModelError, match=r"not a Hugging Face tokenizer.*tokenizer\.json"):
             pretrained_tokenizer(tmp_path)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, corpus: tuple[list[str], list[int]]) -> Path:
+    """An encoder with its tokenizer, as a download leaves it."""
+    recipe = Recipe(vocab_size=120, hidden_size=8, layers=1)
+    tokenizer = train_tokenizer(corpus[0], recipe)
+    tokenizer.save_pretrained(tmp_path)
+    small_encoder(recipe, vocab_size=len(tokenizer), pad_id=0).save_pretrained(tmp_path)
+    starting_point([], replace(recipe, encoder=str(tmp_path)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("kept", [None, 0, 0.5])
+def test_half_a_download_is_named_with_its_file(whole: Path, name: str, kept: float | None) -> None:
+    path = whole / name
+    content = path.read_bytes()
+    path.unlink()
+    if kept is not None:
+        path.write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(ModelError) as caught:
+        starting_point([], Recipe(encoder=str(whole)))
+    state = "missing" if kept is None else "incomplete or not"
+    assert f"{path} is {state}" in str(caught.value)
+    assert "download the encoder again" in str(caught.value)
+
+
+def test_a_part_of_the_weights_that_was_not_downloaded_is_named(whole: Path) -> None:
+    encoder = pretrained_encoder(whole)
+    (whole / "model.safetensors").unlink()
+    encoder.save_pretrained(whole, max_shard_size="4KB")
+    pretrained_encoder(whole)
+    part = sorted(whole.glob("model-*.safetensors"))[-1]
+    part.unlink()
+    with pytest.raises(ModelError, match=rf"{part.name} is missing.*download the encoder again"):
+        pretrained_encoder(whole)
+
+
+def test_weights_that_the_file_does_not_have_are_named(whole: Path) -> None:
+    path = whole / "model.safetensors"
+    weights = load_file(path)
+    del weights["encoder.layer.0.output.dense.weight"], weights["pooler.dense.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"lack 1 of those.*encoder\.layer\.0\.output\.dense"):
+        pretrained_encoder(whole)
+
+
+def test_a_tokenizer_with_more_ids_than_embeddings_is_refused(whole: Path) -> None:
+    tokenizer = pretrained_tokenizer(whole)
+    tokenizer.add_tokens(["another"])
+    tokenizer.save_pretrained(whole)
+    with pytest.raises(ModelError, match=r"does not fit its encoder: it has ids up to \d+, and"):
+        starting_point([], Recipe(encoder=str(whole)))
+
+
+def test_a_tokenizer_that_pads_otherwise_is_refused(whole: Path) -> None:
+    path = whole / "config.json"
+    path.write_text(path.read_text("utf-8").replace('"pad_token_id": 0', '"pad_token_id": 1'))
+    with pytest.raises(ModelError, match=r"its id for padding is 0, and that of config\.json 1"):
+        starting_point([], Recipe(encoder=str(whole)))

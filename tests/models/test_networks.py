@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from modwatch.common.errors import ModelError
-from modwatch.models.optimisation import Progress
+from modwatch.models.progress import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.training import TrainedModel, train
 
@@ -51,7 +51,7 @@ def test_side_by_side_gives_the_weights_of_one_after_another(
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert together.facts.networks == alone.facts.networks
     assert together.calibration == alone.calibration
-    assert {step.network for step in steps} == {1, 2, 3}
+    assert {step.network for step in steps} == {0, 1, 2, 3}
     first = [step.network for step in steps].index(2)
     assert any(step.network == 1 for step in steps[first:]), "they were not fitted at a time"
     assert set(points) == {(1, 3), (2, 3), (3, 3)}

@@ -14,6 +14,7 @@ from mlflow.entities import Run
 
 from modwatch.common.errors import ModelError, TrackingError
 from modwatch.models import training_run
+from modwatch.models.progress import Progress, TrainingProgress
 from modwatch.models.recipe import Recipe
 from modwatch.models.registration import train_and_register
 from modwatch.models.registry import Registry
@@ -47,15 +48,15 @@ def test_curves_are_in_mlflow_while_the_model_is_fitted(
     monkeypatch.setattr(training_run, "_EVERY", 0.0)
     seen: list[int] = []
 
-    def look(line: str) -> None:
-        if "step" in line:
-            (run,) = runs(uri)
-            assert run.info.status == "RUNNING"
-            seen.append(len(history(uri, run.info.run_id, "loss")))
+    class Look(TrainingProgress):
+        def __call__(self, state: Progress) -> None:
+            if state.phase == "training" and state.step % 10 == 9:
+                (run,) = runs(uri)
+                assert run.info.status == "RUNNING"
+                seen.append(len(history(uri, run.info.run_id, "loss")))
 
-    train_and_register(
-        *corpus, registry=Registry(name="live", tracking_uri=uri), recipe=tiny_recipe, progress=look
-    )
+    registry = Registry(name="live", tracking_uri=uri)
+    train_and_register(*corpus, registry=registry, recipe=tiny_recipe, progress=Look())
     assert 0 < seen[0] < seen[4] < seen[-1]
     (run,) = runs(uri)
     assert run.info.status == "FINISHED"

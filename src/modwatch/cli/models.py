@@ -2,6 +2,7 @@
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,32 +119,36 @@ def train(
     **form: Any,
 ) -> None:
     """Train a model and make it the champion."""
+    from modwatch.models.progress import TrainingProgress
     from modwatch.models.recipe import Recipe, offline_recipe
     from modwatch.pipeline import model
 
     given = _given({name: form.pop(name) for name in _RECIPE})
-    if len(data) == 1 and data[0] in _CORPORA:
-        from modwatch.demo.datasets import demo_data
+    with TrainingProgress(partial(print, flush=True)) as progress:
+        with progress.phase("reading"):
+            if len(data) == 1 and data[0] in _CORPORA:
+                from modwatch.demo.datasets import demo_data
 
-        demo = demo_data(data[0])
-        given = {"expected_prevalence": demo.expected_prevalence, **given}
-        corpus = model.without_evaluation(resources, demo.training())
-    else:
-        corpus = model.corpus(resources, {"data": data, **form})
-    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
-    report = model.report(resources, corpus)
-    print("\n".join(report.lines()), flush=True)
-    if report_only:
-        return
-    version = model.train(
-        resources,
-        corpus,
-        recipe=recipe,
-        seed=seed,
-        report=report,
-        checkpoints=checkpoints,
-        progress=lambda text: print(text, flush=True),
-    )
+                demo = demo_data(data[0])
+                given = {"expected_prevalence": demo.expected_prevalence, **given}
+                corpus = model.without_evaluation(resources, demo.training())
+            else:
+                corpus = model.corpus(resources, {"data": data, **form})
+        recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
+        with progress.phase("data report"):
+            report = model.report(resources, corpus)
+        progress.say("\n".join(report.lines()))
+        if report_only:
+            return
+        version = model.train(
+            resources,
+            corpus,
+            recipe=recipe,
+            seed=seed,
+            report=report,
+            checkpoints=checkpoints,
+            progress=progress,
+        )
     if alias != "none":
         model.set_alias(resources, version, alias)
     name = resources.settings.model_name

@@ -6,7 +6,7 @@ prediction depends on model and comment alone, and not on what shares the batch.
 attention weights, which has no mask of a fixed size, stays off.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,9 @@ from modwatch.models.encoder import hidden_states, pool
 from modwatch.models.heads import Head, build_head
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
+
+#: Called with the batches that are done, and all.
+OnBatch = Callable[[int, int], None]
 
 
 class Classifier(nn.Module):
@@ -108,15 +111,21 @@ class Predictor:
         return torch.stack(parts, 1)
 
     def predict(
-        self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int
+        self,
+        ids: Sequence[Sequence[int]],
+        *,
+        batch_tokens: int,
+        batch_size: int,
+        report: OnBatch = lambda *_: None,
     ) -> LogitPosterior:
         """Return the posterior of comments, in order; one at least.
 
         A device waits for nothing between the batches: the next one is copied to it meanwhile, and
-        results are copied from it at the end.
+        results are copied from it at the end. `report` is called before the first batch, and after
+        each one.
         """
         order = _buckets(ids, batch_tokens, batch_size)
-        parts = [self.logit_moments(batch) for batch in self._batches(ids, order)]
+        parts = [self.logit_moments(batch) for batch in self._batches(ids, order, report)]
         back = np.argsort(np.concatenate(order), kind="stable")
         return self.posterior(torch.cat(parts, 2)[:, :, back])
 
@@ -127,20 +136,30 @@ class Predictor:
         return LogitPosterior(mean=mean, variance=variance, factor=factor)
 
     @torch.inference_mode()
-    def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:
-        """Compute the posterior of each head from its training comments."""
+    def observe(
+        self,
+        ids: Sequence[Sequence[int]],
+        *,
+        batch_tokens: int,
+        batch_size: int,
+        report: OnBatch = lambda *_: None,
+    ) -> None:
+        """Compute the posterior of each head from its training comments; `report` as above."""
         for member in self.members:
             member.head.forget()
-        for batch in self._batches(ids, _buckets(ids, batch_tokens, batch_size)):
+        for batch in self._batches(ids, _buckets(ids, batch_tokens, batch_size), report):
             for member in self.members:
                 member.head.observe(member.features(batch.ids, batch.mask))
 
     def _batches(
-        self, ids: Sequence[Sequence[int]], order: Sequence[NDArray[np.intp]]
+        self, ids: Sequence[Sequence[int]], order: Sequence[NDArray[np.intp]], report: OnBatch
     ) -> Iterator[Batch]:
         """Yield the batches with these rows, on the device."""
         batches = (padded([ids[i] for i in rows], self.pad_id) for rows in order)
-        return on_device(batches, self.device)
+        report(0, len(order))
+        for done, batch in enumerate(on_device(batches, self.device), start=1):
+            yield batch
+            report(done, len(order))
 
 
 def _one(member: Classifier, batch: Batch) -> Tensor:

@@ -1,11 +1,13 @@
 """Tokenizers and encoders (any Hugging Face `AutoModel`), and the pooling of hidden states."""
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
 from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import (
@@ -27,6 +29,7 @@ _PAD, _UNKNOWN = "[PAD]", "[UNK]"
 #: Longer texts are cut before they are tokenised. A subword of English has four or five characters.
 _MOST_CHARACTERS = 16 * MOST_SUBWORDS
 
+_DOWNLOAD = "download the encoder again, all its files"
 _ENCODERS = "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
 
 
@@ -55,8 +58,8 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
     Runs no code of the source and unpickles nothing.
 
     Raises:
-        ModelError: there is no such encoder, it is of another architecture, or the hub cannot be
-            reached.
+        ModelError: there is no such encoder, it is of another architecture, a file of it is missing
+            or damaged, weights are missing, or the hub cannot be reached.
     """
     with reading(source, "encoder"):
         local = Path(source).is_dir()
@@ -65,13 +68,22 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
             raise ModelError(
                 f"encoder {str(source)!r} is an encoder-decoder ({config.model_type}); {_ENCODERS}"
             )
-        encoder: PreTrainedModel = AutoModel.from_pretrained(
+        encoder: PreTrainedModel
+        encoder, loaded = AutoModel.from_pretrained(
             source,
             config=config,
             trust_remote_code=False,
             use_safetensors=True,
             dtype=torch.float32,
             local_files_only=local,
+            output_loading_info=True,
+        )
+    # The pooler, which is not used, is missing in encoders that were trained to fill gaps.
+    missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise ModelError(
+            f"the weights of encoder {str(source)!r} lack {len(missing)} of those that its "
+            f"config.json asks for, such as {missing[0]}; {_DOWNLOAD}"
         )
     return encoder
 
@@ -149,9 +161,11 @@ def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
 def _unreadable(source: str | Path, what: str, exc: Exception) -> str:
     """Return the message for an encoder or tokenizer that cannot be read."""
     if Path(source).is_dir():
+        damage = _damage(Path(source), what)
         return (
-            f"{source} is not a Hugging Face {what}; it requires config.json, model.safetensors "
-            "and tokenizer.json of an encoder that runs without remote code"
+            f"{source} is not a Hugging Face {what}{f': {damage}' if damage else ''}; it requires "
+            "config.json, model.safetensors and tokenizer.json of an encoder that runs without "
+            f"remote code{f': {_DOWNLOAD}' if damage else ''}"
         )
     if isinstance(exc, OSError) and "connect" in str(exc).lower():
         return (
@@ -161,6 +175,54 @@ def _unreadable(source: str | Path, what: str, exc: Exception) -> str:
     return (
         f"{what} {str(source)!r} could not be loaded ({type(exc).__name__}): it is no folder, and "
         "the Hugging Face hub has no encoder of this name that runs without remote code"
+    )
+
+
+def _damage(folder: Path, what: str) -> str | None:
+    """Return which file of the encoder or tokenizer is missing or not complete; None: no file."""
+    index = folder / "model.safetensors.index.json"
+    weights = [folder / "model.safetensors"] if what == "encoder" else []
+    described = index if weights else folder / "tokenizer.json"
+    for path in (folder / "config.json", described):
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            if path != index:
+                return f"{path} is missing"
+        except ValueError:
+            return f"{path} is incomplete or not JSON"
+        else:
+            if path == index:
+                weights = [folder / name for name in sorted({*content["weight_map"].values()})]
+    for path in weights:
+        try:
+            with safe_open(path, "pt"):
+                pass
+        except FileNotFoundError:
+            return f"{path} is missing"
+        except SafetensorError:
+            size = path.stat().st_size
+            return f"{path} is incomplete or not a safetensors file ({size:,} bytes)"
+    return None
+
+
+def check_fit(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, source: str) -> None:
+    """Raise ModelError if the tokenizer of `source` is that of another encoder.
+
+    That is if it has ids that the encoder has no embedding for, or another id for padding.
+    """
+    rows = encoder.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    pads = encoder.config.pad_token_id, tokenizer.pad_token_id
+    if largest >= rows:
+        reason = f"it has ids up to {largest:,}, and the encoder embeddings for {rows:,}"
+    elif None not in pads and pads[0] != pads[1]:
+        reason = f"its id for padding is {pads[1]}, and that of config.json {pads[0]}"
+    else:
+        return
+    raise ModelError(
+        f"the tokenizer of {source} (tokenizer.json) does not fit its encoder: {reason}; use "
+        "tokenizer.json of the same encoder"
     )
 
 

@@ -1,6 +1,7 @@
 """Fits the networks of a recipe: one after another, or side by side on several devices."""
 
 import json
+import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,9 +18,11 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
 from modwatch.common.errors import ModelError
+from modwatch.models.batches import ShuffledBuckets
 from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
 from modwatch.models.devices import has_bf16, within_memory
 from modwatch.models.encoder import (
+    check_fit,
     longest_input,
     pretrained_encoder,
     pretrained_tokenizer,
@@ -30,15 +33,21 @@ from modwatch.models.heads import SNGPHead
 from modwatch.models.optimisation import (
     Fit,
     Point,
-    Progress,
     Split,
     fit,
     isolated_random,
     limits_of,
+    steps_of,
 )
+from modwatch.models.progress import Plan, Progress
 from modwatch.models.recipe import Recipe
 
-#: Called after each step.
+#: Held-out comments on which bfloat16 is compared with fp32, at most.
+COMPARED = 2_000
+#: Work of the prediction of a subword as a multiple of its work in training: in bfloat16 and fp32,
+#: where training is in bfloat16, and where there is only fp32.
+_BF16, _FP32, _ALIKE = 0.2, 1.0, 0.35
+#: Called at the start of each phase, and after each step or batch.
 OnStep = Callable[[Progress], None]
 #: Called with each point of a curve: network (1…networks), networks, point.
 OnPoint = Callable[[int, int, Point], None]
@@ -60,7 +69,7 @@ def starting_point(texts: list[str], recipe: Recipe) -> Start:
     """Return tokenizer and encoder of the recipe: pre-trained, or new.
 
     Raises:
-        ModelError: the encoder cannot be loaded.
+        ModelError: the encoder cannot be loaded, or its tokenizer does not fit.
     """
     if recipe.encoder is None:
         tokenizer = train_tokenizer(texts, recipe)
@@ -68,6 +77,7 @@ def starting_point(texts: list[str], recipe: Recipe) -> Start:
     else:
         tokenizer = pretrained_tokenizer(recipe.encoder)
         encoder = pretrained_encoder(recipe.encoder)
+        check_fit(encoder, tokenizer, recipe.encoder)
         longest = longest_input(encoder) or recipe.max_length
         recipe = replace(recipe, max_length=min(recipe.max_length, longest))
         pad_id = padding_id(encoder, tokenizer)
@@ -118,6 +128,7 @@ def fit_networks(
     job = _Job(start=start, train=train, held=held, seed=seed, folder=folder)
     networks = start.recipe.networks
     missing = [n for n in range(networks) if not job.weights(n).with_suffix(".json").exists()]
+    progress(Progress(plan=_plan(job, missing, devices)))
     if min(len(devices), len(missing)) > 1:
         _side_by_side(job, missing, devices, progress, log)
     else:
@@ -125,6 +136,29 @@ def fit_networks(
             _fit_one(job, number, devices[0], progress, log)
     made = [_load(job, number) for number in range(networks)]
     return [network.to(devices[0]) for network, _ in made], [facts for _, facts in made]
+
+
+def _plan(job: _Job, missing: Sequence[int], devices: Sequence[torch.device]) -> Plan:
+    """Return the work of the networks, and of what `training.train` does afterwards."""
+    recipe = job.start.recipe
+    coarse = has_bf16(devices[0])
+    predicting, exact = (_BF16, _FP32) if coarse else (_ALIKE, _ALIKE)
+    lengths = [len(ids) for ids in job.train.ids]
+    limits = {"token_budget": recipe.batch_tokens, "most": recipe.batch_size}
+    batches = len(ShuffledBuckets(lengths, **limits, seed=0))
+    epochs = steps_of(recipe, batches) * recipe.accumulation / batches
+    held = [len(ids) for ids in job.held.ids]
+    units: dict[tuple[str, int], float] = {}
+    for number in (n + 1 for n in missing):
+        units["training", number] = epochs * sum(lengths)
+        units["evaluation", number] = recipe.epochs * recipe.evaluations * predicting * sum(held)
+        if recipe.is_sngp and recipe.precision == "exact":
+            units["posterior", number] = predicting * sum(lengths)
+    times = recipe.networks * (recipe.passes if recipe.method == "mc_dropout" else 1)
+    units["prediction", 0] = times * exact * sum(held)
+    if coarse and (recipe.encoder is not None or recipe.layers):
+        units["comparison", 0] = times * predicting * sum(held[:COMPARED])
+    return Plan(units=units, workers=min(len(devices), max(1, len(missing))))
 
 
 def _own_seed(job: _Job, number: int) -> int:
@@ -143,12 +177,9 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
     """Fit a network and write it to the folder."""
     start, recipe = job.start, job.start.recipe
 
-    def report(step: int, steps: int, loss: float) -> None:
-        progress(
-            Progress(
-                network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss
-            )
-        )
+    def report(phase: str, step: int, steps: int, loss: float = math.nan) -> None:
+        at = Progress(phase=phase, network=number + 1, networks=recipe.networks)
+        progress(replace(at, step=step, steps=steps, loss=loss))
 
     network, made = fit(
         start.make,
@@ -167,7 +198,9 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
             [network], recipe, pad_id=start.pad_id, seed=0, device=device, bf16=has_bf16(device)
         )
         within_memory(
-            lambda limits: predictor.observe(job.train.ids, **limits.sizes()),
+            lambda limits: predictor.observe(
+                job.train.ids, **limits.sizes(), report=partial(report, "posterior")
+            ),
             limits_of(made).without_gradients(device),
             work="the posterior of the SNGP head",
             device=device,

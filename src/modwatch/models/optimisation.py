@@ -34,6 +34,8 @@ from modwatch.models.heads import SNGPHead
 from modwatch.models.recipe import Recipe
 
 Ids = list[list[int]]
+#: Called with phase, steps or batches that are done, all of them, and the last loss.
+Report = Callable[[str, int, int, float], None]
 #: Of a curve: `step`, and `loss` with `learning_rate`, or `average_precision`, or all.
 Point = dict[str, float]
 #: Written last into a checkpoint, so that one without it is incomplete.
@@ -66,18 +68,6 @@ def loss_of(recipe: Recipe, logit: Tensor, target: Tensor) -> Tensor:
     if recipe.loss == "focal" and recipe.focal_gamma:
         loss = loss * (target - torch.sigmoid(logit)).abs() ** recipe.focal_gamma
     return loss.mean()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """State of a training run, for the progress callback after each step."""
-
-    #: 1…networks.
-    network: int
-    networks: int
-    step: int
-    steps: int
-    loss: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +104,7 @@ def fit(
     pad_id: int,
     device: torch.device,
     folder: Path,
-    progress: Callable[[int, int, float], None] = lambda *_: None,
+    progress: Report = lambda *_: None,
     log: Callable[[Point], None] = lambda _: None,
 ) -> tuple[Classifier, Fit]:
     """Return the classifier of `make` fitted to `train`, at its best weights by `held`.
@@ -139,7 +129,7 @@ def fit(
             classifier = make()
             trainer = _Trainer(
                 classifier, train, held, smaller, seed=seed, pad_id=pad_id, device=device,
-                folder=own,
+                folder=own, progress=progress,
             )  # fmt: skip
             trainer.add_callback(_Report(progress, log))
             trainer.train(resume_from_checkpoint=_last_complete(own))
@@ -169,8 +159,10 @@ class _Trainer(Trainer):  # type: ignore[misc]
         pad_id: int,
         device: torch.device,
         folder: Path,
+        progress: Report,
     ) -> None:
         self._split, self._held, self._recipe, self._pad_id = train, held, recipe, pad_id
+        self._progress = progress
         self._sampler = ShuffledBuckets(
             [len(sequence) for sequence in train.ids],
             token_budget=recipe.batch_tokens,
@@ -217,7 +209,9 @@ class _Trainer(Trainer):  # type: ignore[misc]
                 groups.append(
                     {"params": weights, "lr": rate * factor, "weight_decay": decay * decays}
                 )
-        self.optimizer = torch.optim.AdamW([group for group in groups if group["params"]])
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]], fused=True
+        )
         return self.optimizer
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
@@ -253,7 +247,13 @@ class _Trainer(Trainer):  # type: ignore[misc]
             [self.model], recipe, pad_id=self._pad_id, seed=0, bf16=self.args.bf16
         )
         limits = limits_of(recipe).without_gradients(predictor.device)
-        found = predictor.predict(self._held.ids, **limits.sizes())
+        times = self._recipe.epochs * self._recipe.evaluations
+        before = max(0, self.state.global_step * times // self.state.max_steps - 1)
+
+        def report(done: int, batches: int) -> None:
+            self._progress("evaluation", before * batches + done, times * batches, math.nan)
+
+        found = predictor.predict(self._held.ids, **limits.sizes(), report=report)
         precision = average_precision_score(self._held.target > 0.5, found.mean[0])
         metrics = {"eval_average_precision": float(precision)}
         self.log(metrics)
@@ -299,15 +299,17 @@ class _Upkeep(TrainerCallback):  # type: ignore[misc]
 class _Report(TrainerCallback):  # type: ignore[misc]
     """Calls back after each step, and with each point of the curve."""
 
-    def __init__(
-        self, progress: Callable[[int, int, float], None], log: Callable[[Point], None]
-    ) -> None:
+    def __init__(self, progress: Report, log: Callable[[Point], None]) -> None:
         self._progress, self._log = progress, log
+
+    def on_train_begin(self, *given: Any, **_: Any) -> None:
+        """Call back with the steps of an interrupted run, or 0."""
+        self.on_step_end(*given)
 
     def on_step_end(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         """Call back with step, steps, and the last loss that was logged."""
         loss = next((log["loss"] for log in reversed(state.log_history) if "loss" in log), math.nan)
-        self._progress(state.global_step, state.max_steps, loss)
+        self._progress("training", state.global_step, state.max_steps, loss)
 
     def on_log(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         """Call back with what was logged."""
@@ -319,8 +321,7 @@ def _arguments(
     recipe: Recipe, steps: int, *, seed: int, device: torch.device, folder: Path
 ) -> TrainingArguments:
     """Return the arguments of the Trainer; evaluations and checkpoints are those of `_Upkeep`."""
-    total = recipe.epochs * math.ceil(steps / recipe.accumulation)
-    total = min(total, recipe.max_steps or total)
+    total = steps_of(recipe, steps)
     never = 1_000_000_000
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -351,6 +352,12 @@ def _arguments(
     )
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
+
+
+def steps_of(recipe: Recipe, batches: int) -> int:
+    """Return the steps of a network, without early stopping, of `batches` an epoch."""
+    total = recipe.epochs * math.ceil(batches / recipe.accumulation)
+    return min(total, recipe.max_steps or total)
 
 
 def _last_complete(folder: Path) -> str | None:

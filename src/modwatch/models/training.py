@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,13 @@ from modwatch.models.calibration import (
     prevalence_weights,
     prior_shift,
 )
-from modwatch.models.classifier import Classifier, Predictor, padding_id
+from modwatch.models.classifier import Classifier, OnBatch, Predictor, padding_id
 from modwatch.models.devices import BatchLimits, has_bf16, within_memory
 from modwatch.models.encoder import encode
-from modwatch.models.networks import OnPoint, OnStep, fit_networks, starting_point
+from modwatch.models.networks import COMPARED, OnPoint, OnStep, fit_networks, starting_point
 from modwatch.models.optimisation import Ids, Split
 from modwatch.models.posterior import LogitPosterior
+from modwatch.models.progress import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.reference import held_out_profile, to_json
 
@@ -46,8 +48,6 @@ Shares = NDArray[np.float64]
 #: A comment is toxic if more than this share of its annotators says so.
 LABEL_THRESHOLD = 0.5
 _LEAST_OF_A_CLASS = 10
-#: Most held-out comments on which bfloat16 is compared with fp32.
-_COMPARED = 2_000
 _LIBRARIES = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy")
 
 
@@ -98,10 +98,12 @@ class TrainedModel:
     threshold: float
     facts: TrainingFacts
 
-    def predict(self, ids: Ids, *, bf16: bool = False) -> LogitPosterior:
+    def predict(
+        self, ids: Ids, *, bf16: bool = False, report: OnBatch = lambda *_: None
+    ) -> LogitPosterior:
         """Return the posterior of tokenised comments, in batches that fit into the memory.
 
-        ModelError when not even one comment fits.
+        `report` is called as by `Predictor.predict`. ModelError when not even one comment fits.
         """
         predictor, made = self.predictor(bf16=bf16), self.facts.networks
         fitted = BatchLimits(
@@ -109,7 +111,7 @@ class TrainedModel:
             batch_tokens=min(network["batch_tokens"] for network in made),
         )
         return within_memory(
-            lambda limits: predictor.predict(ids, **limits.sizes()),
+            lambda limits: predictor.predict(ids, **limits.sizes(), report=report),
             fitted.without_gradients(predictor.device),
             work="prediction",
             device=predictor.device,
@@ -152,7 +154,7 @@ def train(
         devices: where to train; the members of an ensemble side by side if there are several.
         checkpoints: folder from which an interrupted run of the same corpus, recipe and seed goes
             on; None: a temporary one.
-        progress: called after each step.
+        progress: called at the start of each phase, and after each step or batch.
         log: called with each point of a curve: network (1…networks), networks, point.
 
     Raises:
@@ -168,6 +170,7 @@ def train(
         kept, test_size=recipe.held_out, stratify=label[kept], random_state=seed
     )
     used = _balanced(fitted, label, recipe, rng)
+    progress(Progress(phase="tokenising"))
     start = starting_point([texts[i] for i in used], recipe)
     tokenizer, recipe = start.tokenizer, start.recipe
     train_split, held_split = (
@@ -178,6 +181,7 @@ def train(
         )
         for rows in (used, held)
     )
+    progress(Progress(phase="tokenising", step=1))
     with ExitStack() as exits:
         folder = checkpoints or Path(exits.enter_context(tempfile.TemporaryDirectory()))
         _claim(folder, _identity(texts, target, recipe, seed))
@@ -214,7 +218,9 @@ def train(
     )
     lengths = np.array([len(texts[i]) for i in held])
     corpus = float(label[kept].mean())
-    return _calibrated(model, held_split.ids, label[held], lengths=lengths, corpus=corpus)
+    return _calibrated(
+        model, held_split.ids, label[held], lengths=lengths, corpus=corpus, progress=progress
+    )
 
 
 def checked(texts: Sequence[str], labels: Sequence[float]) -> Shares:
@@ -282,7 +288,13 @@ def _claim(folder: Path, identity: dict[str, Any]) -> None:
 
 
 def _calibrated(
-    model: TrainedModel, ids: Ids, label: Labels, *, lengths: Labels, corpus: float
+    model: TrainedModel,
+    ids: Ids,
+    label: Labels,
+    *,
+    lengths: Labels,
+    corpus: float,
+    progress: OnStep,
 ) -> TrainedModel:
     """Return the model with what follows from n held-out comments.
 
@@ -290,7 +302,12 @@ def _calibrated(
     characters, are (n,); `corpus` is the prevalence of the corpus.
     """
     recipe = model.recipe
-    raw = model.predict(ids).prob()
+
+    def report(phase: str, done: int, batches: int) -> None:
+        progress(Progress(phase=phase, step=done, steps=batches))
+
+    raw = model.predict(ids, report=partial(report, "prediction")).prob()
+    report("calibration", 0, 1)
     methods = [method for method in METHODS if recipe.calibration in (None, method)]
     choice = choose_calibration(raw, label, seed=model.facts.seed, methods=methods)
     expected = recipe.expected_prevalence or corpus
@@ -301,11 +318,12 @@ def _calibrated(
     validation = _validation(raw, choice, label)
     model = replace(model, calibration=calibration, threshold=threshold)
     logger.info("Model trained.", extra={"event": "model_trained", **validation})
+    report("calibration", 1, 1)
     facts = replace(
         model.facts,
         validation=validation,
         calibration_log_loss={str(name): loss for name, loss in choice.log_loss.items()},
-        bf16=_bf16_agreement(model, ids[:_COMPARED], raw[:_COMPARED]),
+        bf16=_bf16_agreement(model, ids[:COMPARED], raw[:COMPARED], partial(report, "comparison")),
         reference=to_json(
             held_out_profile(calibration(raw), weights, lengths=lengths, threshold=threshold)
         ),
@@ -313,7 +331,9 @@ def _calibrated(
     return replace(model, facts=facts)
 
 
-def _bf16_agreement(model: TrainedModel, ids: Ids, raw: Shares) -> dict[str, float]:
+def _bf16_agreement(
+    model: TrainedModel, ids: Ids, raw: Shares, report: OnBatch
+) -> dict[str, float]:
     """Return the agreement with the probabilities `raw` in fp32, before calibration.
 
     Empty where bfloat16 is not used by default: it would not be faster.
@@ -322,7 +342,8 @@ def _bf16_agreement(model: TrainedModel, ids: Ids, raw: Shares) -> dict[str, flo
     if not has_bf16(encoder.device) or not getattr(encoder.config, "num_hidden_layers", 1):
         return {}
     exact, coarse = (
-        model.calibration(prob) for prob in (raw, model.predict(ids, bf16=True).prob())
+        model.calibration(prob)
+        for prob in (raw, model.predict(ids, bf16=True, report=report).prob())
     )
     return asdict(agreement(exact, coarse, threshold=model.threshold))
 

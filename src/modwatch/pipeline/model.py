@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
     from modwatch.models.data_report import DataReport
     from modwatch.models.evaluation import Evaluation, FrozenSet
+    from modwatch.models.progress import TrainingProgress
     from modwatch.models.recipe import Recipe
 
 logger = logging.getLogger(__name__)
@@ -144,7 +145,7 @@ def train(
     report: "DataReport | None" = None,
     checkpoints: Path | None = None,
     request: str = "",
-    progress: Callable[[str], None] = lambda _: None,
+    progress: "TrainingProgress | None" = None,
 ) -> str:
     """Train a model on the devices of the settings, register it; return its version.
 

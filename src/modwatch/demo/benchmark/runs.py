@@ -33,7 +33,7 @@ from modwatch.demo.benchmark.evaluation import DRAWS, advantage_draws, evaluated
 from modwatch.demo.benchmark.paper import DOMAINS
 from modwatch.installation.stack.progress import Wait
 from modwatch.models.encoder import encode
-from modwatch.models.optimisation import Progress
+from modwatch.models.progress import Progress
 from modwatch.models.recipe import LOSSES, METHODS, Loss, Method, Recipe
 from modwatch.models.training import TrainedModel, library_versions, train
 
@@ -182,6 +182,9 @@ def _carry_out(bench: Bench, job: Sequence[Run], wait: Wait, *, before: int, who
     name = f"seed {most.seed}, {most.loss}, {most.method}"
 
     def report(state: Progress) -> None:
+        if state.phase != "training" or not state.step:
+            wait.show(lambda: f"{name}: {state.phase}")
+            return
         done = before + state.network - 1 + state.step / state.steps
         wait.expect(wait.elapsed() * whole / done)
         wait.show(

@@ -96,7 +96,9 @@ class LocalScorer:
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
-            return self.predictor.predict(ids, **limits.sizes())
+            return self.predictor.predict(
+                ids, batch_size=limits.batch_size, batch_tokens=limits.batch_tokens
+            )
 
         self.subwords += sum(map(len, ids))
         posterior = self._limits.run(run, work="scoring", device=self.predictor.device)

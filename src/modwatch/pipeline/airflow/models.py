@@ -93,15 +93,19 @@ _OF_RECIPE = (
 @task
 def train(params: Any = None, dag_run: Any = None) -> str:
     """Train the model that the form of the run asks for; return its version."""
+    from modwatch.models.progress import TrainingProgress
     from modwatch.models.recipe import Recipe, offline_recipe
 
     fields = {name: params[name] for name in _OF_RECIPE if params.get(name) not in (None, "")}
     recipe = (Recipe if "encoder" in fields else offline_recipe)(**fields)
-    with open_resources() as resources:
-        corpus = model.corpus(resources, params)
-        report = model.report(resources, corpus)
+    say = partial(_log.info, "%s")
+    with open_resources() as resources, TrainingProgress(say) as progress:
+        with progress.phase("reading"):
+            corpus = model.corpus(resources, params)
+        with progress.phase("data report"):
+            report = model.report(resources, corpus)
         for line in report.lines():
-            _log.info("%s", line)
+            progress.say(line)
         return model.train(
             resources,
             corpus,
@@ -109,7 +113,7 @@ def train(params: Any = None, dag_run: Any = None) -> str:
             seed=params["seed"],
             report=report,
             request=dag_run.run_id,
-            progress=lambda line: _log.info("%s", line),
+            progress=progress,
         )
 
 
