@@ -121,6 +121,16 @@ def test_max_examples_are_counted_not_hidden(corpus: Corpus, tiny_recipe: Recipe
     assert (model.facts.examples, model.facts.left_out) == (200, 40)
 
 
+def test_longer_comments_are_left_out(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    longest = sorted(map(len, corpus[0]))[200]
+    short = [row for row, text in enumerate(corpus[0]) if len(text) <= longest]
+    recipe = replace(tiny_recipe, epochs=1)
+    model = train(*corpus, recipe=replace(recipe, max_characters=longest), seed=1)
+    assert (model.facts.examples, model.facts.left_out) == (len(short), 240 - len(short))
+    alone = train(*([part[row] for row in short] for part in corpus), recipe=recipe, seed=1)
+    assert same(model, alone)
+
+
 def test_other_comments_may_be_thinned_out(corpus: Corpus, tiny_recipe: Recipe) -> None:
     recipe = replace(tiny_recipe, negatives_per_positive=1)
     model = train(*corpus, recipe=recipe, seed=1)

@@ -29,6 +29,8 @@ _PAD, _UNKNOWN = "[PAD]", "[UNK]"
 #: Longer texts are cut before they are tokenised. A subword of English has four or five characters.
 _MOST_CHARACTERS = 16 * MOST_SUBWORDS
 
+#: Names that architectures give to dropout in config.json.
+_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 _DOWNLOAD = "download the encoder again, all its files"
 _ENCODERS = "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
 
@@ -52,10 +54,10 @@ def small_encoder(recipe: Recipe, *, vocab_size: int, pad_id: int) -> PreTrained
     return BertModel(config)
 
 
-def pretrained_encoder(source: str | Path) -> PreTrainedModel:
+def pretrained_encoder(source: str | Path, *, dropout: float | None = None) -> PreTrainedModel:
     """Return the encoder in a folder (config.json and model.safetensors) or on the hub, in fp32.
 
-    Runs no code of the source and unpickles nothing.
+    Runs no code of the source and unpickles nothing. `dropout` replaces that of its config.json.
 
     Raises:
         ModelError: there is no such encoder, it is of another architecture, a file of it is missing
@@ -68,6 +70,9 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
             raise ModelError(
                 f"encoder {str(source)!r} is an encoder-decoder ({config.model_type}); {_ENCODERS}"
             )
+        for name in _DROPOUT:
+            if dropout is not None and hasattr(config, name):
+                setattr(config, name, dropout)
         encoder: PreTrainedModel
         encoder, loaded = AutoModel.from_pretrained(
             source,

@@ -87,7 +87,8 @@ def starting_point(texts: list[str], recipe: Recipe) -> Start:
 
 def _untrained(recipe: Recipe, vocab_size: int, pad_id: int) -> Classifier:
     if recipe.encoder is not None:
-        return build_classifier(pretrained_encoder(recipe.encoder), recipe)
+        encoder = pretrained_encoder(recipe.encoder, dropout=recipe.encoder_dropout)
+        return build_classifier(encoder, recipe)
     return build_classifier(small_encoder(recipe, vocab_size=vocab_size, pad_id=pad_id), recipe)
 
 

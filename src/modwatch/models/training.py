@@ -60,7 +60,7 @@ class TrainingFacts:
     #: Comments of the corpus that were used, and the toxic ones among them.
     examples: int
     toxic: int
-    #: Comments left out, because the corpus has more than `max_examples`.
+    #: Comments left out: longer than `max_characters`, or more than `max_examples`.
     left_out: int
     #: Comments of `max_length` subwords or more, of which the rest was not used.
     truncated: int
@@ -162,6 +162,10 @@ def train(
             the encoder cannot be loaded, loss or weights are not finite, one comment does not fit
             into the memory, or the checkpoints are those of another run.
     """
+    given = len(texts)
+    if recipe.max_characters is not None and given == len(labels):
+        short = [row for row, text in enumerate(texts) if len(text) <= recipe.max_characters]
+        texts, labels = [texts[row] for row in short], [labels[row] for row in short]
     target = checked(texts, labels)
     label = (target > LABEL_THRESHOLD).astype(np.int64)
     rng = np.random.default_rng(seed)
@@ -206,7 +210,7 @@ def train(
             device=", ".join(str(device) for device in devices),
             examples=len(kept),
             toxic=int(label[kept].sum()),
-            left_out=len(texts) - len(kept),
+            left_out=given - len(kept),
             truncated=sum(
                 len(ids) == recipe.max_length for ids in (*train_split.ids, *held_split.ids)
             ),
