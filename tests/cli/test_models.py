@@ -62,6 +62,9 @@ def test_anybodys_votes_make_a_champion(
     assert "rows             200, 67 toxic (33.50%)" in printed
     assert "contested        200 rows" in printed
     assert "languages        en 200" in printed
+    took = [line.partition(" took ")[0] for line in printed.splitlines() if " took " in line]
+    assert took[:4] == ["reading", "data report", "tokenising", "training"]
+    assert took[-1] == "registration"
     assert printed.endswith("version 1 of toxicity is the champion\n")
     assert "fizzlewit" not in printed
     version = client.get_model_version_by_alias("toxicity", "champion")

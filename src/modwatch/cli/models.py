@@ -91,7 +91,12 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--label-column", default="label", help="0, 1, a share of toxic labels, or a list of votes."
 )
-@click.option("--votes", cls=Several, metavar="COLUMN…", help="Columns of single votes instead.")
+@click.option(
+    "--votes",
+    cls=Several,
+    metavar="COLUMN…",
+    help="Columns of single votes instead; twice counts twice.",
+)
 @click.option("--toxic-values", cls=Several, metavar="WORD…", help="Labels that mean toxic.")
 @click.option(
     "--non-toxic-values", cls=Several, metavar="WORD…", help="All other labels, if they are words."

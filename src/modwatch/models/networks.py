@@ -46,7 +46,7 @@ from modwatch.models.recipe import Recipe
 COMPARED = 2_000
 #: Work of the prediction of a subword as a multiple of its work in training: in bfloat16 and fp32,
 #: where training is in bfloat16, and where there is only fp32.
-_BF16, _FP32, _ALIKE = 0.2, 1.0, 0.35
+_BF16, _FP32, _ALIKE = 0.2, 0.5, 0.35
 #: Called at the start of each phase, and after each step or batch.
 OnStep = Callable[[Progress], None]
 #: Called with each point of a curve: network (1…networks), networks, point.

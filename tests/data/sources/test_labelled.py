@@ -246,6 +246,12 @@ class TestWideVotes:
         with pytest.raises(SourceError, match=r"line 3\).*'ann', 'ben', 'cy' that.*'odd' \(1\)"):
             read_labelled([path], columns=columns)
 
+    def test_a_column_named_twice_counts_twice(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", "text,toxic,insult\nx,1,0\ny,1,1\nz,0,1\n")
+        columns = LabelColumns(votes=("toxic", "toxic", "insult"))
+        found = read_labelled([path], columns=columns)
+        assert found.labels == pytest.approx([2 / 3, 1, 1 / 3])
+
     def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
         path = written(tmp_path / "a.csv", "text,ann,ben\nx,1,0\n")
         with pytest.raises(
