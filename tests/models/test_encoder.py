@@ -322,13 +322,6 @@ def test_a_tokenizer_with_more_ids_than_embeddings_is_refused(whole: Path) -> No
         starting_point([], Recipe(encoder=str(whole)))
 
 
-def test_a_tokenizer_that_pads_otherwise_is_refused(whole: Path) -> None:
-    path = whole / "config.json"
-    path.write_text(path.read_text("utf-8").replace('"pad_token_id": 0', '"pad_token_id": 1'))
-    with pytest.raises(ModelError, match=r"its id for padding is 0, and that of config\.json 1"):
-        starting_point([], Recipe(encoder=str(whole)))
-
-
 def test_dropout_of_an_encoder_can_be_replaced(whole: Path) -> None:
     assert pretrained_encoder(whole).config.hidden_dropout_prob == 0.1
     encoder = pretrained_encoder(whole, dropout=0.0)

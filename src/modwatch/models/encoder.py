@@ -212,23 +212,15 @@ def _damage(folder: Path, what: str) -> str | None:
 
 
 def check_fit(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, source: str) -> None:
-    """Raise ModelError if the tokenizer of `source` is that of another encoder.
-
-    That is if it has ids that the encoder has no embedding for, or another id for padding.
-    """
+    """Raise ModelError if the tokenizer of `source` has ids that its encoder cannot embed."""
     rows = encoder.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)
-    pads = encoder.config.pad_token_id, tokenizer.pad_token_id
     if largest >= rows:
-        reason = f"it has ids up to {largest:,}, and the encoder embeddings for {rows:,}"
-    elif None not in pads and pads[0] != pads[1]:
-        reason = f"its id for padding is {pads[1]}, and that of config.json {pads[0]}"
-    else:
-        return
-    raise ModelError(
-        f"the tokenizer of {source} (tokenizer.json) does not fit its encoder: {reason}; use "
-        "tokenizer.json of the same encoder"
-    )
+        raise ModelError(
+            f"the tokenizer of {source} (tokenizer.json) does not fit its encoder: it has ids up "
+            f"to {largest:,}, and the encoder has embeddings for {rows:,}; use tokenizer.json of "
+            "the same encoder"
+        )
 
 
 def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> PreTrainedTokenizerFast:

@@ -87,7 +87,7 @@ def test_a_run_makes_one_version_and_says_what_it_does(
     assert version == models.train.function(params=form, dag_run=RUN)
     logged = [record.getMessage() for record in caplog.records]
     assert any("rows" in line for line in logged)
-    assert any(line.startswith("training: step") for line in logged)
+    assert any(line.startswith("training took ") for line in logged)
     assert not any(text[:30] in line for text in COMMUNITY.training_comments(50).texts
                    for line in logged)  # fmt: skip
     assert models.evaluate.function(version) in ("passed", "failed")
