@@ -98,7 +98,8 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert {name: staged[name] for name in score} == score
         assert score["model_version"] == resources.registry.champion_version()
         assert routed["inclusion_probability"] == 1
-        assert routed["review_score"] == pytest.approx(score["uncertainty"], abs=1e-6)
+        wrong = 1 - score["prob"] if score["flagged"] else score["prob"]
+        assert routed["review_score"] == pytest.approx(wrong, abs=1e-6)
 
         with resources.database.connect() as connection:
             item = connection.execute(

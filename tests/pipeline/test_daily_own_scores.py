@@ -106,10 +106,11 @@ def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
     assert scores["threshold"].isna().all()
     assert np.allclose(scores["uncertainty"], prob * (1 - prob))
     assert not scores[["model_variance", "mutual_information"]].any(axis=None)
-    # The top is that of the scores; strata outside it are divided by the decisions as they are.
-    top = routed.loc[routed["stratum"] == 0, "comment_id"]
-    most_uncertain = scores["uncertainty"].sort_values(ascending=False)[: len(top)]
-    assert set(top) == set(most_uncertain.index)
+    # The top are the decisions that contradict the scores most; strata outside it are divided by
+    # the decisions as they are.
+    top = routed[routed["stratum"] == 0]
+    wrong = np.where(scores["flagged"], 1 - scores["prob"], scores["prob"])
+    assert top["review_score"].to_numpy() == pytest.approx(np.sort(wrong)[::-1][: len(top)])
     sides = design["flagged"].dropna()
     assert set(sides[sides.index > 1]) == {True, False}
     for row in routed[routed["stratum"].isin(sides.index)].itertuples():
@@ -126,7 +127,12 @@ def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
 
 def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home) -> None:
     """α = 1 and no confirmations: every label is known, and every figure follows by hand."""
-    installed = home().but(review_fraction=1.0, slice_share=0.0, confirmation_share=0.0)
+    installed = home().but(
+        review_fraction=1.0,
+        slice_share=0.0,
+        confirmation_share=0.0,
+        strategy="predictive_variance",
+    )
     installed.run(*TO_THE_QUEUE)
     review(installed)
     installed.run("collect_labels", "measure", "compare_groups", "detect_drift")
@@ -153,11 +159,15 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home
         low, high = found.loc[metric, ["low", "high"]]
         assert low - 0.005 <= value <= high + 0.005, metric
         assert found.loc[metric, "value"] == pytest.approx(value, abs=0.02), metric
-    # Reviewed at 10 %: the 60 most uncertain by prob; their wrong decisions count, whatever prob.
+    # Reviewed at 10 %: the 60 decisions that are most likely wrong, or whose scores are nearest to
+    # one half; their wrong decisions count, whatever prob.
     wrong = flagged != (label == 1)
-    reviewed = np.argsort(-prob * (1 - prob), kind="stable")[:60]
-    caught = errors.loc[("review_efficiency", "uncertainty", 0.1)]
-    assert caught["value"] == pytest.approx(wrong[reviewed].mean(), abs=0.03)
+    orders = {"uncertainty": np.where(flagged, 1 - prob, prob)}
+    orders["predictive_variance"] = prob * (1 - prob)
+    for strategy, score in orders.items():
+        reviewed = np.argsort(-score, kind="stable")[:60]
+        caught = errors.loc[("review_efficiency", strategy, 0.1)]
+        assert caught["value"] == pytest.approx(wrong[reviewed].mean(), abs=0.03)
     # The labels are surer than the scores, so that these are no basis of an expected performance.
     assert np.isnan(drift.loc["cbpe_accuracy", "value"])
     assert "poorly calibrated" in drift.loc["cbpe_accuracy", "reason"]
@@ -178,7 +188,8 @@ def test_decisions_that_change_are_measured_again_with_the_same_scores(
     for row in rows:
         row["action"] = row["score"] > 0.5  # a person corrected the rule engine
     write_json(incoming / f"{MONDAY}.jsonl", rows)
-    installed.run(*TO_THE_QUEUE)
+    installed.run(*TO_THE_QUEUE)  # other decisions are uncertain now
+    review(installed)
     assert installed.run("collect_labels", "measure")[1] == 1
     with open_resources(installed.settings) as resources:
         assert _accuracy(resources.lake.table("measurements", MONDAY).to_pandas()) > accuracy
