@@ -158,10 +158,11 @@ def main():
         rows=asked.rows,
         label=asked.label,
     )
+    values = {"expected_prevalence": PREVALENCE, **asked.recipe}
     if asked.encoder == "offline":
-        recipe = offline_recipe(expected_prevalence=PREVALENCE, **asked.recipe)
+        recipe = offline_recipe(**values)
     else:
-        recipe = Recipe(encoder=asked.encoder, expected_prevalence=PREVALENCE, **asked.recipe)
+        recipe = Recipe(encoder=asked.encoder, **values)
     short = train_on[train_on["text"].str.len() <= (recipe.max_characters or np.inf)]
     others = sources(folder, choice)
     start = time.perf_counter()
