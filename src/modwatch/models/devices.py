@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
@@ -68,6 +68,13 @@ def has_bf16(device: torch.device) -> bool:
     return any(check() for check in supported)
 
 
+class Sizes(TypedDict):
+    """The limits of a batch, as arguments."""
+
+    batch_size: int
+    batch_tokens: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchLimits:
     """The limits of a batch.
@@ -103,7 +110,7 @@ class BatchLimits:
         more = 1 if device.type == "cpu" else 4
         return BatchLimits(batch_size=8 * self.batch_size, batch_tokens=more * self.batch_tokens)
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> Sizes:
         """Return both limits by name."""
         return {"batch_size": self.batch_size, "batch_tokens": self.batch_tokens}
 

@@ -295,7 +295,7 @@ def route(resources: "Resources", day: datetime.date) -> int:
     from modwatch.review.queue.intake import enqueue
     from modwatch.routing import routed
     from modwatch.routing.design import design_routing
-    from modwatch.routing.ordering import review_inputs
+    from modwatch.routing.ordering import deployed_scores
 
     lake, policy, salt = resources.lake, resources.policy, resources.sampling_salt
     scores = day_scores(lake, day)
@@ -307,7 +307,7 @@ def route(resources: "Resources", day: datetime.date) -> int:
         policy,
         flagged=scores.flagged,
         cut=scores.cut,
-        **review_inputs(lake, day, scores, policy, known),
+        y_score=deployed_scores(lake, day, scores, policy, known),
     )
     recent = routed.recent_labels(lake, _window(resources, day)[:-1])
     rows = routed.routed_rows(day, scores, policy, routing, toxic_labels=recent)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.ranking import slots
-from modwatch.statistics.collaboration.review_strategies import STRATEGIES, Costs, review_scores
+from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
 
@@ -145,8 +145,7 @@ def design_routing(
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
     cut: NDArray[np.bool_] | None = None,
-    calibrated: Floats | None = None,
-    costs: Costs | None = None,
+    y_score: Floats | None = None,
 ) -> Routing:
     """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
@@ -162,7 +161,8 @@ def design_routing(
         flagged: (n,) the decisions, where they are not y_prob > threshold.
         cut: (n,) comments of which the model did not read all. They come first, whatever the
             strategy, as far as the top has places; None: there are none.
-        calibrated, costs: as in `review_scores`.
+        y_score: (n,) the highest are reviewed first; by default the review scores of the policy's
+            strategy at the costs for which the threshold is the best one.
 
     Raises:
         DesignError: not one key, or not one decision, per comment.
@@ -176,15 +176,15 @@ def design_routing(
     20
     """
     decided = _decisions(y_prob, threshold, flagged)
-    score = review_scores(
-        y_prob,
-        policy.strategy,
-        threshold=threshold,
-        flagged=decided,
-        calibrated=calibrated,
-        costs=costs,
-        toxic_share=policy.toxic_share,
-    )
+    score = y_score
+    if score is None:
+        score = review_scores(
+            y_prob,
+            policy.strategy,
+            threshold=threshold,
+            flagged=decided,
+            toxic_share=policy.toxic_share,
+        )
     if keys.shape != score.shape:
         raise DesignError(
             f"got {keys.size} keys for {score.size} comments; pass one key per comment"

@@ -4,13 +4,12 @@ import datetime
 from typing import TypedDict
 
 import numpy as np
-import pyarrow as pa
 
-from modwatch.data.lake.day_scores import DayScores
+from modwatch.data.lake.day_scores import DayScores, attribute_codes
 from modwatch.data.lake.delta import Lake
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.collaboration.review_strategies import Costs
+from modwatch.statistics.collaboration.review_strategies import Costs, review_scores
 from modwatch.statistics.recalibration import Calibration
 
 
@@ -19,6 +18,23 @@ class ReviewInputs(TypedDict):
 
     calibrated: Floats | None
     costs: Costs
+
+
+def deployed_scores(
+    lake: Lake,
+    day: datetime.date,
+    scores: DayScores,
+    policy: RoutingPolicy,
+    recalibration: Calibration | None,
+) -> Floats:
+    """Return the review scores (N,) of a day by the policy."""
+    return review_scores(
+        scores.prob,
+        policy.strategy,
+        flagged=scores.flagged,
+        toxic_share=policy.toxic_share,
+        **review_inputs(lake, day, scores, policy, recalibration),
+    )
 
 
 def review_inputs(
@@ -48,12 +64,6 @@ def _platform_costs(
     lake: Lake, day: datetime.date, scores: DayScores, policy: RoutingPolicy
 ) -> Floats:
     """Return the factor (N,) of each comment's platform."""
-    factor = np.ones(len(scores.prob))
-    ids, factors = list[pa.Array](), list[float]()
-    for batch in lake.read("comments", day, columns=["comment_id", "platform"]):
-        ids.append(batch.column("comment_id"))
-        names = batch.column("platform").to_pylist()
-        factors.extend(policy.platform_costs.get(name, 1.0) for name in names)
-    place = scores.positions(ids)
-    factor[place[place >= 0]] = np.array(factors)[place >= 0]
-    return factor
+    names = {name: code for code, name in enumerate(dict.fromkeys(("", *policy.platform_costs)))}
+    codes = attribute_codes(lake, day, scores, "platform", names)
+    return np.array([policy.platform_costs.get(name, 1.0) for name in names])[codes]

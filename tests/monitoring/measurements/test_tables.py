@@ -22,6 +22,7 @@ from modwatch.data.lake.schemas import (
 from modwatch.monitoring.measurements import tables
 from modwatch.routing import routed as routing_rows
 from modwatch.routing.design import RoutingPolicy, design_routing
+from modwatch.statistics import review_scores
 from modwatch.statistics.label_truth import GivenLabels
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.recalibration import Calibration
@@ -479,9 +480,8 @@ def test_a_day_that_is_routed_again_is_ordered_as_before(
     scores, line = scored(200), Calibration(intercept=-1.0, slope=0.5)
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     calibrated = line.probability(scores.prob)
-    routing = design_routing(
-        scores.prob, keys, POLICY, flagged=scores.flagged, calibrated=calibrated
-    )
+    score = review_scores(scores.prob, flagged=scores.flagged, calibrated=calibrated)
+    routing = design_routing(scores.prob, keys, POLICY, flagged=scores.flagged, y_score=score)
     lake.replace("routed", DAY, [routing_rows.routed_rows(DAY, scores, POLICY, routing)])
     design = routing_rows.design_rows(DAY, scores, POLICY, routing, keys, line)
     lake.replace("routing_design", DAY, [design])

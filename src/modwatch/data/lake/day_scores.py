@@ -14,6 +14,12 @@ from modwatch.data.lake.delta import Lake
 #: The feature of a model's reference that names its origin, if that must be known.
 ORIGIN = "origin"
 
+#: Numbers (N,) from 0 of the values of an attribute.
+Codes = NDArray[np.int16]
+
+#: Values of an attribute that are distinguished.
+_MOST_VALUES = 1_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class DayScores:
@@ -61,6 +67,29 @@ def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> Day
         cut=rows.column("cut").to_numpy(),
         **first,
     )
+
+
+def attribute_codes(
+    lake: Lake, day: datetime.date, scores: DayScores, attribute: str, names: dict[str, int]
+) -> Codes:
+    """Return the code (N,) in `names` of each scored comment's value, 0 where there is none.
+
+    New values get a code of their own, as long as codes suffice.
+    """
+    parts, ids = [np.zeros(0, np.int16)], list[pa.Array]()
+    for batch in lake.read("comments", day, columns=["comment_id", attribute]):
+        value = pc.fill_null(batch.column(attribute), "").dictionary_encode()
+        known = value.dictionary.to_pylist()
+        for name in known:
+            if len(names) < _MOST_VALUES:
+                names.setdefault(name, len(names))
+        code = np.array([names.get(name, 0) for name in known], np.int16)
+        parts.append(code[value.indices.to_numpy()])
+        ids.append(batch.column("comment_id"))
+    place, codes = scores.positions(ids), np.concatenate(parts)
+    found = np.zeros(len(scores.comment_id), np.int16)
+    found[place[place >= 0]] = codes[place >= 0]
+    return found
 
 
 def model_origin(lake: Lake, day: datetime.date) -> str:

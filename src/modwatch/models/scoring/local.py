@@ -96,9 +96,7 @@ class LocalScorer:
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
-            return self.predictor.predict(
-                ids, batch_size=limits.batch_size, batch_tokens=limits.batch_tokens
-            )
+            return self.predictor.predict(ids, **limits.sizes())
 
         self.subwords += sum(map(len, ids))
         posterior = self._limits.run(run, work="scoring", device=self.predictor.device)

@@ -16,8 +16,7 @@ from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.references import model_reference
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.design import RoutingPolicy
-from modwatch.routing.ordering import review_inputs
-from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.routing.ordering import deployed_scores
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.day_comparison import (
     MINIMUM_COMMENTS,
@@ -51,16 +50,9 @@ def day_findings(
     yield from _comment_findings(lake, day, references)
     contradiction = _contradiction(lake, day)
     known = tables.recalibration(lake, day, scores.model_version)
-    score = review_scores(
-        scores.prob,
-        policy.strategy,
-        flagged=scores.flagged,
-        toxic_share=policy.toxic_share,
-        **review_inputs(lake, day, scores, policy, known),
-    )
     for finding in expected_performance(
         scores.prob,
-        score,
+        deployed_scores(lake, day, scores, policy, known),
         review_fraction=policy.review_fraction,
         flagged=scores.flagged,
     ):

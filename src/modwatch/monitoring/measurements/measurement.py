@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.day_scores import Codes, attribute_codes, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import DEPENDENCE, LABEL_ERRORS, RELIABILITY
 from modwatch.monitoring.measurements import tables
@@ -30,14 +27,8 @@ from modwatch.statistics.recalibration import shown_off
 
 logger = logging.getLogger(__name__)
 
-#: Groups (N,) of comments whose prediction sets are calibrated apart, as numbers from 0.
-Codes = NDArray[np.int16]
-
 #: Labels of a window that a group requires to be calibrated apart.
 MINIMUM_LABELS = 100
-
-#: Values of an attribute that are distinguished.
-_MOST_VALUES = 1_000
 
 
 def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
@@ -84,8 +75,7 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
 
 def _recalibration(measured: Measured) -> pd.DataFrame:
     """Return the line of the true logit over that of the scores, where labels show them off."""
-    sample, labels = measured.sample, measured.labels
-    found = shown_off(sample.prob, sample.label if labels is None else labels.mean)
+    found = shown_off(measured.sample.prob, measured.toxic)
     if found is None:
         return pd.DataFrame()
     values = zip(tables.RECALIBRATION, (found.intercept, found.slope), strict=True)
@@ -178,7 +168,9 @@ def calibration_groups(
     """
     for attribute in ("platform", "language"):
         names = {"": 0}
-        codes = [_codes(lake, day, attribute, names) for day in days]
+        codes = [
+            attribute_codes(lake, day, day_scores(lake, day), attribute, names) for day in days
+        ]
         count = np.zeros(len(names), np.int64)
         for of_day, day in zip(codes, labelled, strict=True):
             count += np.bincount(of_day[day.labelled], minlength=len(names))
@@ -189,25 +181,3 @@ def calibration_groups(
             group[largest_first] = np.arange(len(large))
             return [group[of_day] for of_day in codes]
     return None
-
-
-def _codes(lake: Lake, day: datetime.date, attribute: str, names: dict[str, int]) -> Codes:
-    """Return the code (N,) in `names` of each scored comment's value, 0 where there is none.
-
-    New values get a code of their own, as long as codes suffice.
-    """
-    parts, ids = [np.zeros(0, np.int16)], list[pa.Array]()
-    for batch in lake.read("comments", day, columns=["comment_id", attribute]):
-        value = pc.fill_null(batch.column(attribute), "").dictionary_encode()
-        known = value.dictionary.to_pylist()
-        for name in known:
-            if len(names) < _MOST_VALUES:
-                names.setdefault(name, len(names))
-        code = np.array([names.get(name, 0) for name in known], np.int16)
-        parts.append(code[value.indices.to_numpy()])
-        ids.append(batch.column("comment_id"))
-    scores = day_scores(lake, day)
-    place, codes = scores.positions(ids), np.concatenate(parts)
-    found = np.zeros(len(scores.comment_id), np.int16)
-    found[place[place >= 0]] = codes[place >= 0]
-    return found

@@ -220,15 +220,21 @@ def recalibration(lake: Lake, day: datetime.date, version: str) -> Calibration |
 
     As the day was routed before; else by the newest window before it that the version scored.
     """
-    design = lake.table("routing_design", day)
-    if design.num_rows and str(design.column("model_version")[0]) == version:
-        return _routed_by(design)
-    for last in sorted(served_days(lake).get(version, []), reverse=True):
-        rows = lake.table("window_measurements", last, columns=["metric", "value"]).to_pylist()
-        if last < day and rows:
-            found = {row["metric"]: row["value"] for row in rows if row["metric"] in RECALIBRATION}
-            return _calibration(*map(found.get, RECALIBRATION))
-    return None
+    if _version(lake, day) == version:
+        return _routed_by(lake.table("routing_design", day))
+    windows = (last for last in reversed(lake.days("window_measurements")) if last < day)
+    newest = next((last for last in windows if _version(lake, last) == version), None)
+    if newest is None:
+        return None
+    rows = lake.table("window_measurements", newest, columns=["metric", "value"]).to_pylist()
+    found = {row["metric"]: row["value"] for row in rows}
+    return _calibration(*map(found.get, RECALIBRATION))
+
+
+def _version(lake: Lake, day: datetime.date) -> str | None:
+    """Return the model version that scored the routed comments of a day; None: none was routed."""
+    versions = lake.table("routing_design", day, columns=["model_version"]).column(0)
+    return versions[0].as_py() if len(versions) else None
 
 
 def _routed_by(design: pa.Table) -> Calibration | None:

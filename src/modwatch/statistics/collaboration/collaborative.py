@@ -256,8 +256,7 @@ def _rows(
     """Return the checked rows."""
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
     false = wrong(y, p, threshold)
-    stake = stakes(p > threshold, (1.0, 1.0) if costs is None else costs)
-    return _Rows(label=y, prob=p, weight=w, wrong=false, stake=stake)
+    return _Rows(label=y, prob=p, weight=w, wrong=false, stake=stakes(p > threshold, costs))
 
 
 def _falling(rows: _Rows) -> _Rows:

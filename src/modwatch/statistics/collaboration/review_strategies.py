@@ -99,8 +99,8 @@ def review_scores(
     raise MetricInputError(f"strategy must be one of {STRATEGIES}, got {strategy!r}")
 
 
-def stakes(flagged: NDArray[np.bool_], costs: Costs) -> Floats:
-    """Return what each decision (n,) costs if it is wrong.
+def stakes(flagged: NDArray[np.bool_], costs: Costs | None) -> Floats:
+    """Return what each decision (n,) costs if it is wrong; None: 1.
 
     Raises:
         MetricInputError: a cost below 0, not finite, or not one of each comment.
@@ -108,8 +108,8 @@ def stakes(flagged: NDArray[np.bool_], costs: Costs) -> Floats:
     >>> stakes(np.array([True, False]), (5, 1)).tolist()
     [1.0, 5.0]
     """
-    for name, cost in zip(("false_negative", "false_positive"), costs, strict=True):
-        given = np.asarray(cost, np.float64)
+    missed, alarmed = (np.asarray(cost, np.float64) for cost in costs or (1.0, 1.0))
+    for name, given in (("false_negative", missed), ("false_positive", alarmed)):
         if not ((given >= 0) & np.isfinite(given)).all():
             raise MetricInputError(f"the cost of a {name} must be a finite number of at least 0")
         if given.shape not in ((), flagged.shape):
@@ -117,8 +117,7 @@ def stakes(flagged: NDArray[np.bool_], costs: Costs) -> Floats:
                 f"got {given.size} costs of a {name} for {flagged.size} comments; pass one, or one "
                 "per comment"
             )
-    missed, alarmed = costs
-    return np.where(flagged, np.asarray(alarmed, np.float64), np.asarray(missed, np.float64))
+    return np.where(flagged, alarmed, missed)
 
 
 def _hybrid(parts: Sequence[tuple[float, Floats]], weight: Floats) -> Floats:

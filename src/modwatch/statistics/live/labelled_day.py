@@ -127,7 +127,7 @@ class LabelledDay:
 
     def stakes(self, threshold: float) -> Floats:
         """Return what each decision (N,) costs if it is wrong: 1 where there are no costs."""
-        return stakes(self.decisions(threshold), (1.0, 1.0) if self.costs is None else self.costs)
+        return stakes(self.decisions(threshold), self.costs)
 
     @property
     def count(self) -> Ints:

@@ -137,6 +137,11 @@ class Measured:
         )._inferred(census)
 
     @property
+    def toxic(self) -> Floats:
+        """(m,) the probability that each row of the sample is toxic: its label if that is true."""
+        return self.sample.label if self.labels is None else self.labels.mean
+
+    @property
     def independent(self) -> Measured:
         """The same if no error were shared."""
         census = self.census and self.census[0]
@@ -182,8 +187,7 @@ class Measured:
         """Return the review scores by prediction sets; none without two groups."""
         if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
             return {}
-        toxic = self.sample.label if self.labels is None else self.labels.mean
-        return {CONFORMAL: [*set_review_scores(self.days, self.sample, toxic, groups)]}
+        return {CONFORMAL: [*set_review_scores(self.days, self.sample, self.toxic, groups)]}
 
 
 def sample_estimates(

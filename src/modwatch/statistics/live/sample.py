@@ -256,10 +256,10 @@ class Sample:
         pools: list[tuple[list[Domain], list[Domain], list[Ranks]]]
         pools = [([], [], []) for _ in alphas]
         for number, (day, score, stake) in enumerate(zip(self._days, scores, stakes, strict=True)):
-            parts = day.reviewed(score[day.order], alphas)
+            parts, shares = day.reviewed(score[day.order], alphas), stake[day.order] / most
             for alpha, part, (domains, at_stake, ranks) in zip(alphas, parts, pools, strict=True):
                 domains.append(day.reviewed_domain(part, alpha))
-                at_stake.append(day.domain((1 - part) * stake[day.order] / most))
+                at_stake.append(day.domain((1 - part) * shares))
                 ranks.append(ranking.ranks(number, 1 - part))
         size = self.prob.size
         return [
