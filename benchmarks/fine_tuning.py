@@ -11,7 +11,7 @@ it is not known are left out then. With `--label graded`, the target of a toxic 
 characters, and a network that reads the beginning of a longer one may not see what made it toxic.
 
 Training: `jigsaw2018`, without exact and near duplicates of tested rows: the Jaccard similarity of
-their sets of three successive words is at least 0.5 (`modwatch.models.duplicates`). 16,000 of its
+their sets of three successive words is at least 0.5 (`modwatch.data.duplicates`). 16,000 of its
 comments, and near duplicates of them, are set aside: they are what recipes are chosen by. Held-out
 training comments decide when training stops. Tested on the stream `context_gc` (10,000 comments,
 151 toxic) and `toxicity_testset`, which nothing is chosen by, and on up to 5,000 comments of other
@@ -36,9 +36,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
+from modwatch.data.duplicates import near_duplicates
 from modwatch.data.sources.corpora import load
 from modwatch.models.artifact import save
-from modwatch.models.duplicates import near_duplicates
 from modwatch.models.progress import TrainingProgress
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer

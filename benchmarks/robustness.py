@@ -39,11 +39,11 @@ import pandas as pd
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from modwatch.data.duplicates import near_duplicates
 from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.labelled import read_labelled
 from modwatch.demo.datasets import demo_data, published_file
 from modwatch.models.artifact import save
-from modwatch.models.duplicates import near_duplicates
 from modwatch.models.encoder import _encodings
 from modwatch.models.recipe import offline_recipe
 from modwatch.models.scoring.local import LocalScorer

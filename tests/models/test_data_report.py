@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.common.account import Account
+from modwatch.data.duplicates import near_duplicates, plain_text
 from modwatch.models.data_report import data_report
-from modwatch.models.duplicates import near_duplicates, plain_text
 
 LONG = "the committee decided that the old stone bridge over the river must be closed for a year"
 

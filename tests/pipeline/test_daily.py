@@ -361,6 +361,41 @@ def test_a_day_is_routed_and_measured_by_its_strategy(
         assert grouped.routed.sum() == len(sent)
 
 
+def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored: Install) -> None:
+    home = scored()
+    with open_resources(home.settings) as resources:
+        lake, policy = resources.lake, resources.policy
+        scores = day_scores(lake, MONDAY)
+        order = np.argsort(-review_scores(scores.prob, flagged=scores.flagged), kind="stable")
+        spam = set(scores.comment_id.take(pa.array(order[:40])).to_pylist())
+        comments = lake.table("comments", MONDAY)
+        texts = pa.array(
+            f"Buy the best watches of the town, here and today, at shop {row}"
+            if id_ in spam
+            else text
+            for row, (id_, text) in enumerate(
+                zip(comments["comment_id"].to_pylist(), comments["text"].to_pylist(), strict=True)
+            )
+        )
+        column = comments.schema.get_field_index("text")
+        comments = comments.set_column(column, comments.schema.field("text"), texts)
+        lake.replace("comments", MONDAY, comments.to_batches())
+        home.run("route")
+        sent = lake.table("routed", MONDAY).to_pandas()
+        copies = set(lake.table("copies", MONDAY).column("comment_id").to_pylist())
+        top = set(sent.loc[sent["stratum"] == 0, "comment_id"])
+        assert len(top & spam) == 1
+        assert len(copies & spam) == 39
+        assert not top & copies
+        review(home)
+        home.run("collect_labels", "measure")
+        grouped = grouped_day(lake, MONDAY, scores, policy)
+        assert grouped.routed.sum() == len(sent)
+    before = picture_of(home)
+    assert home.run("route")
+    assert_same(before, picture_of(home))
+
+
 def test_only_the_day_with_new_labels_is_measured_again(scored: Install) -> None:
     home = scored(TUESDAY)
     home.run("route", day=MONDAY)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modwatch.common.account import Account
-from modwatch.models.duplicates import near_duplicates, plain_text
+from modwatch.data.duplicates import near_duplicates, plain_text
 from modwatch.models.training import LABEL_THRESHOLD
 
 _QUANTILES = (0.05, 0.5, 0.95, 1.0)

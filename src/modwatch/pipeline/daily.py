@@ -295,25 +295,29 @@ def route(resources: "Resources", day: datetime.date) -> int:
     from modwatch.review.queue.intake import enqueue
     from modwatch.routing import routed
     from modwatch.routing.design import design_routing
-    from modwatch.routing.ordering import deployed_scores
+    from modwatch.routing.ordering import copies_of, deployed_scores
+    from modwatch.statistics.collaboration.review_strategies import copies_last
 
     lake, policy, salt = resources.lake, resources.policy, resources.sampling_salt
     scores = day_scores(lake, day)
     keys = routed.sampling_keys(scores, day=day, policy=policy, salt=salt)
     known = recalibration(lake, day, scores.model_version)
+    score = deployed_scores(lake, day, scores, policy, known)
+    copies = copies_of(lake, day, scores, policy, score)
     routing = design_routing(
         scores.prob,
         keys,
         policy,
         flagged=scores.flagged,
         cut=scores.cut,
-        y_score=deployed_scores(lake, day, scores, policy, known),
+        y_score=copies_last(score, copies),
     )
     recent = routed.recent_labels(lake, _window(resources, day)[:-1])
     rows = routed.routed_rows(day, scores, policy, routing, toxic_labels=recent)
     rows = routed.as_routed_before(lake, day, rows)
     confirmations = routed.confirmations(day, rows, policy=policy, salt=salt)
     design = routed.design_rows(day, scores, policy, routing, keys, known)
+    lake.replace("copies", day, [routed.copy_rows(day, scores, copies)])
     lake.replace("routing_design", day, [design])
     lake.replace("routed", day, [rows])
     items = routed.queue_items(lake, day, rows, scores, confirmations)

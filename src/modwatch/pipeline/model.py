@@ -115,7 +115,7 @@ def reviewed(lake: "Lake") -> "LabelledTexts":
 
 def without_evaluation(resources: "Resources", corpus: "LabelledTexts") -> "LabelledTexts":
     """Return the corpus without exact and near duplicates of MODWATCH_EVALUATION_DATA, if set."""
-    from modwatch.models.duplicates import near_duplicates
+    from modwatch.data.duplicates import near_duplicates
 
     if resources.settings.evaluation_data is None:
         return corpus

@@ -27,9 +27,10 @@ TABLES = {
     "quarantine": ("quarantine",),
     "comments": ("comments",),
     "scores": (
-        "scores", "routed", "labels", "confirmations", "follow_ups", "check_answers", "annotations",
+        *("scores", "copies", "routed", "labels", "confirmations", "follow_ups", "check_answers"),
+        "annotations",
     ),
-}  # fmt: skip
+}
 
 #: Settings of tables that an audit reads.
 _AUDITED = ("comments", "scores")

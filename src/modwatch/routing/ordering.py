@@ -1,16 +1,22 @@
-"""By what a day's decisions are ordered for review besides its scores."""
+"""The order in which a day's decisions are reviewed."""
 
 import datetime
 from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
+from modwatch.data.duplicates import repeated
 from modwatch.data.lake.day_scores import DayScores, attribute_codes
 from modwatch.data.lake.delta import Lake
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.collaboration.ranking import slots
 from modwatch.statistics.collaboration.review_strategies import Costs, review_scores
 from modwatch.statistics.recalibration import Calibration
+
+#: Comments whose texts are compared at first, as a multiple of the capacity.
+_COMPARED = 3
 
 
 class ReviewInputs(TypedDict):
@@ -27,7 +33,7 @@ def deployed_scores(
     policy: RoutingPolicy,
     recalibration: Calibration | None,
 ) -> Floats:
-    """Return the review scores (N,) of a day by the policy."""
+    """Return the review scores (N,) of a day by the policy, with copies as they are."""
     return review_scores(
         scores.prob,
         policy.strategy,
@@ -35,6 +41,48 @@ def deployed_scores(
         toxic_share=policy.toxic_share,
         **review_inputs(lake, day, scores, policy, recalibration),
     )
+
+
+def copies_of(
+    lake: Lake, day: datetime.date, scores: DayScores, policy: RoutingPolicy, score: Floats
+) -> NDArray[np.bool_]:
+    """Return which comments (N,) repeat one with a higher review score (N,), as far as it matters.
+
+    Texts are compared in the order of the scores and of the ids, until those that repeat nothing
+    fill the capacity.
+    """
+    ids = scores.comment_id.to_numpy(zero_copy_only=False)
+    order = np.lexsort((ids, -score))
+    capacity = slots(policy.review_fraction, score.size)
+    count, enough = 0, capacity == 0
+    copies = np.zeros(score.size, np.bool_)
+    while not enough:
+        count = min(max(_COMPARED * capacity, 4 * count), score.size)
+        copies[order[:count]] = repeated(_texts(lake, day, ids[order[:count]]))
+        enough = count - copies.sum() >= capacity or count == score.size
+    return copies
+
+
+def _texts(lake: Lake, day: datetime.date, ids: NDArray[np.object_]) -> list[str]:
+    """Return the texts of comments; empty for those that are gone."""
+    place = {comment_id: number for number, comment_id in enumerate(ids.tolist())}
+    texts = [""] * len(place)
+    for batch in lake.read("comments", day, columns=["comment_id", "text"]):
+        for comment_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if comment_id in place:
+                texts[place[comment_id]] = text
+    return texts
+
+
+def stored_copies(lake: Lake, day: datetime.date, scores: DayScores) -> NDArray[np.bool_] | None:
+    """Return which comments (N,) were copies when the day was routed; None if there were none."""
+    ids = lake.table("copies", day, columns=["comment_id"]).column("comment_id")
+    if not len(ids):
+        return None
+    found = np.zeros(len(scores.prob), np.bool_)
+    at = scores.positions(ids.chunks)
+    found[at[at >= 0]] = True
+    return found
 
 
 def review_inputs(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN
+from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, COPIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing, RoutingPolicy
@@ -88,6 +88,12 @@ def design_rows(
         scores_digest=scores_digest(scores, keys),
     )
     return as_batch(frame, ROUTING_DESIGN)
+
+
+def copy_rows(day: datetime.date, scores: DayScores, copies: NDArray[np.bool_]) -> pa.RecordBatch:
+    """Return the copies (N,) of a day as rows of COPIES."""
+    ids = scores.comment_id.take(pa.array(np.flatnonzero(copies)))
+    return as_batch(pd.DataFrame({"comment_id": ids.to_pylist()}).assign(dt=day), COPIES)
 
 
 def routed_rows(

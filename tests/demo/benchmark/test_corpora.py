@@ -11,8 +11,8 @@ import pytest
 from published import real_data
 
 from modwatch.common.errors import SourceError
+from modwatch.data.duplicates import near_duplicates
 from modwatch.demo.benchmark.corpora import TEST_PART, BenchmarkData, _balanced_test, benchmark_data
-from modwatch.models.duplicates import near_duplicates
 
 WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge", "paper", "sun"]
 

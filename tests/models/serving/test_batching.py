@@ -1,6 +1,7 @@
 """Common batches: order, turns, refusals, failures, cancellations."""
 
 import asyncio
+import threading
 from collections.abc import Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -216,6 +217,57 @@ def test_closing_waits_for_what_was_accepted() -> None:
         scorer.go.set()
         await closing
         assert (await asked).prob.size == 1
+
+    run(work())
+
+
+class Overlapping(LengthScorer):
+    """Holds each batch up until another one began; `most` is how many were in progress."""
+
+    overlaps = True
+
+    def __init__(self, model_version: str) -> None:
+        super().__init__(model_version)
+        self.together = threading.Barrier(2)
+        self.most = self.now = 0
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        if len(texts) > 1:
+            self.together.wait(timeout=60)
+        found = super().score(texts)
+        self.now -= 1
+        return found
+
+
+def test_a_full_batch_is_tokenized_while_another_one_is_predicted() -> None:
+    async def work() -> None:
+        scorer, reports = Overlapping("1"), list[tuple[int, int, float]]()
+        batcher = batcher_of(scorer, report=lambda *given: reports.append(given))
+        texts = ["x" * 1_000] * 512  # four batches
+        assert (await batcher.score(texts)).prob.tolist() == lengths(texts)
+        assert scorer.most == 2
+        assert len(scorer.batches) == 4
+        assert sum(report[1] for report in reports) == 512_000
+        await batcher.close()
+
+    run(work())
+
+
+def test_a_batch_that_is_not_full_waits_for_the_one_in_progress() -> None:
+    async def work() -> None:
+        scorer = Overlapping("1")
+        batcher = batcher_of(scorer)
+        scorer.go.clear()
+        first = asyncio.create_task(batcher.score(["a"]))
+        await asyncio.to_thread(scorer.begun.wait, 30)
+        second = asyncio.create_task(batcher.score(["b"]))
+        await asyncio.sleep(0)
+        scorer.go.set()
+        await asyncio.gather(first, second)
+        assert scorer.most == 1
+        await batcher.close()
 
     run(work())
 

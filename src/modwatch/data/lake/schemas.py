@@ -123,6 +123,10 @@ ROUTING_DESIGN = _table(
     ("scores_digest", pa.string()),
 )
 
+#: One comment that repeats another one with a higher review score, so that no review of the top is
+#: spent on it.
+COPIES = _table(*_required(pa.string(), "comment_id"))
+
 #: Columns of ROUTED, by the first label 0, 1.
 CONFIRMATION_PROBABILITIES = ("confirmation_probability_0", "confirmation_probability_1")
 
@@ -431,6 +435,7 @@ TABLES: dict[str, pa.Schema] = {
     "staged_scores": STAGED_SCORES,
     "scores": SCORES,
     "routing_design": ROUTING_DESIGN,
+    "copies": COPIES,
     "routed": ROUTED,
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.common.errors import SourceError
+from modwatch.data.duplicates import near_duplicates, plain_text
 from modwatch.data.sources import corpora
 from modwatch.data.sources.community import Community, Drift
 from modwatch.data.sources.corpora import jigsaw2018
 from modwatch.demo.benchmark.paper import DOMAINS, WIKIPEDIA_TALK
 from modwatch.demo.datasets import demo_data, published_file
-from modwatch.models.duplicates import near_duplicates, plain_text
 
 #: A comment of CivilComments is toxic if more than this share of its raters labelled it toxic: the
 #: authors' code, and about 2.5 % of the corpus as in section 4.2 (half or more would be 8 %).

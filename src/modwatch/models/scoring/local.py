@@ -1,5 +1,6 @@
 """The in-process scorer: a saved model on a device of this machine."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,9 @@ class LocalScorer:
     texts.
     """
 
+    #: Two threads may score: one tokenizes while the other predicts.
+    overlaps = True
+
     def __init__(
         self,
         folder: Path,
@@ -75,6 +79,7 @@ class LocalScorer:
         if compiled:
             self.predictor.compile()
         self._limits = LastingLimits(_limits(model.members[0].encoder, at))
+        self._predicts = threading.Lock()
         #: Subwords that were scored so far.
         self.subwords = 0
         self.tokenizer, self.max_length = model.tokenizer, model.recipe.max_length
@@ -98,8 +103,9 @@ class LocalScorer:
         def run(limits: BatchLimits) -> LogitPosterior:
             return self.predictor.predict(ids, **limits.sizes())
 
-        self.subwords += sum(map(len, ids))
-        posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
+        with self._predicts:
+            posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
+            self.subwords += sum(map(len, ids))
         moments = posterior.moments(self.calibration)
         whole = np.zeros_like(moments.prob)
         columns = moments.prob, moments.variance, moments.mutual_information, whole

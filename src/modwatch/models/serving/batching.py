@@ -57,7 +57,8 @@ class Batcher:
 
     While one batch is scored, the texts that arrive wait for the next: under load the batches are
     large, and a single text waits for nothing. Requests take turns, so that one with many texts
-    does not hold up the others.
+    does not hold up the others. Where texts for a whole batch wait and the scorer `overlaps`, it
+    tokenizes them meanwhile.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Batcher:
         """Prepare.
 
         Args:
-            scorer: called in a thread, by one batch at a time.
+            scorer: called in a thread, by one batch at a time; if it `overlaps`, by two.
             most_waiting: texts; a request that would make it more is refused, unless no text waits.
             most_characters: of the waiting texts, likewise.
             report: called after each batch.
@@ -84,8 +85,12 @@ class Batcher:
         self._characters = 0
         #: Texts of telling batches, and their seconds.
         self._scored, self._seconds = 0.0, 0.0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="score")
-        self._work: asyncio.Task[None] | None = None
+        #: When the last batch ended, and the subwords until then.
+        self._ended, self._subwords = -math.inf, 0
+        self._ahead = bool(getattr(scorer, "overlaps", False))
+        self._threads = ThreadPoolExecutor(1 + self._ahead, thread_name_prefix="score")
+        #: A task for each batch in progress.
+        self._work = set[asyncio.Task[None]]()
 
     async def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order.
@@ -104,37 +109,51 @@ class Batcher:
         self._jobs.append(job)
         self.waiting += len(texts)
         self._characters += characters
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
+        asyncio.get_running_loop().call_soon(self._go_on)  # after what arrives at the same time
         return Predictions.from_columns(await job.done)
 
     async def close(self) -> None:
         """Wait for the requests that were accepted."""
-        while self._work is not None and not self._work.done():
-            await asyncio.wait([self._work])
-        self._thread.shutdown()
+        self._go_on()
+        while self._work:
+            await asyncio.wait(self._work)
+        self._threads.shutdown()
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._jobs:
-            pieces = self._take()
-            if not pieces:  # all were cancelled
-                continue
-            texts = [text for job, rows in pieces for text in job.texts[rows]]
-            began, before = time.perf_counter(), getattr(self.scorer, "subwords", 0)
-            try:
-                found = await loop.run_in_executor(self._thread, self.scorer.score, texts)
-            except Exception as exc:  # noqa: BLE001 - it belongs to those who asked
-                for job, _ in pieces:
-                    if not job.done.done():
-                        job.done.set_exception(exc)
-                continue
-            seconds = time.perf_counter() - began
-            if _size(texts) >= _TELLING:
-                self._scored = _DECAY * self._scored + len(texts)
-                self._seconds = _DECAY * self._seconds + seconds
-            self._report(len(texts), getattr(self.scorer, "subwords", 0) - before, seconds)
-            _hand_out(pieces, found)
+    def _go_on(self) -> None:
+        """Begin the next batch if none is in progress, and another one if it is full."""
+        while self._jobs and (not self._work or (len(self._work) <= self._ahead and self._full())):
+            if pieces := self._take():  # else all were cancelled
+                task = asyncio.create_task(self._run(pieces))
+                self._work.add(task)
+                task.add_done_callback(self._went)
+
+    def _went(self, task: "asyncio.Task[None]") -> None:
+        self._work.discard(task)
+        self._go_on()
+
+    def _full(self) -> bool:
+        return max(self._characters, _LEAST * self.waiting) >= _CHARACTERS
+
+    async def _run(self, pieces: list[tuple[_Job, slice]]) -> None:
+        texts = [text for job, rows in pieces for text in job.texts[rows]]
+        began = time.perf_counter()
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._threads, self.scorer.score, texts
+            )
+        except Exception as exc:  # noqa: BLE001 - it belongs to those who asked
+            for job, _ in pieces:
+                if not job.done.done():
+                    job.done.set_exception(exc)
+            return
+        ended, subwords = time.perf_counter(), getattr(self.scorer, "subwords", 0)
+        seconds = ended - max(began, self._ended)
+        if _size(texts) >= _TELLING:
+            self._scored = _DECAY * self._scored + len(texts)
+            self._seconds = _DECAY * self._seconds + seconds
+        self._report(len(texts), subwords - self._subwords, seconds)
+        self._ended, self._subwords = ended, subwords
+        _hand_out(pieces, found)
 
     def _seconds_of_waiting(self) -> int:
         """Return the seconds until all waiting texts are scored, at least 1."""

@@ -16,7 +16,8 @@ from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.references import model_reference
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.design import RoutingPolicy
-from modwatch.routing.ordering import deployed_scores
+from modwatch.routing.ordering import deployed_scores, stored_copies
+from modwatch.statistics.collaboration.review_strategies import copies_last
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.day_comparison import (
     MINIMUM_COMMENTS,
@@ -50,9 +51,10 @@ def day_findings(
     yield from _comment_findings(lake, day, references)
     contradiction = _contradiction(lake, day)
     known = tables.recalibration(lake, day, scores.model_version)
+    score = deployed_scores(lake, day, scores, policy, known)
     for finding in expected_performance(
         scores.prob,
-        deployed_scores(lake, day, scores, policy, known),
+        copies_last(score, stored_copies(lake, day, scores)),
         review_fraction=policy.review_fraction,
         flagged=scores.flagged,
     ):

@@ -21,7 +21,7 @@ from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import LABEL_COUNTS, MEASUREMENTS
 from modwatch.routing.design import RoutingPolicy, strata_of
 from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
-from modwatch.routing.ordering import review_inputs
+from modwatch.routing.ordering import review_inputs, stored_copies
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErrors
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
@@ -94,6 +94,7 @@ def labelled_day(
         sample=design.column("sample").to_numpy(),
         flagged=scores.flagged,
         **review_inputs(lake, day, scores, policy, _routed_by(design)),
+        copies=stored_copies(lake, day, scores),
         confirmations=_confirmations(lake, day, scores, labels),
         missing=missing if len(follow_ups) else None,
         late=pc.sum(late).as_py() or 0,

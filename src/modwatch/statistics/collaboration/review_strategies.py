@@ -99,6 +99,17 @@ def review_scores(
     raise MetricInputError(f"strategy must be one of {STRATEGIES}, got {strategy!r}")
 
 
+def copies_last(score: Floats, copies: NDArray[np.bool_] | None) -> Floats:
+    """Return the review scores (n,) with those of the copies (n,) lowered below all others.
+
+    >>> copies_last(np.array([0.9, 0.5, 0.1]), np.array([True, False, False])).round(1).tolist()
+    [-0.9, 0.5, 0.1]
+    """
+    if copies is None or not copies.any():
+        return score
+    return np.where(copies, score - float(np.ptp(score)) - 1, score)
+
+
 def stakes(flagged: NDArray[np.bool_], costs: Costs | None) -> Floats:
     """Return what each decision (n,) costs if it is wrong; None: 1.
 

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats, Ints
-from modwatch.statistics.collaboration.review_strategies import Costs, review_scores, stakes
+from modwatch.statistics.collaboration.review_strategies import (
+    Costs,
+    copies_last,
+    review_scores,
+    stakes,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,8 @@ class LabelledDay:
     #: (N,) in [0, 1] and the costs, by which review scores order the comments; see `review_scores`.
     calibrated: NDArray[np.floating] | None = None
     costs: Costs | None = None
+    #: (N,) comments that repeat another one: they are reviewed last. None: there are none.
+    copies: NDArray[np.bool_] | None = None
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
@@ -115,7 +122,7 @@ class LabelledDay:
 
         `threshold` makes the decisions where there are none.
         """
-        return review_scores(
+        score = review_scores(
             self.prob,
             strategy,
             threshold=threshold,
@@ -124,6 +131,7 @@ class LabelledDay:
             costs=self.costs,
             toxic_share=toxic_share,
         )
+        return copies_last(score, self.copies)
 
     def stakes(self, threshold: float) -> Floats:
         """Return what each decision (N,) costs if it is wrong: 1 where there are no costs."""

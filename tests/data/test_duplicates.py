@@ -1,0 +1,52 @@
+"""Texts that repeat an earlier one."""
+
+import subprocess
+import sys
+
+import pytest
+
+from modwatch.common.text import ERASED
+from modwatch.data.duplicates import repeated
+
+SPAM = "Buy the best watches of the whole town here today and tomorrow, at shop {} or {}!"
+
+
+def test_variants_of_spam_are_copies_of_the_first_and_of_nothing_else() -> None:
+    texts = ["An honest opinion about the weather in the mountains.", SPAM.format(1, 1)]
+    texts += [SPAM.format(number, number) for number in range(2, 50)]
+    texts += [SPAM.upper().replace("!", " ;-)"), "Another honest opinion."]
+    assert repeated(texts).tolist() == [False, False, *[True] * 48, True, False]
+
+
+def test_who_quotes_a_comment_and_adds_an_insult_repeats_nothing() -> None:
+    quoted = SPAM.format(1, 1)
+    answer = f"{quoted} Whoever wrote this is as stupid as the whole rest of their family is."
+    assert repeated([quoted, answer]).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("text", ["", " \t", "!!!", "\U0001f600", ERASED])
+def test_texts_without_words_and_erased_ones_repeat_nothing(text: str) -> None:
+    assert not repeated([text] * 3).any()
+
+
+def test_short_texts_are_compared_as_a_whole() -> None:
+    texts = ["lol", "LOL!", "lol no", "no lol", "\ud800 lol", "lol\0"]
+    assert repeated(texts).tolist() == [False, True, False, False, True, True]
+
+
+def test_every_process_finds_the_same() -> None:
+    code = (
+        "from modwatch.data.duplicates import repeated\n"
+        f"print(repeated([{SPAM!r}.format(n, n % 3) for n in range(60)] + ['x y z', 'x y z w']))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
