@@ -15,6 +15,7 @@ _EXTRA_OF = {
     "authlib": "console",
     "babel": "console",
     "celery": "celery",
+    "datasketch": "pipeline",
     "fastapi": "console",
     "great_expectations": "pipeline",
     "h11": "console",
