@@ -180,7 +180,7 @@ def draw(table, threshold, file):
         axes.set_xscale("log")
         axes.set_xticks(x, [f"{one:g}" for one in x])
         axes.minorticks_off()
-    figure.supxlabel("comments reviewed, %")
+    figure.supxlabel("comments reviewed, %", x=0.02, ha="left")
     figure.legend(
         *axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False
     )
