@@ -19,6 +19,8 @@ _WORDS = 3
 _SIMILARITY, _COPIED = 0.5, 0.6
 #: Permutations of a MinHash, and what a false and a missed candidate weigh.
 _MINHASH = {"num_perm": 128, "weights": (0.1, 0.9)}
+#: Most candidates that a text is compared with, so that texts made to be nearly alike cost no more.
+_CANDIDATES = 100
 _WORD = re.compile(r"\w+")
 
 
@@ -73,7 +75,7 @@ def repeated(texts: Sequence[str]) -> NDArray[np.bool_]:
         made.update_batch(shingles)
         found[row] = any(
             len(shingles & other) >= _COPIED * len(shingles | other)
-            for other in map(kept.__getitem__, index.query(made))
+            for other in map(kept.__getitem__, sorted(index.query(made))[:_CANDIDATES])
         )
         if not found[row]:
             index.insert(len(kept), made)
