@@ -42,8 +42,7 @@ OPINIONS = (
 )
 #: The tables that nobody's labels enter.
 UP_TO_THE_QUEUE = (
-    *("landed", "comments", "quarantine", "staged_scores", "scores"),
-    *("copies", "routing_design", "routed"),
+    *("landed", "comments", "quarantine", "staged_scores", "scores", "routing_design", "routed"),
 )
 
 

@@ -50,6 +50,24 @@ def test_costs_are_those_of_the_policy_and_the_platform(lake: Lake, scores: DayS
     assert (missed == 5 * alarmed).all()
 
 
+@pytest.mark.parametrize(
+    ("views", "factors"),
+    [
+        ([3.0, 1.0, None, 2.0, 2.0], [1.5, 0.5, 1, 1, 1]),
+        ([None] * 5, [1] * 5),
+        ([0.0] * 5, [1] * 5),
+    ],
+)
+def test_costs_grow_with_the_views(lake: Lake, views: list[float | None], factors: list) -> None:
+    put_comments(lake, DAY, 5, views=views)
+    put_scores(lake, DAY, np.linspace(0.1, 0.9, 5))
+    scores = replace(day_scores(lake, DAY), threshold=0.2)
+    missed, alarmed = inputs(lake, scores, cost_by_views=True)["costs"]
+    by_id = dict(zip(scores.comment_id.to_pylist(), np.asarray(missed).tolist(), strict=True))
+    assert [by_id[name] for name in sorted(by_id)] == pytest.approx([0.8 * f for f in factors])
+    assert missed == pytest.approx(4 * alarmed)
+
+
 def test_scores_are_recalibrated(lake: Lake, scores: DayScores) -> None:
     line = Calibration(intercept=-1.0, slope=0.5)
     found = inputs(lake, scores, line)["calibrated"]

@@ -26,6 +26,7 @@ _OPTIONS = {
     "blank_text": "--column text=COLUMN",
     "malformed_language": "--column language=COLUMN",
     "unreadable_label": "--column label=COLUMN, --column label=none or --votes",
+    "unreadable_views": "--column views=COLUMN or --column views=none",
     "unreadable_decision": "--column flagged=COLUMN or --column flagged=none",
     **dict.fromkeys(("timestamp_without_zone", "time_outside_day"), "--timezone"),
     **dict.fromkeys(

@@ -22,7 +22,7 @@ from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
 
 #: Fields that choose among the routed comments, and not which are routed; and what weighs errors.
-_COSTS = ("false_negative_cost", "false_positive_cost", "platform_costs")
+_COSTS = ("false_negative_cost", "false_positive_cost", "platform_costs", "cost_by_views")
 _ON_TOP = ("confirmation_share", "follow_up_share")
 _SHARED = ("shared_false_positive", "shared_false_negative")
 
@@ -49,6 +49,8 @@ class RoutingPolicy:
     false_positive_cost: float | None = None
     #: Factor on both costs by platform, ≥ 0; 1 for others.
     platform_costs: Mapping[str, float] = field(default_factory=dict)
+    #: Whether a comment's views, over the mean of its day, are a factor on both costs.
+    cost_by_views: bool = False
     #: Maximum number of strata outside the top; at least 1.
     strata: int = 5
     #: Minimum number of comments drawn from a stratum that has as many; at least 1.

@@ -102,6 +102,8 @@ def review_inputs(
         alarmed = 0.5 if scores.threshold is None else scores.threshold
         missed = 1 - alarmed
     factor = _platform_costs(lake, day, scores, policy) if policy.platform_costs else 1.0
+    if policy.cost_by_views:
+        factor = factor * _views(lake, day, scores)
     return {
         "calibrated": (None if recalibration is None else recalibration.probability(scores.prob)),
         "costs": (missed * factor, alarmed * factor),
@@ -115,3 +117,15 @@ def _platform_costs(
     names = {name: code for code, name in enumerate(dict.fromkeys(("", *policy.platform_costs)))}
     codes = attribute_codes(lake, day, scores, "platform", names)
     return np.array([policy.platform_costs.get(name, 1.0) for name in names])[codes]
+
+
+def _views(lake: Lake, day: datetime.date, scores: DayScores) -> Floats:
+    """Return the views (N,) of each comment over their mean; 1 where they are not known."""
+    rows = lake.table("comments", day, columns=["comment_id", "views"])
+    place = scores.positions(rows.column("comment_id").chunks)
+    views = np.full(len(scores.prob), np.nan)
+    views[place[place >= 0]] = rows.column("views").to_numpy()[place >= 0]
+    known = views[np.isfinite(views)]
+    if not known.any():
+        return np.ones_like(views)
+    return np.where(np.isfinite(views), views / known.mean(), 1.0)

@@ -186,6 +186,11 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Factor on both costs by platform, as a JSON map; default: 1",
     )
+    cost_by_views: bool = Field(
+        False,
+        description="Whether the source's column `views`, over its mean of the day, is a factor on "
+        "both costs",
+    )
     toxic_share: float = Field(
         0.5, ge=0, le=1, description="Share of the capacity that `hybrid` selects by toxicity"
     )

@@ -123,6 +123,11 @@ def test_a_row_does_not_show_its_text():
         ("prob", Decimal("0.5"), (0.5, None)),
         ("prob", "1.5", (1.5, None)),  # validation names it
         ("prob", "", (None, None)),
+        ("views", "1204", (1204.0, None)),
+        ("views", "1,204", (None, "unreadable_views")),
+        ("views", -1, (None, "unreadable_views")),
+        ("views", "inf", (None, "unreadable_views")),
+        ("views", "", (None, None)),
         ("prob", "0,25", (None, "unreadable_probability")),
         ("prob", "an insult", (None, "unreadable_probability")),
         ("prob", True, (None, "unreadable_probability")),

@@ -28,6 +28,7 @@ _CONTEXT = [
     *_columns(pa.string(), "platform", "thread_id", "parent_text", "language", "author_id"),
     pa.field("groups", pa.list_(pa.string())),
     pa.field("label", pa.int8()),
+    pa.field("views", pa.float64()),
 ]
 
 #: The score of a source that brings scores: its probability, the version that gave it, and the

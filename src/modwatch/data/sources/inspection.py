@@ -31,6 +31,7 @@ NAMES: Mapping[str, Sequence[str]] = {
     "thread_id": ("thread_id", "thread", "topic_id", "article_id", "conversation_id", "parent_id"),
     "parent_text": ("parent_text",),
     "platform": ("platform", "site", "forum"),
+    "views": ("views", "view_count"),
 }  # fmt: skip
 #: Names of a column that may be a model's probability.
 SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "prediction")

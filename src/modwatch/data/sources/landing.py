@@ -5,6 +5,7 @@ Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.
 """
 
 import datetime as dt
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +36,7 @@ FILLABLE = (
     "author_id",
     "groups",
     "label",
+    "views",
 )
 
 #: Those that are ids, which must be exact.
@@ -275,8 +277,20 @@ def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatc
     return column_batch(day, first, columns)
 
 
+def _views(value: object) -> tuple[float | None, str | None]:
+    number, problem = number_of(value)
+    unreadable = problem or not 0 <= (number or 0) < math.inf
+    return (None, "unreadable_views") if unreadable else (number, None)
+
+
 #: How the columns of `landed` that are no text are read.
-_CONVERTERS = {"label": vote_of, "groups": names_of, "prob": number_of, "flagged": vote_of}
+_CONVERTERS = {
+    "label": vote_of,
+    "groups": names_of,
+    "views": _views,
+    "prob": number_of,
+    "flagged": vote_of,
+}
 #: Their problems that name a column.
 _PROBLEMS = {
     ("prob", "unreadable_number"): "unreadable_probability",
