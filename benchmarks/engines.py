@@ -14,7 +14,6 @@ comments.
 import argparse
 import os
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoModelForSequenceClassification
-from transformers import pipeline as hugging_face
+from scoring import pipeline, processor_seconds
 
 from modwatch.models.artifact import load
 from modwatch.models.bfloat16 import agreement
@@ -111,12 +109,13 @@ def onnx_engines(encoder, example, folder):
         yield f"ONNX Runtime {name}", Engine(run)
 
 
-def predictors(model, folder):
+def predictors(artifact, folder):
     """Return predictors by name."""
+    model = load(artifact)
     found = {"Modwatch fp32": model.predictor(), "Modwatch bf16": model.predictor(bf16=True)}
     example = {name: torch.ones(2, 9, dtype=torch.long) for name in ("input_ids", "attention_mask")}
     for engines in (openvino_engines, partial(onnx_engines, folder=folder)):
-        encoder = load(model.folder).members[0].encoder
+        encoder = load(artifact).members[0].encoder  # the export changes its attention
         try:
             for name, engine in engines(encoder, example):
                 member = Classifier(engine, model.members[0].head, model.recipe)
@@ -129,17 +128,6 @@ def predictors(model, folder):
     return found
 
 
-def pipeline(model):
-    """Return the pipeline with the model's encoder, batch 32."""
-    encoder = model.members[0].encoder
-    classifier = AutoModelForSequenceClassification.from_config(encoder.config).eval()
-    classifier.base_model.load_state_dict(encoder.state_dict(), strict=False)
-    return partial(
-        hugging_face("text-classification", model=classifier, tokenizer=model.tokenizer),
-        batch_size=32,
-    )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("artifact", type=Path)
@@ -149,7 +137,6 @@ def main():
     asked = parser.parse_args()
     torch.set_num_threads(1)
     model = load(asked.artifact)
-    model = SimpleNamespace(**vars(model), predictor=model.predictor, folder=asked.artifact)
     frame = pd.read_parquet(Path(asked.data) / "jigsaw2018" / "train.parquet", columns=["text"])
     texts = frame["text"].sample(4 * asked.compared, random_state=0).tolist()
     tokenize = partial(encode, model.tokenizer, max_length=model.recipe.max_length)
@@ -160,19 +147,17 @@ def main():
     ][: asked.compared]
     short = [text for text, _ in pairs[: asked.comments]]
     with tempfile.TemporaryDirectory() as scratch:
-        found = predictors(model, Path(scratch))
+        found = predictors(asked.artifact, Path(scratch))
         runs = {
             name: lambda engine=engine: engine.predict(tokenize(short), **BATCH)
             for name, engine in found.items()
         }
-        runs = {"pipeline, batch 32": partial(pipeline(model), short), **runs}
-        taken = {name: [] for name in runs}
-        for _ in range(6):
-            for name, run in runs.items():
-                start = time.process_time()
-                run()
-                taken[name].append(time.process_time() - start)
-        seconds = {name: float(np.median(values[1:])) for name, values in taken.items()}
+        batched = pipeline(model, 32)
+        runs = {"pipeline, batch 32": lambda: batched(short), **runs}
+        for run in runs.values():  # lets memory and kernels settle
+            run()
+        taken = processor_seconds(runs, dict.fromkeys(runs, 1), 5)
+        seconds = {name: float(np.median(values)) for name, values in taken.items()}
         base = seconds["pipeline, batch 32"]
         print(f"{len(short)} comments, {np.mean([len(ids) for _, ids in pairs]):.0f} subwords")
         for name, item in seconds.items():

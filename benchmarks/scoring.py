@@ -43,7 +43,7 @@ import numpy as np
 import pandas as pd
 import torch
 import transformers
-from transformers import BertConfig, BertForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from modwatch.models import bfloat16
@@ -74,9 +74,8 @@ def trained(recipe: Recipe, n: int) -> TrainedModel:
 
 def pipeline(model: TrainedModel, batch_size: int) -> Callable[[list[str]], object]:
     encoder = model.members[0].encoder
-    config = BertConfig(**{**encoder.config.to_dict(), "num_labels": 2})
-    classifier = BertForSequenceClassification(config).eval()
-    classifier.bert.load_state_dict(encoder.state_dict(), strict=False)
+    classifier = AutoModelForSequenceClassification.from_config(encoder.config).eval()
+    classifier.base_model.load_state_dict(encoder.state_dict(), strict=False)
     pipe = transformers.pipeline("text-classification", model=classifier, tokenizer=model.tokenizer)
     cut = {"truncation": True, "max_length": model.recipe.max_length}
     return lambda texts: pipe(texts, batch_size=batch_size, **cut)

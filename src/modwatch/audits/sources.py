@@ -417,10 +417,6 @@ def _texts(
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for day in sorted({comment.day for comment in drawn}):
         wanted = {comment.comment_id for comment in drawn if comment.day == day}
-        for batch in lake.read("comments", day, columns=columns):
-            texts |= {
-                (day, row["comment_id"]): row
-                for row in batch.to_pylist()
-                if row["comment_id"] in wanted
-            }
+        for row in lake.comments(day, wanted, columns=columns):
+            texts[day, row["comment_id"]] = row
     return texts

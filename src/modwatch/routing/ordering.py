@@ -4,6 +4,8 @@ import datetime
 from typing import TypedDict
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.duplicates import repeated
@@ -51,27 +53,25 @@ def copies_of(
     Texts are compared in the order of the scores and of the ids, until those that repeat nothing
     fill the capacity.
     """
-    ids = scores.comment_id.to_numpy(zero_copy_only=False)
-    order = np.lexsort((ids, -score))
+    rows = pa.table({"score": score, "id": scores.comment_id})
+    by = [("score", "descending"), ("id", "ascending")]
+    order = pc.sort_indices(rows, sort_keys=by).to_numpy()
     capacity = slots(policy.review_fraction, score.size)
     count, enough = 0, capacity == 0
     copies = np.zeros(score.size, np.bool_)
     while not enough:
         count = min(max(_COMPARED * capacity, 4 * count), score.size)
-        copies[order[:count]] = repeated(_texts(lake, day, ids[order[:count]]))
+        first = order[:count]
+        copies[first] = repeated(_texts(lake, day, scores.comment_id.take(first).to_pylist()))
         enough = count - copies.sum() >= capacity or count == score.size
     return copies
 
 
-def _texts(lake: Lake, day: datetime.date, ids: NDArray[np.object_]) -> list[str]:
+def _texts(lake: Lake, day: datetime.date, ids: list[str]) -> list[str]:
     """Return the texts of comments; empty for those that are gone."""
-    place = {comment_id: number for number, comment_id in enumerate(ids.tolist())}
-    texts = [""] * len(place)
-    for batch in lake.read("comments", day, columns=["comment_id", "text"]):
-        for comment_id, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if comment_id in place:
-                texts[place[comment_id]] = text
-    return texts
+    columns = ["comment_id", "text"]
+    text = {row["comment_id"]: row["text"] for row in lake.comments(day, set(ids), columns=columns)}
+    return [text.get(comment_id, "") for comment_id in ids]
 
 
 def stored_copies(lake: Lake, day: datetime.date, scores: DayScores) -> NDArray[np.bool_] | None:

@@ -218,13 +218,10 @@ def queue_items(
     known = zip(scores.prob[at].tolist(), scores.cut[at].tolist(), strict=True)
     scored = dict(zip(wanted.to_pylist(), known, strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
-    for batch in lake.read("comments", day, columns=columns):
-        # Not `is_in`, which makes a table of all routed comments for each batch.
-        sent_there = [comment_id in design for comment_id in batch.column("comment_id").to_pylist()]
-        for row in batch.filter(pa.array(sent_there, pa.bool_())).to_pylist():
-            sent, (p, cut) = design[row["comment_id"]], scored[row["comment_id"]]
-            drawn = {name: sent[name] for name in _DESIGN}
-            item = NewItem(**row, **drawn, prob=p, uncertainty=0.25 if cut else p * (1 - p))
-            yield item
-            for confirmation in confirmations.get(item.comment_id, ()):
-                yield replace(item, kind="confirmation", **confirmation)
+    for row in lake.comments(day, design, columns=columns):
+        sent, (p, cut) = design[row["comment_id"]], scored[row["comment_id"]]
+        drawn = {name: sent[name] for name in _DESIGN}
+        item = NewItem(**row, **drawn, prob=p, uncertainty=0.25 if cut else p * (1 - p))
+        yield item
+        for confirmation in confirmations.get(item.comment_id, ()):
+            yield replace(item, kind="confirmation", **confirmation)

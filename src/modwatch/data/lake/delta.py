@@ -8,7 +8,7 @@ import datetime
 import logging
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -221,6 +221,18 @@ class Lake:
         """Yield what `read_between` returns as one dictionary a row."""
         for batch in self.read_between(table, first, last, columns=columns):
             yield from batch.to_pylist()
+
+    def comments(
+        self, day: datetime.date, ids: Container[str], *, columns: Sequence[str]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the comments of `day` with these ids as one dictionary a row, as `read` does.
+
+        `columns` has `comment_id`.
+        """
+        for batch in self.read("comments", day, columns=columns):
+            # Not `is_in`, which makes a table of all ids for each batch.
+            wanted = [comment_id in ids for comment_id in batch.column("comment_id").to_pylist()]
+            yield from batch.filter(pa.array(wanted, pa.bool_())).to_pylist()
 
     def table(
         self,
