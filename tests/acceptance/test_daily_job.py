@@ -326,6 +326,7 @@ def test_through_airflow_the_console_asks_for_its_own_log_in(job: DailyJob) -> N
         assert page.headers["location"].startswith(("login", "./login", "/modwatch/login"))
 
 
+@pytest.mark.soak  # `tests/pipeline/airflow/test_models.py` has each task
 def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJob) -> None:
     client, dag = job.client, "train_model"
     client.wait_for_dags({dag})
@@ -455,6 +456,7 @@ def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: Browser
         assert [entry.what for entry in repaired] == ["failed", "repair", "recovered"]
 
 
+@pytest.mark.soak  # another day is repaired with the button
 def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
     source_of(job, TUESDAY).unlink()
     command = [sys.executable, "-m", "modwatch", "repair", str(TUESDAY), "--empty", "--by", "ann"]

@@ -121,6 +121,7 @@ def test_replace_the_model(desk: Desk) -> None:
     assert "1" in desk.follow("replace-model", "Go back")
 
 
+@pytest.mark.soak  # its commands have tests of their own
 def test_rotate_secrets(desk: Desk) -> None:
     names = ("passwords.json", "jwt_secret", "airflow.cfg")
     before = {name: desk.file(f"modwatch-home/airflow/{name}") for name in names}
@@ -143,6 +144,7 @@ def test_rotate_secrets(desk: Desk) -> None:
     assert desk.file("ada.token").startswith("mw_")
 
 
+@pytest.mark.soak  # `test_up` moves a home, and starts again after a kill
 def test_restore_the_newest_backup(desk: Desk) -> None:
     desk.follow("restore", "Back up one machine")
     desk.run(f"modwatch person add late && modwatch run verify_log {TUESDAY}")
@@ -158,6 +160,7 @@ def test_restore_the_newest_backup(desk: Desk) -> None:
     assert len(moved) < newer
 
 
+@pytest.mark.soak  # `test_up` moves a home
 def test_move(desk: Desk) -> None:
     desk.follow("move", "On the old machine")
     other = Desk(folder=desk.folder / "new", env=desk.env)

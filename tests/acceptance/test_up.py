@@ -134,7 +134,7 @@ def test_a_second_one_is_refused(home: Home) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "postgres",
+        pytest.param("postgres", marks=pytest.mark.soak),
         pytest.param("mlflow", marks=pytest.mark.soak),
         pytest.param("console", marks=pytest.mark.soak),
         pytest.param("airflow-api-server", marks=pytest.mark.soak),

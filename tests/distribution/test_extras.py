@@ -42,10 +42,14 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("", ["statistics", "routing.design", "routing.confirmation_design", "routing.label_plan"]),
         ("console", ["review"]),
         ("pipeline", ["data", "routing"]),
-        ("console,mlflow,pipeline", ["monitoring"]),
-        ("models,mlflow,pipeline", ["models.training", "models.scoring", "models.registry"]),
+        pytest.param("console,mlflow,pipeline", ["monitoring"], marks=pytest.mark.soak),
+        pytest.param(
+            "models,mlflow,pipeline",
+            ["models.training", "models.scoring", "models.registry"],
+            marks=pytest.mark.soak,
+        ),
         ("serving", ["models", "installation.model_server"]),
-        ("ray", ["models.serving", "installation.ray_server"]),
+        pytest.param("ray", ["models.serving", "installation.ray_server"], marks=pytest.mark.soak),
         ("airflow,celery,pipeline", ["pipeline.airflow"]),
     ],
 )

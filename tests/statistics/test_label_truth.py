@@ -165,7 +165,7 @@ def test_three_equal_labels_of_everything_are_the_truth():
 @pytest.mark.simulation
 def test_the_posterior_holds_the_truth_as_often_as_it_says():
     errors = []
-    for seed in range(60):
+    for seed in range(30):
         labels, truth = team(seed)
         found = true_labels(labels, ErrorEvidence.sharing(0, 0), seed=seed)
         for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):
