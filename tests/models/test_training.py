@@ -215,6 +215,29 @@ def test_training_multiplies_in_bf16_where_the_device_is_faster_with_it(
     assert {value.dtype for value in member.parameters()} == {torch.float32}
 
 
+@pytest.mark.parametrize(("longest", "attention"), [(16, "eager"), (300, "sdpa")])
+def test_short_comments_are_trained_without_fused_attention(
+    longest: int,
+    attention: str,
+    corpus: Corpus,
+    tiny_recipe: Recipe,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    features, found = Classifier.features, {True: set[str](), False: set[str]()}
+
+    def watched(self: Classifier, *given: torch.Tensor) -> torch.Tensor:
+        found[self.training].add(self.encoder.config._attn_implementation)
+        return features(self, *given)
+
+    monkeypatch.setattr(Classifier, "features", watched)
+    monkeypatch.setattr(optimisation, "has_bf16", lambda _: True)
+    recipe = replace(tiny_recipe, layers=1, epochs=1, max_steps=2, max_length=longest)
+    (member,) = train(*corpus, recipe=recipe, seed=1).members
+    assert found[True] == {attention}
+    assert "modwatch_blocked" in found[False]  # evaluation, in bfloat16
+    assert member.encoder.config._attn_implementation == "sdpa"
+
+
 def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: Recipe) -> None:
     recipe = replace(tiny_recipe, expected_prevalence=0.01)
     model = train(*corpus, recipe=recipe, seed=1)

@@ -78,7 +78,7 @@ def in_bf16(encoder: PreTrainedModel) -> PreTrainedModel:
     """
     coarse: PreTrainedModel = copy.deepcopy(encoder).to(torch.bfloat16)
     device = next(coarse.parameters()).device
-    if getattr(coarse.config, "_attn_implementation", None) == "sdpa":
+    if getattr(coarse, "_supports_sdpa", False):
         coarse.set_attn_implementation(fastest_attention(coarse, device))
     if device.type == "cpu" and can_pack():
         pack(coarse)

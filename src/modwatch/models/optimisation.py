@@ -18,6 +18,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader
 from transformers import (
     EarlyStoppingCallback,
+    PreTrainedModel,
     Trainer,
     TrainerCallback,
     TrainerControl,
@@ -44,6 +45,8 @@ _COMPLETE = "complete"
 _CHECKPOINT_SECONDS = 300.0
 #: Most rows of a batch that a message names.
 _NAMED = 8
+#: Most subwords of a comment in training for which the attention is not the fused one on a CPU.
+_SHORT = 256
 
 
 def loss_of(recipe: Recipe, logit: Tensor, target: Tensor) -> Tensor:
@@ -132,7 +135,8 @@ def fit(
                 folder=own, progress=progress,
             )  # fmt: skip
             trainer.add_callback(_Report(progress, log))
-            trainer.train(resume_from_checkpoint=_last_complete(own))
+            with _attention(classifier.encoder, device, recipe.max_length):
+                trainer.train(resume_from_checkpoint=_last_complete(own))
         state = trainer.state
         return classifier, Fit(
             steps=int(state.global_step),
@@ -396,6 +400,23 @@ def isolated_random(seed: int) -> Iterator[None]:
         finally:
             random.setstate(before[0])
             np.random.set_state(before[1])  # noqa: NPY002
+
+
+@contextmanager
+def _attention(encoder: PreTrainedModel, device: torch.device, longest: int) -> Iterator[None]:
+    """Train an encoder of short comments on a CPU without PyTorch's fused attention.
+
+    Its backward pass takes half of a step there (`benchmarks/training_speed.py`).
+    """
+    fused = getattr(encoder.config, "_attn_implementation", None) == "sdpa"
+    plain = fused and device.type == "cpu" and longest <= _SHORT
+    if plain:
+        encoder.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        if plain:
+            encoder.set_attn_implementation("sdpa")
 
 
 @contextmanager
