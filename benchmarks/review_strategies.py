@@ -1,13 +1,15 @@
 """What each review strategy finds, on every corpus of real comments, with intervals.
 
-    python benchmarks/review_strategies.py [--prevalence 0.01] [--encoder FOLDER] [--figure FILE]
+    python benchmarks/review_strategies.py [--prevalence 0.01] [--threshold 0.2] [--encoder FOLDER]
+        [--figure FILE]
 
 A model is trained on the Jigsaw training set, less 20,000 comments held out and all texts of the
-other corpora, for a stream with the `--prevalence`, which decides its threshold. Then for each
-corpus: Review Efficiency by strategy and review fraction, OC-AUROC of `uncertainty` less that of
-`predictive_variance`, and what the errors outside of a review of 2 % cost if a missed toxic comment
-costs 5 and a false alarm 1. Means and 95 % intervals over 200 draws: of 500 random comments whose
-labels recalibrate the scores, as those of a window do, and of the others, which are reviewed.
+other corpora, for a stream with the `--prevalence`, which decides its threshold if none is given.
+Then for each corpus: Review Efficiency by strategy and review fraction, OC-AUROC of `uncertainty`
+less that of `predictive_variance`, and what the errors outside of a review of 2 % cost if a missed
+toxic comment costs 5 and a false alarm 1. Means and 95 % intervals over 200 draws: of 500 random
+comments whose labels recalibrate the scores, as those of a window do, and of the others, which are
+reviewed.
 `--data` or MODWATCH_DATA names the folder of the corpora.
 """
 
@@ -191,10 +193,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
     parser.add_argument("--prevalence", type=float, default=0.01)
+    parser.add_argument("--threshold", type=float)
     parser.add_argument("--encoder")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
-    options = {"expected_prevalence": given.prevalence}
+    options = {"expected_prevalence": given.prevalence, "threshold": given.threshold}
     recipe = (
         Recipe(encoder=given.encoder, max_examples=20_000, **options)
         if given.encoder

@@ -46,7 +46,7 @@ _CHECKPOINT_SECONDS = 300.0
 #: Most rows of a batch that a message names.
 _NAMED = 8
 #: Most subwords of a comment in training for which the attention is not the fused one on a CPU.
-_SHORT = 256
+_SHORT = 128
 
 
 def loss_of(recipe: Recipe, logit: Tensor, target: Tensor) -> Tensor:
@@ -406,7 +406,7 @@ def isolated_random(seed: int) -> Iterator[None]:
 def _attention(encoder: PreTrainedModel, device: torch.device, longest: int) -> Iterator[None]:
     """Train an encoder of short comments on a CPU without PyTorch's fused attention.
 
-    Its backward pass takes half of a step there (`benchmarks/training_speed.py`).
+    Without dropout its backward pass takes half of a step (`benchmarks/training_speed.py`).
     """
     fused = getattr(encoder.config, "_attn_implementation", None) == "sdpa"
     plain = fused and device.type == "cpu" and longest <= _SHORT
