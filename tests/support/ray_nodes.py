@@ -108,7 +108,11 @@ class Cluster:
 def cluster(folder: Path, env: Mapping[str, str]) -> Iterator[Cluster]:
     """Start two nodes with a CPU each, which listen on the loopback interface alone."""
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    shared = {**os.environ, **FAST, **secret, **env}
+    # As docs/deploy.md asks for on every node.
+    proxy = {
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "modwatch.installation.ray_proxy.middlewares"
+    }
+    shared = {**os.environ, **FAST, **proxy, **secret, **env}
     address = f"127.0.0.1:{free_port()}"
     # Sockets below it have names of at most 107 characters.
     head = ["--head", "--port", address.partition(":")[2], "--temp-dir", str(folder)]
