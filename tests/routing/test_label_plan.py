@@ -83,6 +83,7 @@ def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, 
     assert np.mean(found) == pytest.approx(0.07, rel=0.25)
 
 
+@pytest.mark.soak  # the planned width is met with people who err
 @pytest.mark.simulation
 def test_people_who_err_take_more_labels(labelled, planned):
     alike = plan_labels(labelled, POLICY, widths=[0.07], error_rates=(0.0, 0.0))
