@@ -144,7 +144,7 @@ def test_rotate_secrets(desk: Desk) -> None:
     assert desk.file("ada.token").startswith("mw_")
 
 
-@pytest.mark.soak  # `test_up` moves a home, and starts again after a kill
+@pytest.mark.soak  # `test_restore_to_a_moment` restores a server and a lake
 def test_restore_the_newest_backup(desk: Desk) -> None:
     desk.follow("restore", "Back up one machine")
     desk.run(f"modwatch person add late && modwatch run verify_log {TUESDAY}")

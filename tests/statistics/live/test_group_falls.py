@@ -152,4 +152,4 @@ def test_from_the_labels_of_two_ordinary_days_the_platform_is_named() -> None:
         for _ in range(5)
     ]
     assert {match.name for match in found if match} == {"platform=app"}
-    assert sum(match is not None for match in found) >= 3
+    assert sum(match is not None for match in found) >= 4
