@@ -40,8 +40,8 @@ TEST_WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
 # Folders whose tests run whole days, train a model, start programs, or import PyTorch.
-unit-tests: WHOLE_PATHS := $(addprefix tests/,acceptance audits/attacks dags demo distribution docker \
-    installation models monitoring pipeline review/console/attacks review/console/browser)
+unit-tests: WHOLE_PATHS := $(addprefix tests/,acceptance audits/attacks dags distribution docker \
+    installation lab/benchmark lab/demo models monitoring pipeline review/console/attacks review/console/browser)
 unit-tests: export HYPOTHESIS_PROFILE := quick
 
 # Tests and demo start hundreds of Python processes; without bytecode each compiles all it imports.

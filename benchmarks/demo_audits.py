@@ -31,10 +31,6 @@ import pandas as pd
 from demo_coverage import ScoredDay, Team, people, scored
 
 from modwatch.audits.request import AuditRequest
-from modwatch.demo.datasets import DemoData, demo_data
-from modwatch.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
-from modwatch.demo.run import AUDIT_LABELS
-from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.estimates import AuditEstimate
 from modwatch.statistics.audit.imputation import ImputedEstimator, label_errors
@@ -43,6 +39,10 @@ from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
 from modwatch.statistics.audit.results import Evidence, estimator
 from modwatch.statistics.audit.sample_design import ScoreCounts, design
 from modwatch.statistics.recalibration import KnownLabels
+from modwatch_lab.demo.datasets import DemoData, demo_data
+from modwatch_lab.demo.moderators import AUDITOR_ERROR_RATES, DEMO_AUDITORS, DEMO_MODERATORS
+from modwatch_lab.demo.run import AUDIT_LABELS
+from modwatch_lab.simulated import SimulatedModerator
 
 FIGURES = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 FLOOR = 0.93

@@ -30,11 +30,6 @@ import pandas as pd
 import pyarrow as pa
 
 from modwatch.common.errors import SourceError
-from modwatch.demo.datasets import DemoData, demo_data
-from modwatch.demo.moderators import DEMO_MODERATORS
-from modwatch.demo.setup import DEMO_SETTINGS
-from modwatch.installation.resources import source_of
-from modwatch.review.simulated import SimulatedModerator
 from modwatch.routing import RoutingPolicy, design_routing, random_keys
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing
@@ -43,6 +38,10 @@ from modwatch.statistics import LabelledDay, fully_labelled, measure_days
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations
 from modwatch.statistics.live.measure import Measured
+from modwatch_lab.demo.datasets import DemoData, demo_data
+from modwatch_lab.demo.moderators import DEMO_MODERATORS
+from modwatch_lab.demo.setup import DEMO_SETTINGS
+from modwatch_lab.simulated import SimulatedModerator
 
 DATA = ("synthetic", "wikipedia_talk", "civil_comments")
 METRICS = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
@@ -179,7 +178,7 @@ def stream(data: DemoData) -> pd.DataFrame:
     """Return the valid comments of all days, as the demo's source delivers them."""
     os.environ.update(data.settings)
     try:
-        source = source_of(load_settings().source)
+        source = load_settings().source.open()
     finally:
         for name in data.settings:
             del os.environ[name]

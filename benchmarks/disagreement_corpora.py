@@ -18,7 +18,6 @@ import numpy as np
 from scipy import stats
 
 from modwatch.common.errors import MetricInputError
-from modwatch.data.sources.corpora import load, long_table
 from modwatch.statistics.disagreement import (
     Annotations,
     agreement_with_people,
@@ -26,6 +25,7 @@ from modwatch.statistics.disagreement import (
     fixed_flip_rate,
     majority,
 )
+from modwatch_lab.corpora import load, long_table
 
 #: Name, loader, folder.
 CORPORA = (

@@ -20,10 +20,10 @@ import pandas as pd
 from model_choice import corpus as wikipedia_talk
 from model_choice import ours
 
-from modwatch.data.sources.corpora import load, long_table
 from modwatch.models.recipe import offline_recipe
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import Groups, group_report, intersections, kappa_table
+from modwatch_lab.corpora import load, long_table
 
 #: Name, loader, folder, groupings.
 CORPORA = (

@@ -37,12 +37,12 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from modwatch.data.duplicates import near_duplicates
-from modwatch.data.sources.corpora import load
 from modwatch.models.artifact import save
 from modwatch.models.progress import TrainingProgress
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
+from modwatch_lab.corpora import load
 
 #: Prevalence of the stream, as published.
 PREVALENCE = 0.015

@@ -31,7 +31,7 @@ from modwatch.models.scoring.scorer import Predictions, Scorer
 from modwatch.pipeline import daily
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
-from modwatch.settings.sources import CommunitySourceSettings
+from modwatch_lab.sources import CommunitySourceSettings
 
 DAY = datetime.date(2026, 1, 5)
 READ = "read_baseline"
@@ -69,10 +69,10 @@ class BenchmarkResources(Resources):
 
 def save_tiny_model(folder: Path) -> None:
     """Save a model of one layer, trained on a few comments of the day before."""
-    from modwatch.data.sources.community import Community
     from modwatch.models.artifact import save
     from modwatch.models.recipe import offline_recipe
     from modwatch.models.training import train
+    from modwatch_lab.community import Community
 
     comments = Community(comments_per_day=2_000, seed=7).read(DAY - datetime.timedelta(days=1))
     texts = next(iter(comments)).column("text").to_pylist()[:500]

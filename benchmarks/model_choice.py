@@ -32,11 +32,11 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from modwatch.data.sources.community import Community, Drift
 from modwatch.models.artifact import save
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
+from modwatch_lab.community import Community, Drift
 
 #: The stream's own published prevalence. It moves calibration and threshold, which this table does
 #: not show; the order of comments, which it does show, all but stays.

@@ -40,9 +40,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from modwatch.data.duplicates import near_duplicates
-from modwatch.data.sources.corpora.corpus import LabelledTexts
-from modwatch.data.sources.labelled import read_labelled
-from modwatch.demo.datasets import demo_data, published_file
+from modwatch.data.sources.labelled import LabelledTexts, read_labelled
 from modwatch.models.artifact import save
 from modwatch.models.encoder import _encodings
 from modwatch.models.recipe import offline_recipe
@@ -50,6 +48,7 @@ from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.scoring.opening import open_scorer
 from modwatch.models.scoring.scorer import Passages, Predictions, score_in_windows
 from modwatch.models.training import train
+from modwatch_lab.demo.datasets import demo_data, published_file
 
 Disguise = Callable[[str, np.random.Generator], str]
 

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 
-from modwatch.demo.datasets import demo_data
-from modwatch.demo.run import train_champion
-from modwatch.demo.setup import started
 from modwatch.installation.stack.airflow import AirflowClient
 from modwatch.installation.stack.installation import narrator
+from modwatch_lab.demo.datasets import demo_data
+from modwatch_lab.demo.run import train_champion
+from modwatch_lab.demo.setup import started
 
 
 def main() -> None:

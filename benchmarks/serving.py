@@ -30,7 +30,7 @@ from scoring import invented_texts
 
 from modwatch.common.account import Account
 from modwatch.common.connections import listen
-from modwatch.data.sources.corpora.corpus import LabelledTexts
+from modwatch.data.sources.labelled import LabelledTexts
 from modwatch.installation.resources import open_resources
 from modwatch.models.recipe import Recipe
 from modwatch.models.scoring.remote import RemoteScorer

@@ -51,7 +51,7 @@ def pytest_unconfigure() -> None:
 
 
 #: Folders all of whose tests one worker runs.
-_TOGETHER = ("tests/acceptance", "tests/demo/benchmark")
+_TOGETHER = ("tests/acceptance", "tests/lab/benchmark")
 
 
 @pytest.fixture(scope="session")
@@ -227,10 +227,10 @@ def champion(
     from filelock import FileLock
 
     from installation import Installation
-    from modwatch.data.sources.community import Community
     from modwatch.installation.resources import open_resources
     from modwatch.models.recipe import offline_recipe
     from modwatch.pipeline import model
+    from modwatch_lab.community import Community
 
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

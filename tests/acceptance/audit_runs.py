@@ -20,12 +20,12 @@ from lake_days import put_comments, put_scores
 
 from installation import MONDAY, TUESDAY
 from modwatch.audits.evidence import Event
-from modwatch.data.sources.corpora.corpus import LabelledTexts
-from modwatch.demo.datasets import DemoData
-from modwatch.demo.setup import Demo, started
+from modwatch.data.sources.labelled import LabelledTexts
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient
 from modwatch.installation.stack.installation import narrator
+from modwatch_lab.demo.datasets import DemoData
+from modwatch_lab.demo.setup import Demo, started
 from traps import sitecustomize as traps
 
 DAG = "audit_recall"

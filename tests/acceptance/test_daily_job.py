@@ -23,7 +23,6 @@ from acceptance.daily_pages import choose, day_run
 from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
 from modwatch.common.addresses import day_url
 from modwatch.common.errors import StackError
-from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.actions import history, open_incidents
 from modwatch.monitoring.measurements import tables
@@ -32,6 +31,7 @@ from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.log.labels import current_labels
 from modwatch.review.log.verification import verify_log
+from modwatch_lab.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 
 pytestmark = pytest.mark.acceptance
 

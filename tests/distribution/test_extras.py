@@ -13,7 +13,7 @@ from modwatch.common import installed
 #: Each test starts an interpreter, and some import torch.
 pytestmark = pytest.mark.usefixtures("services")
 
-# Left out: the embedded server of the demo, and programs that MLflow and Alembic run.
+# Left out: the embedded server, and programs that MLflow and Alembic run.
 _IMPORT_ALL = """
 import importlib, pkgutil
 for top in {packages}:
@@ -51,10 +51,11 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("serving", ["models", "installation.model_server"]),
         pytest.param("ray", ["models.serving", "installation.ray_server"], marks=pytest.mark.soak),
         ("airflow,celery,pipeline", ["pipeline.airflow"]),
+        pytest.param("lab", ["modwatch_lab.benchmark"], marks=pytest.mark.soak),
     ],
 )
 def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[str]) -> None:
-    packages = [f"modwatch.{name}" for name in packages]
+    packages = [name if "lab" in name else f"modwatch.{name}" for name in packages]
     done = run_with(extras.split(",") if extras else [], _IMPORT_ALL.format(packages=packages))
     assert done.returncode == 0, done.stderr[-2000:]
 
@@ -75,8 +76,9 @@ def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
         ([], ["queue", "verify-log"], "console"),
         (["console"], ["serve"], "serving"),
         (["serving"], ["serve", "--replicas", "2"], "ray"),
-        ([], ["demo", "--once"], "demo"),
-        (["pipeline"], ["demo", "--once"], "demo"),
+        ([], ["demo", "--once"], "local"),
+        (["pipeline"], ["demo", "--once"], "local"),
+        ([], ["benchmark", "cotomod"], "models"),
     ],
 )
 def test_a_missing_extra_is_named(extras: list[str], arguments: list[str], extra: str) -> None:
@@ -108,7 +110,7 @@ def test_every_import_outside_the_base_belongs_to_an_extra() -> None:
         name
         for path in sorted((ROOT / "src").rglob("*.py"))
         for name in _imported(path)
-        if name not in known | base | {"modwatch"} | set(sys.stdlib_module_names)
+        if name not in known | base | {"modwatch", "modwatch_lab"} | set(sys.stdlib_module_names)
     }
     # Come with MLflow, with Airflow and with the development tools.
     assert unknown <= {"requests", "asgiref"}

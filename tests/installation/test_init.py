@@ -14,7 +14,6 @@ import pytest
 from modwatch.cli.main import main
 from modwatch.common.errors import SettingsError
 from modwatch.installation.init import Dialogue
-from modwatch.installation.resources import source_of
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
 from modwatch.settings.file import apply_settings_file
@@ -64,7 +63,7 @@ def read_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     apply_settings_file(environ)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    source = source_of(load_settings().source)
+    source = load_settings().source.open()
     counts = []
     for day in DAYS:
         rows = [row for batch in source.read(day) for row in batch.to_pylist()]

@@ -21,7 +21,6 @@ from sqlalchemy import create_engine, text
 from modwatch.cli.main import main
 from modwatch.common.account import Account
 from modwatch.data.validation.comments import validate_comments
-from modwatch.installation.resources import source_of
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
 from modwatch.settings.file import apply_settings_file
@@ -68,7 +67,7 @@ def init(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def read_day(day: dt.date = DAY) -> tuple[list[dict], int]:
     """Return the landed rows of a day by the settings, and how many are valid."""
-    source = source_of(load_settings().source)
+    source = load_settings().source.open()
     account = Account()
     landed = list(source.read(day, account))
     account.count("landed", sum(batch.num_rows for batch in landed))
@@ -495,7 +494,7 @@ def test_typed_values_of_sqlite(init: Callable[..., str]) -> None:
     assert valid == 60
     assert {row["comment_id"] for row in found} == {str(uuid.UUID(int=n)) for n in range(60)}
     account = Account()
-    list(source_of(load_settings().source).read(DAY, account))
+    list(load_settings().source.open().read(DAY, account))
     assert account.rows() == [("Records without a possible time, on no day", 2, "")]
     Path("modwatch.env").unlink()
     assert "--generate-ids is for files" in init("forum.db", "--generate-ids", status=1)
@@ -588,7 +587,7 @@ def test_rows_of_days_without_comments_are_named_and_set_no_first_day(
     settings = load_settings()
     assert settings.first_day == DAY
     account = Account()
-    landed = sum(batch.num_rows for batch in source_of(settings.source).read(DAY, account))
+    landed = sum(batch.num_rows for batch in settings.source.open().read(DAY, account))
     assert (landed, account.places["unusual_day"]) == (58, 2)
     assert account.first["unusual_day"].endswith("a.csv:5")
 
@@ -743,7 +742,7 @@ def test_rows_of_no_possible_day_are_counted(init: Callable[..., str]) -> None:
     assert "4 of 64 rows have no time, or one before 1990 or to come." in init("a.db")
     assert load_settings().first_day == DAY
     account = Account()
-    landed = sum(batch.num_rows for batch in source_of(load_settings().source).read(DAY, account))
+    landed = sum(batch.num_rows for batch in load_settings().source.open().read(DAY, account))
     assert (landed, account.places["undated"]) == (60, 4)
 
 

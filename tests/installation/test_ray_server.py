@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from ray_nodes import QUIET, Group, cluster, free_port, until
 
 from installation import Installation
-from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
 from modwatch.models.registry import Registry
 from modwatch.models.scoring.remote import RemoteScorer
+from modwatch_lab.community import Community
 
 RUN = "from modwatch.cli.main import program; program()"
 TOKEN = "open-sesame"

@@ -11,16 +11,16 @@ from sqlalchemy import text
 
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.common.errors import SettingsError, SourceError
-from modwatch.data.sources.community import Community, Drift
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.landing import OwnScores
-from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sql import SqlSource
-from modwatch.installation.resources import open_channels, open_resources, source_of
+from modwatch.installation.resources import open_channels, open_resources
 from modwatch.monitoring.incidents.apprise_channel import AppriseChannel
 from modwatch.monitoring.incidents.channels import MailChannel, WebhookChannel
 from modwatch.settings import EMBEDDED, Settings, current_settings_table
+from modwatch_lab.community import Community, Drift
+from modwatch_lab.replay import ReplaySource
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -45,7 +45,7 @@ def test_files_are_opened_with_every_setting() -> None:
         "platform": "forum",
         "columns": columns,
     }
-    assert source_of(Settings(source=source).source) == FileSource(
+    assert Settings(source=source).source.open() == FileSource(
         path="in/{dt}.csv",
         timestamp_column="posted",
         assume_timezone="UTC",
@@ -61,7 +61,7 @@ def test_files_are_opened_with_every_setting() -> None:
 def test_sql_is_opened_with_its_secret() -> None:
     query = "SELECT * FROM c WHERE t >= :start AND t < :end"
     url = "postgresql+psycopg://reader:hunter2@db/forum"
-    source = source_of(Settings(source={"kind": "sql", "url": url, "query": query}).source)
+    source = Settings(source={"kind": "sql", "url": url, "query": query}).source.open()
     assert source == SqlSource(url=url, query=query)
     assert "hunter2" not in repr(source)
 
@@ -70,11 +70,11 @@ def test_sources_of_scores_are_opened_with_what_they_leave_out() -> None:
     own = {"own_scores": True, "own_threshold": 0.7, "own_model_version": "rules-1"}
     settings = Settings(source={"kind": "files", "path": "in.csv", **own})
     scores = OwnScores(threshold=0.7, model_version="rules-1")
-    assert source_of(settings.source) == FileSource(path="in.csv", own_scores=scores)
+    assert settings.source.open() == FileSource(path="in.csv", own_scores=scores)
     assert settings.own_scores
     query = {"url": "sqlite://", "query": "SELECT 1 WHERE t >= :start AND t < :end"}
     settings = Settings(source={"kind": "sql", **query, "own_scores": True})
-    assert source_of(settings.source) == SqlSource(**query, own_scores=OwnScores())
+    assert settings.source.open() == SqlSource(**query, own_scores=OwnScores())
     assert not Settings(source={"kind": "files", "path": "in.csv"}).own_scores
     assert not Settings().own_scores
     with pytest.raises(ValidationError, match="own_model_version"):
@@ -83,7 +83,7 @@ def test_sources_of_scores_are_opened_with_what_they_leave_out() -> None:
 
 def test_a_community_is_opened_with_its_drift() -> None:
     source = {"kind": "community", "seed": 3, "comments_per_day": 9, "drift_from": "2026-01-06"}
-    assert source_of(Settings(source=source).source) == Community(
+    assert Settings(source=source).source.open() == Community(
         seed=3, comments_per_day=9, drift=Drift(start=TUESDAY)
     )
 
@@ -92,7 +92,7 @@ def test_a_replay_is_opened_with_its_corpus(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text("id,text,parent,label,api\n1,an invented remark,,0,0.1\n")
     source = {"kind": "replay", "path": str(path), "first_day": "2026-01-05", "days": 1}
-    opened = source_of(Settings(source=source).source)
+    opened = Settings(source=source).source.open()
     assert isinstance(opened, ReplaySource)
     assert [batch.num_rows for batch in opened.read(MONDAY)] == [1]
 
@@ -100,7 +100,7 @@ def test_a_replay_is_opened_with_its_corpus(tmp_path: Path) -> None:
 def test_a_corpus_of_no_known_format_is_refused(tmp_path: Path) -> None:
     source = {"kind": "replay", "path": str(tmp_path), "first_day": "2026-01-05"}
     with pytest.raises(SourceError, match="weather"):
-        source_of(Settings(source={**source, "corpus": "weather"}).source)
+        Settings(source={**source, "corpus": "weather"}).source.open()
 
 
 def test_channels_are_those_that_the_settings_name() -> None:

@@ -37,12 +37,12 @@ from installation import (
 )
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.schemas import COMMENTS
-from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements.tables import grouped_day
 from modwatch.pipeline import daily
 from modwatch.review.queue.metrics import counts
 from modwatch.statistics import STRATEGIES, review_scores
+from modwatch_lab.community import Community
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

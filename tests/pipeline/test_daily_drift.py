@@ -16,7 +16,6 @@ from sqlalchemy import text
 from installation import MONDAY, table_rows
 from modwatch.data.lake.day_scores import ORIGIN, model_origin
 from modwatch.data.lake.schemas import MEASUREMENTS
-from modwatch.data.sources.community import Community
 from modwatch.data.validation.profiles import profile_rows
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.reference import INVENTED, from_json, held_out_profile, to_json
@@ -28,6 +27,7 @@ from modwatch.pipeline import daily
 from modwatch.review.queue.intake import enqueue
 from modwatch.review.queue.items import NewItem
 from modwatch.settings import Settings
+from modwatch_lab.community import Community
 
 DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(6)]
 TODAY = DAYS[-1]

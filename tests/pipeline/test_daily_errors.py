@@ -18,11 +18,11 @@ from modwatch.monitoring.measurements.tables import labelled_day
 from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease
-from modwatch.review.simulated import SimulatedModerator
 from modwatch.statistics.collaboration.what_if import OUTCOMES
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
+from modwatch_lab.simulated import SimulatedModerator
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -28,9 +28,9 @@ from installation import (
 from modwatch.audits.request import AuditRequest
 from modwatch.common.errors import DayRejectedError, NoChampionError
 from modwatch.data.lake.day_scores import day_scores
-from modwatch.data.sources.community import Community
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
+from modwatch_lab.community import Community
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

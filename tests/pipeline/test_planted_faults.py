@@ -22,12 +22,12 @@ from receivers import Webhook, webhook
 
 from installation import MONDAY, Installation
 from modwatch.common.errors import ModwatchError
-from modwatch.data.sources.community import Community
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import repair
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.pipeline import daily
 from modwatch.pipeline.airflow import _NOT_RETRIED, TaskFailureNotifier, TaskRepairNotifier
+from modwatch_lab.community import Community
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")

@@ -26,8 +26,8 @@ from modwatch.review.people import access_tokens, accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
-from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import decision
+from modwatch_lab.simulated import SimulatedModerator, work
 
 pytestmark = pytest.mark.usefixtures("services")
 

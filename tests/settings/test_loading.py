@@ -16,9 +16,9 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
+def test_without_any_variable_there_is_no_source() -> None:
     settings = load_settings()
-    assert settings.source.kind == "community"
+    assert settings.source is None
     assert settings.lake_root == str(Path("var") / "lake")
     assert settings.checks_root == str(Path("var") / "lake" / "_checks")
 
@@ -46,7 +46,7 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
         ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
         ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
         ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),
-        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
+        ("SOURCE__KIND", "pigeons", "files, sql, community or replay, got pigeons"),
         ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("ALERT_CHANNELS", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("SCORER", "http://mod:hunter2@host name", "valid text"),
@@ -139,7 +139,7 @@ def test_a_source_that_fits_no_kind_needs_it(
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert str(caught.value) == (
-        "MODWATCH_SOURCE__KIND is not set; set it to files, sql, replay or community"
+        "MODWATCH_SOURCE__KIND is not set; set it to files, sql, community or replay"
     )
 
 

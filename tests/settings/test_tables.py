@@ -2,8 +2,8 @@ import datetime
 from itertools import pairwise
 from pathlib import Path
 
+from modwatch.data.sources.settings import SqlSourceSettings
 from modwatch.settings import Settings, current_settings_table, settings_table
-from modwatch.settings.sources import SqlSourceSettings
 
 
 def test_the_table_has_every_setting_once() -> None:
@@ -39,7 +39,7 @@ def test_current_values_come_with_their_origin() -> None:
     ]
     assert row(settings, "MODWATCH_SLICE_SHARE")[1:] == ["0.1", "default"]
     assert row(settings, "MODWATCH_LAKE ")[1:] == ["", "default"]
-    assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["community", "default"]
+    assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["", "default"]
 
 
 def test_what_the_settings_file_set_comes_from_it() -> None:
@@ -69,7 +69,7 @@ def test_secrets_are_masked() -> None:
 
 
 def test_only_the_variables_of_the_source_are_shown() -> None:
-    table = current_settings_table(Settings())
+    table = current_settings_table(Settings(source={"kind": "community"}))
     assert "MODWATCH_SOURCE__SEED" in table
     assert "MODWATCH_SOURCE__PATH" not in table
 

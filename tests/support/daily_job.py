@@ -19,15 +19,15 @@ from typing import Any
 import httpx
 import numpy as np
 
-from modwatch.data.sources.community import Community
-from modwatch.demo.datasets import DemoData
-from modwatch.demo.moderators import Shift, create_moderators
-from modwatch.demo.setup import Demo, started, write_model_data
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import narrator
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model
+from modwatch_lab.community import Community
+from modwatch_lab.demo.datasets import DemoData
+from modwatch_lab.demo.moderators import Shift, create_moderators
+from modwatch_lab.demo.setup import Demo, started, write_model_data
 
 #: Stands in every comment, so that one search tells whether a comment got where it must not.
 MARK = "quillfeather"

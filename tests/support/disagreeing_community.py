@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.data.sources.community import Person, simulate_labels
 from modwatch.statistics.disagreement import Annotations
+from modwatch_lab.community import Person, simulate_labels
 
 
 def community_labels(

@@ -24,7 +24,7 @@ _LIMIT_SECONDS = 300
 _PRELOADED = [
     "killing",
     "modwatch.cli.main",
-    "modwatch.data.sources.community",
+    "modwatch_lab.community",
     "modwatch.models.registry",
     "modwatch.pipeline",
     "modwatch.pipeline.audit",

@@ -22,7 +22,7 @@ from modwatch.cli import (
 )
 from modwatch.cli.arguments import Group
 from modwatch.common.errors import ModwatchError
-from modwatch.common.installed import missing_extra
+from modwatch.common.installed import missing_extra, plugins
 from modwatch.settings.file import apply_settings_file
 
 
@@ -38,7 +38,7 @@ def commands() -> None:
     """
 
 
-commands.add_section("Start on this machine", stack.demo, stack.init, stack.up, stack.down)
+commands.add_section("Start on this machine", stack.init, stack.up, stack.down)
 commands.add_section(
     "Operate",
     stack.status, stack.logs, stack.settings, stack.migrate, stack.airflow, daily.run,
@@ -49,11 +49,8 @@ commands.add_section("Audit", audit.audit)
 commands.add_section(
     "Personal data", personal_data.export, personal_data.erase, personal_data.verify_erasure
 )
-commands.add_section(
-    "Models and research",
-    models.train, models.model, models.serve, annotations.annotations,
-    models.benchmark,
-)  # fmt: skip
+commands.add_section("Models", models.train, models.model, models.serve, annotations.annotations)
+commands.add_section("Plug-ins", *(each.load() for each in plugins("modwatch.commands").values()))
 
 
 def program() -> None:

@@ -1,4 +1,4 @@
-"""`modwatch train`, `model …`, `serve` and `benchmark cotomod`."""
+"""`modwatch train`, `model …` and `serve`."""
 
 import logging
 import os
@@ -19,15 +19,13 @@ from modwatch.cli.arguments import (
 )
 from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError
+from modwatch.common.installed import plugins
 
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
 
-#: Corpora that have a training part of their own.
-_CORPORA = ("synthetic", "wikipedia_talk", "civil_comments")
-
 #: Options of `train` that are fields of `models.recipe.Recipe`, with their types.
-_RECIPE: dict[str, tuple[Any, str]] = {
+RECIPE: dict[str, tuple[Any, str]] = {
     "encoder": (str, "Folder or hub name of a pre-trained encoder; default: the offline model."),
     "method": (str, "deterministic, mc_dropout, ensemble, sngp (default) or sngp_ensemble."),
     "members": (int, "Networks of an ensemble."),
@@ -54,11 +52,6 @@ _RECIPE: dict[str, tuple[Any, str]] = {
     "expected_prevalence": (number_between(0, 1), "Share of toxic comments in the stream."),
     "threshold": (number_between(0, 1), "Flag comments above it; default: the best F1."),
 }
-#: Those that `benchmark cotomod` changes for all runs.
-_BENCHMARK_RECIPE = (
-    "encoder", "members", "passes", "focal_gamma", "epochs", "batch_size", "batch_tokens",
-    "accumulation", "learning_rate", "max_length", "max_steps", "patience",
-)  # fmt: skip
 
 #: Options of --replicas: the fields of `installation.ray_app.RayOptions`, and two more.
 _RAY: dict[str, tuple[type, str]] = {
@@ -74,7 +67,8 @@ _RAY: dict[str, tuple[type, str]] = {
 }
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -82,10 +76,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--data",
     cls=Several,
-    default=["synthetic"],
     metavar="SOURCE…",
-    help="reviewed: what your moderators labelled; "
-    f"{', '.join(_CORPORA)}; or CSV, TSV, JSON lines or Parquet files; or a database URL.",
+    help="CSV, TSV, JSON lines or Parquet files; or a database URL; or reviewed: what your "
+    f"moderators labelled; or one of {', '.join(plugins('modwatch.training_data'))}; "
+    "default: MODWATCH_TRAINING_DATA.",
 )
 @click.option("--text-column", default="text")
 @click.option(
@@ -109,7 +103,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     checkpoints=(PATH, "Folder from which an interrupted run continues; default: HOME/training."),
     report_only=(bool, "Print the data report and do not train."),
 )
-@options(**_RECIPE)
+@options(**RECIPE)
 @click.option("--seed", type=int, default=0)
 @click.option(
     "--alias",
@@ -133,17 +127,10 @@ def train(
     from modwatch.models.recipe import Recipe, offline_recipe
     from modwatch.pipeline import model
 
-    given = _given({name: form.pop(name) for name in _RECIPE})
+    given = given_options({name: form.pop(name) for name in RECIPE})
     with TrainingProgress(partial(print, flush=True)) as progress:
         with progress.phase("reading"):
-            if len(data) == 1 and data[0] in _CORPORA:
-                from modwatch.demo.datasets import demo_data
-
-                demo = demo_data(data[0])
-                given = {"expected_prevalence": demo.expected_prevalence, **given}
-                corpus = model.without_evaluation(resources, demo.training())
-            else:
-                corpus = model.corpus(resources, {"data": data, **form})
+            corpus = model.corpus(resources, {"data": data, **form})
         recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
         with progress.phase("data report"):
             report = model.report(resources, corpus)
@@ -217,7 +204,7 @@ def serve(
             "scoring tasks"
         )
     logging.getLogger("modwatch").setLevel(logging.INFO)
-    given = _given(ray)
+    given = given_options(ray)
     if replicas is not None:
         _serve_replicas(resources, host, port, {"replicas": replicas, **given})
         return
@@ -251,76 +238,3 @@ def _serve_replicas(resources: "Resources", host: str, port: int, options: dict[
         raise SettingsError(f"impossible replicas: {'; '.join(faults).strip()}") from exc
     resources.registry.champion_version()  # raises before Ray starts if there is none
     serve_replicas(replicas, host=host, port=port, metrics_port=metrics_port, address=address)
-
-
-@click.group(cls=Group)
-def benchmark() -> None:
-    """Run the benchmarks of published papers."""
-
-
-@benchmark.command(cls=Variadic)
-@click.option(
-    "--data",
-    type=click.Choice(["published", "synthetic"]),
-    default="published",
-    help="Published research data, or the synthetic community, which needs none.",
-)
-@options(
-    data_folder=(PATH, "Folder of the published data; default: that of MODWATCH_DATA."),
-    wikipedia=(PATH, "Folder of the Jigsaw challenge of 2018: train, test and test_labels.csv."),
-    civil_comments=(PATH, "The complete CivilComments: train.csv or all_data.csv."),
-    train_examples=(int, "Comments to draw; default: all."),
-    test_examples=(int, "Comments to draw per test; default: all."),
-)
-@click.option(
-    "--methods",
-    cls=Several,
-    metavar="METHOD…",
-    help="Of deterministic, mc_dropout, ensemble, sngp, sngp_ensemble; default: all.",
-)
-@click.option(
-    "--losses", cls=Several, metavar="LOSS…", help="Of cross_entropy, focal; default: both."
-)
-@click.option("--seeds", cls=Several, type=int, default=[0, 1, 2], metavar="SEED…")
-@options(**{name: _RECIPE[name] for name in _BENCHMARK_RECIPE})
-@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:n.")
-@click.option(
-    "--output", type=PATH, default=Path("cotomod"), help="Folder of scores, results and report."
-)
-def cotomod(
-    methods: tuple[Any, ...],
-    losses: tuple[Any, ...],
-    seeds: tuple[int, ...],
-    device: str,
-    output: Path,
-    **options: Any,
-) -> None:
-    """Train and compare the uncertainty methods of Kivlichan et al. (2021).
-
-    They are compared in domain and out of domain. An interrupted run continues when it is started
-    again.
-    """
-    from modwatch.demo.benchmark import run_cotomod
-    from modwatch.demo.benchmark.corpora import benchmark_data
-    from modwatch.models.devices import devices_of
-    from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
-
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    given = _given({name: options.pop(name) for name in _BENCHMARK_RECIPE})
-    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
-    devices = devices_of(device)
-    say("reading the comments, and comparing those for training with those for tests")
-    data = benchmark_data(options.pop("data"), folder=options.pop("data_folder"), **options)
-    found = run_cotomod(
-        data,
-        recipe,
-        output,
-        methods=methods or METHODS,
-        losses=losses or LOSSES,
-        seeds=seeds,
-        devices=devices,
-        say=say,
-    )
-    say("\n".join(found["sentences"]))

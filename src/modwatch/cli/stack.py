@@ -1,4 +1,4 @@
-"""The commands of an installation on this machine, from `init` and `demo` to `settings`."""
+"""The commands of an installation on this machine, from `init` to `settings`."""
 
 import datetime
 import os
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, day, number_between, options, with_resources
+from modwatch.cli.arguments import PATH, Group, day, options, with_resources
 from modwatch.common.errors import NoChampionError, StackError
 from modwatch.common.installed import dags_folder
 from modwatch.installation import open_resources
@@ -99,7 +99,8 @@ def _run(path: Path, chosen: datetime.date) -> None:
             "parts work;\ntrain a model with your own labelled comments before you rely on its "
             "figures: modwatch train --data FILE"
         )
-        subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
+        train = [sys.executable, "-m", "modwatch", "train", "--data", "synthetic"]
+        subprocess.run(train, check=True)
     try:
         with open_resources() as resources:
             for number, step in enumerate(daily.STEPS, start=1):
@@ -124,31 +125,6 @@ def _needs_model(settings: Settings) -> bool:
     except NoChampionError:
         return True
     return False
-
-
-@click.command()
-@click.option("--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments.")
-@click.option("--encoder", help="A pre-trained encoder; default: the offline model.")
-@click.option(
-    "--scorer",
-    type=click.Choice(["local", "serve"]),
-    default="local",
-    help="Score in the tasks (local) or with a model server (serve).",
-)
-@click.option(
-    "--error-rates",
-    type=number_between(0, 1),
-    nargs=2,
-    metavar="FALSE_POSITIVE FALSE_NEGATIVE",
-    help="Error rates of the simulated moderators; default: 0.2 to 1.5 % and 2 to 8 %.",
-)
-@click.option("--drift", is_flag=True, help="Change the synthetic community in the second week.")
-@click.option("--once", is_flag=True, help="Stop everything at the end.")
-def demo(data: str, **changes: Any) -> int:
-    """Run the whole system with simulated moderators on this machine."""
-    from modwatch.demo.run import run_demo
-
-    return run_demo(data, **changes)
 
 
 @click.command()

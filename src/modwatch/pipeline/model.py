@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modwatch.common.errors import ModelError, NoChampionError, SettingsError, SourceError
+from modwatch.common.installed import plugins
 
 if TYPE_CHECKING:
     from modwatch.data.lake.delta import Lake
-    from modwatch.data.sources.corpora.corpus import LabelledTexts
+    from modwatch.data.sources.labelled import LabelledTexts
     from modwatch.installation.resources import Resources
     from modwatch.models.data_report import DataReport
     from modwatch.models.evaluation import Evaluation, FrozenSet
@@ -45,7 +46,7 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
     """Return the comments that a form names, without those of the evaluation data.
 
     The form is that of `train_model`, or the options of `modwatch train`; `reviewed` names the
-    comments that moderators labelled.
+    comments that moderators labelled, and an entry point of `modwatch.training_data` others.
 
     Raises:
         SettingsError: neither the form nor MODWATCH_TRAINING_DATA names files.
@@ -53,13 +54,16 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
     """
     from modwatch.data.sources.labelled import LabelColumns, read_labelled
 
-    sources = form["data"] or resources.settings.training_data
-    if [*map(str, sources)] == [REVIEWED]:
-        return without_evaluation(resources, reviewed(resources.lake))
+    sources = [*map(str, form["data"] or resources.settings.training_data)]
     if not sources:
         raise SettingsError(
-            "no training data is set; name files in the form, or in MODWATCH_TRAINING_DATA"
+            "no training data is set; name files (--data, or in the form), or set "
+            "MODWATCH_TRAINING_DATA"
         )
+    if sources == [REVIEWED]:
+        return without_evaluation(resources, reviewed(resources.lake))
+    if len(sources) == 1 and (named := plugins("modwatch.training_data").get(sources[0])):
+        return without_evaluation(resources, named.load()())
     columns = LabelColumns(
         text=form["text_column"],
         label=form["label_column"],
@@ -90,7 +94,7 @@ def reviewed(lake: "Lake") -> "LabelledTexts":
     import pyarrow.compute as pc
 
     from modwatch.common.account import Account
-    from modwatch.data.sources.corpora.corpus import LabelledTexts
+    from modwatch.data.sources.labelled import LabelledTexts
 
     found = []
     for day in lake.days("labels"):

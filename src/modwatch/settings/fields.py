@@ -8,20 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field, IPvAnyNetwork, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modwatch.common.text import LONGEST_TEXT
-from modwatch.settings.sources import (
-    SOURCES,
-    CommunitySourceSettings,
-    FileSourceSettings,
-    SourceSettings,
-    SqlSourceSettings,
-)
+from modwatch.settings.sources import SOURCES, AnySource
 
 _HTTP = re.compile(r"https?://[!-~]+")
 
@@ -93,7 +87,7 @@ class Settings(BaseSettings):
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )
-    source: SourceSettings = Field(default_factory=CommunitySourceSettings)
+    source: AnySource | None = None
     first_day: datetime.date = Field(
         datetime.date(2010, 1, 1), description="First day that is run, by schedules or by hand"
     )
@@ -430,10 +424,7 @@ class Settings(BaseSettings):
     @property
     def own_scores(self) -> bool:
         """Whether the source brings scores, so that no model scores its comments."""
-        match self.source:
-            case FileSourceSettings() | SqlSourceSettings() as source:
-                return source.own_scores
-        return False
+        return self.source is not None and self.source.brings_scores
 
     @property
     def is_embedded(self) -> bool:
@@ -481,15 +472,17 @@ class Variable:
     source: str | None = None
 
 
+_KINDS = tuple(source.model_fields["kind"].default for source in SOURCES)
+
 #: `MODWATCH_SOURCE__KIND` decides the class of `Settings.source`, so it is a field of none of them.
 SOURCE_KIND = Variable(
     name="MODWATCH_SOURCE__KIND",
     field="source",
     info=FieldInfo(
-        annotation=Literal["files", "sql", "replay", "community"],
-        default="community",
-        description="Source of comments: `files`, `sql`, `replay` or `community`; default: the one "
-        "that the other variables of the source fit, or `community`",
+        annotation=cast(Any, Literal)[_KINDS],
+        default=None,
+        description=f"Kind of the source of comments ({', '.join(map('`{}`'.format, _KINDS))}); "
+        "default: the one that the other variables of the source fit",
     ),
 )
 

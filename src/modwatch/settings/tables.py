@@ -47,7 +47,7 @@ def current_settings_table(
     files = {name.upper(): str(path) for name, path in from_file.items()}
     rows = [("variable", "value", "origin", "meaning")]
     for variable in variables():
-        if variable.source in (None, settings.source.kind):
+        if variable.source in (None, settings.source and settings.source.kind):
             value, is_set = _current(settings, variable)
             origin = files.get(variable.name, "environment") if is_set else "default"
             rows.append((variable.name, value, origin, str(variable.info.description)))
@@ -58,8 +58,8 @@ def current_settings_table(
 def _current(settings: Settings, variable: Variable) -> tuple[str, bool]:
     """Return the value of a variable as text, and whether it was set."""
     if variable is SOURCE_KIND:
-        return settings.source.kind, "source" in settings.model_fields_set
-    owner = settings.source if variable.source else settings
+        return settings.source.kind if settings.source else "", settings.source is not None
+    owner = (variable.source and settings.source) or settings
     return _text(getattr(owner, variable.field)), variable.field in owner.model_fields_set
 
 

@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modwatch.common.errors import SourceError
-from modwatch.data.sources.corpora.corpus import LabelledTexts
-from modwatch.data.sources.labelled import LabelColumns, read_labelled
+from modwatch.data.sources.labelled import LabelColumns, LabelledTexts, read_labelled
 
 
 def written(path: Path, text: str) -> Path:

@@ -15,12 +15,12 @@ from sqlalchemy import create_engine, text
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources import landing
-from modwatch.data.sources.community import Community
-from modwatch.data.sources.corpora.corpus import ITEMS, Corpus, table
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.landing import LandedRow, OwnScores, Source, batches, convert
-from modwatch.data.sources.replay import ReplaySource
 from modwatch.data.sources.sql import SqlSource
+from modwatch_lab.community import Community
+from modwatch_lab.corpora.corpus import ITEMS, Corpus, table
+from modwatch_lab.replay import ReplaySource
 
 DAY = dt.date(2024, 3, 1)
 ROWS = 10_500

@@ -5,10 +5,10 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from modwatch.data.sources.community import Community
 from modwatch.data.validation.comments import validate_comments
 from modwatch.data.validation.rows import valid_rows
 from modwatch.data.validation.scores import validate_scores
+from modwatch_lab.community import Community
 
 FIRST = date(2026, 1, 5)
 

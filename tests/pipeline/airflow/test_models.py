@@ -17,12 +17,12 @@ from mlflow import MlflowClient
 from installation import Installation
 from modwatch.common.errors import ModelError, SettingsError, SourceError
 from modwatch.data.lake.schemas import LABELS, ROUTED
-from modwatch.data.sources.community import Community
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.evaluation import Evaluation
 from modwatch.pipeline import model
 from modwatch.pipeline.airflow import models
 from modwatch.pipeline.airflow.models import FORM, PROMOTE, REJECT, SHADOW, Promotion
+from modwatch_lab.community import Community
 from pipeline.airflow.answers import answer, context
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.

@@ -13,7 +13,6 @@ from receivers import Webhook, webhook
 from installation import Installation
 from modwatch.common import errors
 from modwatch.common.errors import SettingsError
-from modwatch.data.sources.community import Community
 from modwatch.pipeline.airflow import (
     TASK_DEFAULTS,
     TaskFailureNotifier,
@@ -23,6 +22,7 @@ from modwatch.pipeline.airflow import (
     monthly_schedule,
     task_of,
 )
+from modwatch_lab.community import Community
 
 DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 WORDS = "an invented remark about a neighbour"

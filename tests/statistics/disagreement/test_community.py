@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from disagreeing_community import community_labels
 
-from modwatch.data.sources.community.annotators import annotators
 from modwatch.statistics import auroc
 from modwatch.statistics.disagreement import (
     adjusted,
@@ -12,6 +11,7 @@ from modwatch.statistics.disagreement import (
     estimate_flip_rates,
     retest_flip_rates,
 )
+from modwatch_lab.community.annotators import annotators
 
 _ITEMS, _PEOPLE = 4_000, 40
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from disagreeing_community import community_labels
 
-from modwatch.data.sources.community import Person
-from modwatch.data.sources.community.annotators import annotators
 from modwatch.statistics.divergence import Groups, group_report
+from modwatch_lab.community import Person
+from modwatch_lab.community.annotators import annotators
 
 _PEOPLE = 100
 _ITEMS = np.random.default_rng(0).beta(0.8, 1.6, 500)

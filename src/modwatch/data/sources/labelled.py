@@ -3,18 +3,20 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import text as statement
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.common.text import folded, id_problem, text_problem
-from modwatch.data.sources.corpora.corpus import LabelledTexts
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.labels import label_of, shown_label
 from modwatch.data.sources.readers import (
@@ -37,6 +39,39 @@ _REMEDIES = {
     "missing_id": "correct --id-column, or leave it out if each row is a comment",
     "other_text_of_id": "another row with the same id has another text; correct --id-column",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledTexts:
+    """N labelled texts for training."""
+
+    #: N texts, left out of the representation.
+    texts: tuple[str, ...] = field(repr=False)
+    #: (N,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who labelled it toxic.
+    labels: NDArray[Any] = field(repr=False)
+    #: Where the rows of the source ended; N were used.
+    account: Account
+    #: N languages, None where unknown; empty if the source has none.
+    languages: tuple[str | None, ...] = ()
+    #: N lists of the identities that each text mentions; empty if the source has none.
+    groups: tuple[tuple[str, ...], ...] = ()
+    #: No person wrote them.
+    invented: bool = False
+    #: Share of toxic comments where they were selected from, in [0, 1]; None: not known.
+    prevalence: float | None = None
+
+    def without(self, rows: NDArray[np.bool_], reason: str) -> "LabelledTexts":
+        """Return the texts but for some `rows` (N,), which count as left out for a reason."""
+        account, number = deepcopy(self.account), int(rows.sum())
+        account.move("used", {"used": len(rows) - number, reason: number})
+        return replace(
+            self,
+            texts=tuple(compress(self.texts, ~rows)),
+            labels=self.labels[~rows],
+            account=account,
+            languages=tuple(compress(self.languages, ~rows)),
+            groups=tuple(compress(self.groups, ~rows)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,36 @@
+"""What the settings of every kind of source have in common.
+
+A package adds a kind by an entry point of the group `modwatch.sources`: its name is the kind, its
+object a class of `SourceSettings`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class SourceSettings(BaseModel):
+    """The settings `MODWATCH_SOURCE__…` of one kind of source: a field each.
+
+    A kind is a subclass with a field `kind: Literal["name"] = "name"`. The description of a field
+    is its row in the documentation. A value without a default is required.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: The kind, MODWATCH_SOURCE__KIND.
+    kind: str
+
+    @property
+    def brings_scores(self) -> bool:
+        """Whether comments come with scores, so that no model scores them."""
+        return False
+
+    def open(self, folder: Path | None = None, /) -> Any:
+        """Return the source, a `modwatch.data.sources.landing.Source`.
+
+        In `folder` it may keep what saves work the next time; None: nowhere. Imports what it needs
+        itself, since all processes load the class, and few open the source.
+        """
+        raise NotImplementedError

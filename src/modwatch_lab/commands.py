@@ -1,0 +1,113 @@
+"""`modwatch demo` and `modwatch benchmark cotomod`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from modwatch.cli.arguments import PATH, Group, Several, Variadic, number_between, options
+from modwatch.cli.models import RECIPE, given_options
+
+#: Those that `benchmark cotomod` changes for all runs.
+_RECIPE_OPTIONS = (
+    "encoder", "members", "passes", "focal_gamma", "epochs", "batch_size", "batch_tokens",
+    "accumulation", "learning_rate", "max_length", "max_steps", "patience",
+)  # fmt: skip
+
+
+@click.command()
+@click.option("--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments.")
+@click.option("--encoder", help="A pre-trained encoder; default: the offline model.")
+@click.option(
+    "--scorer",
+    type=click.Choice(["local", "serve"]),
+    default="local",
+    help="Score in the tasks (local) or with a model server (serve).",
+)
+@click.option(
+    "--error-rates",
+    type=number_between(0, 1),
+    nargs=2,
+    metavar="FALSE_POSITIVE FALSE_NEGATIVE",
+    help="Error rates of the simulated moderators; default: 0.2 to 1.5 % and 2 to 8 %.",
+)
+@click.option("--drift", is_flag=True, help="Change the synthetic community in the second week.")
+@click.option("--once", is_flag=True, help="Stop everything at the end.")
+def demo(data: str, **changes: Any) -> int:
+    """Run the whole system with simulated moderators on this machine."""
+    from modwatch_lab.demo.run import run_demo
+
+    return run_demo(data, **changes)
+
+
+@click.group(cls=Group)
+def benchmark() -> None:
+    """Run the benchmarks of published papers."""
+
+
+@benchmark.command(cls=Variadic)
+@click.option(
+    "--data",
+    type=click.Choice(["published", "synthetic"]),
+    default="published",
+    help="Published research data, or the synthetic community, which needs none.",
+)
+@options(
+    data_folder=(PATH, "Folder of the published data; default: that of MODWATCH_DATA."),
+    wikipedia=(PATH, "Folder of the Jigsaw challenge of 2018: train, test and test_labels.csv."),
+    civil_comments=(PATH, "The complete CivilComments: train.csv or all_data.csv."),
+    train_examples=(int, "Comments to draw; default: all."),
+    test_examples=(int, "Comments to draw per test; default: all."),
+)
+@click.option(
+    "--methods",
+    cls=Several,
+    metavar="METHOD…",
+    help="Of deterministic, mc_dropout, ensemble, sngp, sngp_ensemble; default: all.",
+)
+@click.option(
+    "--losses", cls=Several, metavar="LOSS…", help="Of cross_entropy, focal; default: both."
+)
+@click.option("--seeds", cls=Several, type=int, default=[0, 1, 2], metavar="SEED…")
+@options(**{name: RECIPE[name] for name in _RECIPE_OPTIONS})
+@click.option("--device", default="auto", help="auto, cpu, cuda or cuda:n.")
+@click.option(
+    "--output", type=PATH, default=Path("cotomod"), help="Folder of scores, results and report."
+)
+def cotomod(
+    methods: tuple[Any, ...],
+    losses: tuple[Any, ...],
+    seeds: tuple[int, ...],
+    device: str,
+    output: Path,
+    **options: Any,
+) -> None:
+    """Train and compare the uncertainty methods of Kivlichan et al. (2021).
+
+    They are compared in domain and out of domain. An interrupted run continues when it is started
+    again.
+    """
+    from modwatch.models.devices import devices_of
+    from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
+    from modwatch_lab.benchmark import run_cotomod
+    from modwatch_lab.benchmark.corpora import benchmark_data
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    given = given_options({name: options.pop(name) for name in _RECIPE_OPTIONS})
+    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
+    devices = devices_of(device)
+    say("reading the comments, and comparing those for training with those for tests")
+    data = benchmark_data(options.pop("data"), folder=options.pop("data_folder"), **options)
+    found = run_cotomod(
+        data,
+        recipe,
+        output,
+        methods=methods or METHODS,
+        losses=losses or LOSSES,
+        seeds=seeds,
+        devices=devices,
+        say=say,
+    )
+    say("\n".join(found["sentences"]))

@@ -1,0 +1,255 @@
+"""The report: every figure, what differs follows what ran, and it opens without a network."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from modwatch.cli.main import main
+from modwatch.models.recipe import METHODS, Recipe
+from modwatch_lab.benchmark import paper
+from modwatch_lab.benchmark.corpora import BenchmarkData
+from modwatch_lab.benchmark.cotomod import results_of
+from modwatch_lab.benchmark.differences import aspects
+from modwatch_lab.benchmark.report import CURVES, render_report
+from modwatch_lab.benchmark.runs import Bench, Result, Run, complete, planned
+from modwatch_lab.benchmark.summary import finding_sentences, idle_models
+
+from .conftest import DRAWS, Finished
+
+PAPER = Path(__file__).resolve().parents[4] / "shared" / "papers"
+
+
+@pytest.fixture(scope="module")
+def page(finished: Finished) -> str:
+    return (finished.folder / "report.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def words(page: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def test_the_report_has_every_figure_and_the_paper_next_to_it(
+    finished: Finished, words: str
+) -> None:
+    for row in finished.results["table"]:
+        assert f"{row['mean']:.4f}" in words
+        assert f"{row['paper']:.4f}" in words
+    idle = idle_models(finished.results["table"])
+    for row in finished.results["curves"]:
+        if row["metric"] not in CURVES or (row["domain"], row["loss"], row["method"]) in idle:
+            continue
+        assert (f"{row['mean']:.4f}" if row["mean"] is not None else "not defined") in words
+    for table in ("table 2", "table 3"):
+        assert f"the paper’s figures ({table})" in words
+    for sentence in finished.results["sentences"]:
+        assert sentence in words
+
+
+def test_a_model_that_flags_next_to_nothing_is_named_and_not_praised(finished: Finished) -> None:
+    results = json.loads(json.dumps(finished.results))
+    domain, loss, method = next(
+        (row["domain"], row["loss"], row["method"]) for row in results["table"]
+    )
+    for row in results["table"]:
+        if (row["domain"], row["loss"], row["method"]) == (domain, loss, method):
+            row["mean"] = row["nothing"]
+    words = unescape(re.sub(r"<[^>]+>", " ", render_report(results)))
+    assert f"{paper.METHOD_TITLES[method]}, flags next to nothing" in words
+    assert "every toxic comment is an error that a review finds" in words
+    assert words.count("Flags nothing") == len(results["losses"]) * len(paper.DOMAINS)
+    [nothing] = {
+        row["nothing"] for row in results["table"]
+        if (row["domain"], row["metric"]) == (domain, "auroc")
+    }  # fmt: skip
+    assert nothing == 0.5
+
+
+def test_a_picture_for_each_curve_with_its_table(page: str) -> None:
+    assert page.count('<img src="data:image/svg+xml;base64,') == 2 * len(CURVES)
+    assert len(re.findall(r'<img [^>]*alt="[^"]{40,}"', page)) == 2 * len(CURVES)
+    assert page.count("<summary>Values</summary>") == 2 * len(CURVES)
+
+
+def test_the_page_loads_nothing_and_runs_nothing(page: str) -> None:
+    assert "<script" not in page
+    assert "style=" not in page.replace("style-src", "")
+    assert re.search(r"Content-Security-Policy\" content=\"default-src 'none'", page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
+
+
+def test_tables_have_captions_and_scopes(page: str) -> None:
+    tables = re.findall(r"<table.*?</table>", page, re.DOTALL)
+    labels = re.findall(r'role="region" aria-label="([^"]+)"', page)
+    assert len(set(labels)) == len(labels) == len(tables)
+    for table in tables:
+        assert "<caption>" in table
+        assert '<th scope="col">' in table
+        assert '<th scope="row">' in table
+        columns = len(re.findall(r'<th scope="col">', table))
+        for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)[1:]:
+            assert len(re.findall(r"<t[hd][ >]", row)) == columns
+
+
+def test_equal_results_give_equal_pages(finished: Finished, page: str) -> None:
+    assert render_report(json.loads(json.dumps(finished.results))) == page
+
+
+def here(results: dict[str, Any], name: str) -> dict[str, Any]:
+    [aspect] = [entry for entry in results["aspects"] if entry["name"] == name]
+    return dict(aspect)
+
+
+def test_what_differs_follows_what_ran(finished: Finished, data: BenchmarkData) -> None:
+    results = finished.results
+    assert here(results, "Members of an ensemble")["here"] == "2"
+    assert here(results, "Passes of Monte Carlo dropout")["here"] == "2"
+    assert here(results, "Model runs (seeds) that are averaged")["here"] == "2"
+    assert (
+        f"{len(data.train.texts):,} of 20,000 comments"
+        in here(results, "Training comments")["here"]
+    )
+    counted = data.train.left_out
+    assert here(results, "Duplicates of tested comments in the training comments")["here"] == (
+        f"left out: {counted.get('exact_duplicates_of_tested_comments', 0)} exact and "
+        f"{counted['near_duplicates_of_tested_comments']} near duplicates of the comments drawn"
+    )
+    assert re.search(
+        r"took \d+( to \d+)? steps of at most 32 comments", here(results, "Epochs")["here"]
+    )
+    assert here(results, "Methods and losses")["same"]
+    assert "bag of subwords (300 byte pairs, 16 wide" in here(results, "Encoder")["here"]
+    assert here(results, "Focal loss")["here"].startswith("γ = 2")
+    assert here(results, "Learning rate of the head")["here"] == "0.5 times that of the encoder"
+    assert "for all comments and positions" in here(results, "Masks of Monte Carlo dropout")["here"]
+    assert "in one more pass" in here(results, "SNGP: Laplace precision")["here"]
+    assert here(results, "SNGP: kernel")["here"] == "32 random features of the Gaussian kernel"
+    assert here(results, "SNGP: kernel")["same"]
+
+
+def test_another_run_has_other_differences(
+    data: BenchmarkData, tiny: Recipe, tmp_path: Path
+) -> None:
+    recipe = replace(tiny, passes=10, layers=1, attention_heads=2, max_steps=5)
+    weighted = replace(data, in_domain=data.in_domain.weighted_to(0.02))
+    bench = Bench(data=weighted, recipe=recipe, folder=tmp_path, draws=DRAWS)
+    runs = planned(["mc_dropout"], ["cross_entropy"], [4])
+    [result] = complete(bench, runs, say=lambda _: None)
+    found = results_of(weighted, [result])
+    assert here(found, "Passes of Monte Carlo dropout")["same"]
+    assert not here(found, "Methods and losses")["same"]
+    assert here(found, "Encoder")["here"] == "BERT of 1 layers, 16 wide, from scratch"
+    assert "none over one seed" in here(found, "Intervals")["here"]
+    assert "count" in here(found, "Weights of the in-domain test comments")["here"]
+    assert "by weight 2.0%" in here(found, "In-domain test comments")["here"]
+    names = {aspect["name"] for aspect in found["aspects"]}
+    assert not {name for name in names if "SNGP" in name or "Focal" in name or "Members" in name}
+    assert found["networks"] == 1
+    tuned = replace(result, recipe={**result.recipe, "encoder": "google-bert/bert-base-uncased"})
+    found = results_of(weighted, [tuned])
+    assert here(found, "Encoder")["here"] == "google-bert/bert-base-uncased, pre-trained"
+
+
+def test_default_recipe_of_sngp_differs_from_the_paper(data: BenchmarkData) -> None:
+    """What `modwatch benchmark cotomod --encoder` trains, from the recipe of a run."""
+    result = Result(
+        run=Run(method="sngp", loss="focal", seed=0),
+        figures={},
+        draws={"in_domain": np.zeros((DRAWS, 1))},
+        recipe=Recipe(encoder="any", precision="momentum").to_json(),
+        networks=[{"steps": 1}],
+        training={"held_out": 1, "comments": 2},
+    )
+    found = {entry.name: entry for entry in aspects(data, [result])}
+    assert found["Learning rate of the head"].here == "10 times that of the encoder"
+    kernel = found["SNGP: kernel"]
+    assert kernel.here == "1,024 random features of the Gaussian kernel and a linear kernel"
+    assert not kernel.same
+    assert "moving average" in found["SNGP: Laplace precision"].here
+
+
+def test_the_finding_is_stated_by_model() -> None:
+    rows = [
+        {"domain": "in_domain", "loss": loss, "method": "sngp", "alpha": alpha, "mean": 0.1,
+         "verdict": verdict}
+        for loss, verdicts in (
+            ("focal", ["uncertainty better"] * 2),
+            ("cross_entropy", ["uncertainty better", "undecided"]),
+        )
+        for alpha, verdict in zip((0.1, 0.2), verdicts, strict=True)
+    ]  # fmt: skip
+    [sentence] = finding_sentences(rows)
+    assert "in 3 of 4 comparisons" in sentence
+    assert sentence.endswith("for 1 of 2 models, not for SNGP (cross-entropy).")
+
+
+def test_published_figures_are_those_of_the_paper() -> None:
+    [path] = [*PAPER.glob("000_*.txt")] or [None]
+    if path is None:
+        pytest.skip("the text of the paper is not here")
+    text = path.read_text("utf-8")
+    titles = {"ensemble": "DEEP ENSEMBLE", "mc_dropout": "MC DROPOUT"}
+    for domain, heading in (("in_domain", "(TEST)"), ("out_of_domain", "(DEPLOYMENT)")):
+        table = text.split(f"MODEL {heading} AUROC")[1].split("Table")[0]
+        for place, loss in enumerate(paper.LOSS_TITLES):
+            for method in METHODS:
+                title = titles.get(method, method.replace("_", " ").upper())
+                lines = re.findall(rf"^{title} ((?:\d\.\d+ ?){{7}})$", table, re.MULTILINE)
+                figures = [float(number) for number in lines[place].split()]
+                assert list(paper.published(domain, loss, method).values()) == figures
+
+
+ARGUMENTS = ["benchmark", "cotomod", "--data", "synthetic", "--train-examples", "300",
+             "--test-examples", "150", "--methods", "deterministic", "--losses", "focal",
+             "--seeds", "3", "--max-steps", "3", "--device", "cpu"]  # fmt: skip
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new" / "folder"
+    assert main([*ARGUMENTS, "--output", str(folder)]) == 0
+    output = capsys.readouterr().out
+    assert f"{folder / 'report.html'} has the report\n" in output
+    assert json.loads((folder / "results.json").read_bytes())["seeds"] == [3]
+    assert main([*ARGUMENTS, "--output", str(folder)]) == 0
+    assert "1 runs, 1 of them kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "oracle"], "--methods must be of deterministic"),
+        (["--encoder", "./nowhere"], "could not be loaded"),
+        (["--members", "0"], "recipe: members must be in [1, 100], got 0"),
+        (["--civil-comments", "x"], "--data synthetic reads no files"),
+        (["--device", "tpu"], "the device must be auto, cpu, cuda or cuda:n"),
+    ],
+)
+def test_errors_of_the_command_are_one_sentence(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main([*ARGUMENTS, "--output", str(tmp_path), *arguments]) == 1
+    output = capsys.readouterr().err
+    assert message in output
+    assert output.count("\n") == 1
+
+
+def test_help_does_not_import_torch() -> None:
+    code = "import sys; from modwatch.cli.main import main\n"
+    code += "try: main(['benchmark', 'cotomod', '--help'])\n"
+    code += "except SystemExit: sys.exit(int('torch' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "--civil-comments PATH" in done.stdout

@@ -1,0 +1,342 @@
+import datetime
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from lake_days import batch, put_comments, put_scores
+from mlflow import MlflowClient
+from small_audits import label_everything, plan_audit
+
+from installation import MONDAY, TUESDAY, Installation
+from modwatch.audits.request import AuditRequest
+from modwatch.audits.workflow import Audit
+from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.settings import Settings
+from modwatch.statistics.agreement import observed_agreement
+from modwatch_lab.demo import summary
+from modwatch_lab.demo.summary import audit_table, true_values
+
+ROW = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.1, "low": 0.8, "high": 1.0}
+
+
+def table(value: object, **changes: object) -> pd.DataFrame:
+    return pd.DataFrame([{**ROW, "value": value, **changes}])
+
+
+def cell(measured: pd.DataFrame, truth: pd.DataFrame) -> str:
+    """Return the cell of OC-Acc, the third."""
+    with open_resources(Settings(review_fraction=0.1)) as resources:
+        return summary._cells(measured, truth, resources)[2]
+
+
+def test_an_estimate_stands_with_its_interval_and_the_truth() -> None:
+    assert cell(table(0.9), table(0.95)) == "0.900 [0.800, 1.000] (0.950)"
+
+
+def test_an_insufficient_estimate_is_no_number() -> None:
+    assert cell(table(pd.NA), table(0.95)) == "insufficient (0.950)"
+    assert cell(table(np.nan), table(np.nan)) == "insufficient"
+    assert cell(table(0.9).iloc[:0], table(0.95)) == "insufficient (0.950)"
+
+
+@pytest.mark.parametrize("changes", [{"alpha": 0.2}, {"strategy": "toxicity"}, {"metric": "re"}])
+def test_only_the_deployed_design_is_shown(changes: dict[str, object]) -> None:
+    assert cell(table(0.9, **changes), table(0.95)) == "insufficient (0.950)"
+
+
+def test_the_quality_of_a_perfect_ranking_is_one() -> None:
+    label, prob = np.array([0, 0, 1], np.int8), np.array([0.1, 0.2, 0.9])
+    assert summary._quality("perfect", label, prob) == ["perfect", "1.000", "1.000", "3", "1"]
+
+
+def test_the_quality_without_any_toxic_comment_is_insufficient() -> None:
+    name, area, precision, n, toxic = summary._quality(
+        "x", np.zeros(2, np.int8), np.array([0, 1.0])
+    )
+    assert (name, area, n, toxic) == ("x", "insufficient", "2", "0")
+    assert precision == "insufficient"
+
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+@pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+def test_the_summary_says_which_model_scored(install: Callable[..., Installation]) -> None:
+    settings = install().settings
+    with open_resources(settings) as resources:
+        assert summary._model_name(resources) == "offline model"
+        MlflowClient(settings.mlflow_url).set_model_version_tag(
+            "toxicity",
+            resources.registry.champion_version(),
+            "encoder",
+            "../shared/models/minilm-l6",
+        )
+        assert summary._model_name(resources) == "minilm-l6, fine-tuned"
+
+
+def test_columns_line_up() -> None:
+    lines = summary.markdown_table(
+        ["day", "n"], [["2026-01-05", "1"], ["all", "1,000"]]
+    ).splitlines()
+    assert lines == [
+        "| day        | n     |",
+        "| ---------- | ----- |",
+        "| 2026-01-05 | 1     |",
+        "| all        | 1,000 |",
+    ]
+
+
+def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
+    with open_resources(Settings(database_url=queue_url)) as resources:
+        assert summary._queue(resources.database) == (
+            "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
+            "insufficient (0 pairs of labels; 30 are needed). Agreement of first labels and "
+            "confirmations: insufficient (0 pairs of labels; 30 are needed). modwatch queue "
+            "verify-log: no problems."
+        )
+
+
+def test_a_figure_of_agreement_stands_with_its_interval() -> None:
+    assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
+        "100.0% (94.2% to 100.0%), n = 50"
+    )
+
+
+def put_day(resources: Resources, day: datetime.date, flagged: str, truth: str) -> None:
+    """Put a day whose comments were flagged, and are against the rules, where there is a 1."""
+    labels = [int(label) for label in truth]
+    put_comments(resources.lake, day, len(truth), label=labels)
+    scores = np.array([0.9 if flag == "1" else 0.1 for flag in flagged], np.float32)
+    put_scores(resources.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
+
+
+#: Metric, whether it depends on α, and value, low and high: as corrected, and uncorrected.
+WINDOW = [
+    ("review_efficiency", True, (0.6, 0.2, 0.9), (0.4, 0.1, 0.8)),
+    ("accuracy", False, (0.8, 0.7, 0.9), (0.75, 0.65, 0.85)),
+    ("oc_accuracy", True, (0.95, 0.9, 1.0), (0.85, 0.8, 0.9)),
+    ("oc_auroc", True, (None, None, None), (0.7, 0.6, 0.8)),
+]
+
+
+def put_window(
+    resources: Resources, day: datetime.date, **more: tuple[tuple[float, ...], int]
+) -> None:
+    """Put the estimates `WINDOW` of a window, and `more`: by metric, value, low and high; n."""
+    ends, wrong = ("value", "low", "high"), ("uncorrected", "uncorrected_low", "uncorrected_high")
+    of_all = {"dt": day, "status": "ok", "reason": "", "effective_n": 40.0, "labels_digest": ""}
+    of_all |= {"shared_false_positive": 0.5, "shared_false_negative": 0.5, "n": 40}
+    deployed = {
+        "strategy": resources.settings.strategy,
+        "alpha": resources.settings.review_fraction,
+    }
+    rows: list[dict[str, object]] = [
+        {
+            **{"metric": metric, **(deployed if by_alpha else {})},
+            **dict(zip((*ends, *wrong), (*corrected, *uncorrected), strict=True)),
+        }
+        for metric, by_alpha, corrected, uncorrected in WINDOW
+    ]
+    for metric, (values, n) in more.items():
+        rows.append({"metric": metric, "n": n, **dict(zip(ends, values, strict=True))})
+    for name, schema in (("window_measurements", MEASUREMENTS), ("label_errors", LABEL_ERRORS)):
+        made = pa.RecordBatch.from_pylist([of_all | row for row in rows], schema=schema)
+        resources.lake.replace(name, day, [made])
+
+
+def test_all_days_stand_corrected_and_uncorrected_next_to_the_truth(
+    small_home: Installation,
+) -> None:
+    with open_resources(small_home.but(review_fraction=0.25).settings) as resources:
+        put_day(resources, MONDAY, flagged="11100000", truth="11000001")
+        put_day(resources, TUESDAY, flagged="10000000", truth="10000010")
+        noon = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
+        labels = {"comment_id": ["c6", "c7"], "label": [0, 1], "moderator": "m"}
+        resources.lake.replace(
+            "labels", MONDAY, [batch(LABELS, 2, dt=MONDAY, decided_at=noon, **labels)]
+        )
+        put_window(resources, TUESDAY)
+        # The last two comments of either day are reviewed, one of them wrongly decided; so is a
+        # third. Of 5 × 11 pairs of a toxic comment and another, three are in the wrong order.
+        assert summary._all_days(resources, [MONDAY, TUESDAY]) == [
+            [
+                *("all days", "16", "0", "2"),
+                "0.600 [0.200, 0.900] (0.500)",
+                "0.800 [0.700, 0.900] (0.812)",
+                "0.950 [0.900, 1.000] (0.938)",
+                "insufficient (0.945)",
+            ],
+            [
+                *("… uncorrected", "", "", ""),
+                "0.400 [0.100, 0.800] (0.500)",
+                "0.750 [0.650, 0.850] (0.812)",
+                "0.850 [0.800, 0.900] (0.938)",
+                "0.700 [0.600, 0.800] (0.945)",
+            ],
+        ]
+
+
+def rates(n: int) -> dict[str, tuple[tuple[float, ...], int]]:
+    return {
+        "annotator_false_positive_rate": ((0.02, 0.01, 0.034), n),
+        "annotator_false_negative_rate": ((0.2, 0.15, 0.25), n),
+    }
+
+
+def test_the_legend_has_the_error_rates_of_the_last_window(small: Resources) -> None:
+    put_window(small, MONDAY, **rates(9), overturned=((1.0, 1.0, 1.0), 9))
+    put_window(small, TUESDAY, **rates(40), overturned=((0.15, 0.15, 0.15), 40))
+    assert (
+        "allow for the moderators' errors: false positives 2.0% (1.0% to 3.4%), false negatives "
+        "20.0% (15.0% to 25.0%), from 40 confirmed labels, 6 of them overturned. The last row "
+    ) in summary._legend(small)
+
+
+def test_error_rates_without_confirmations_are_from_none(small: Resources) -> None:
+    put_window(small, MONDAY, **rates(0))
+    assert summary._error_rates(small).endswith("from 0 confirmed labels, 0 of them overturned")
+
+
+def test_without_labels_the_error_rates_are_not_known(small: Resources) -> None:
+    put_window(small, MONDAY)
+    assert summary._error_rates(small) == "not known, no comment was labelled"
+
+
+def planned(
+    resources: Resources, last: datetime.date = TUESDAY, labels: int = 8
+) -> dict[str, float]:
+    """Return the truth of the days that an audit is planned for."""
+    request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
+    plan = plan_audit(
+        resources, replace(request, options=replace(request.options, bins=1)), actor="e"
+    )
+    return true_values(resources, plan)
+
+
+def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
+    put_day(small, MONDAY, flagged="11100000", truth="11000001")
+    put_day(small, TUESDAY, flagged="10000000", truth="10000010")
+    # Four are flagged and three of them rightly; twelve are not, two of them wrongly.
+    assert planned(small) == {
+        "precision": 3 / 4,
+        "recall": 3 / 5,
+        "f1": 2 * 3 / (4 + 5),
+        "accuracy": 13 / 16,
+        "prevalence_unflagged": 2 / 12,
+        "prevalence": 5 / 16,
+    }
+
+
+def test_the_truth_is_that_of_the_days_of_the_plan(small: Resources) -> None:
+    put_day(small, MONDAY, flagged="11100000", truth="11000001")
+    put_day(small, TUESDAY, flagged="1" * 8, truth="0" * 8)
+    truth = planned(small, MONDAY)
+    assert (truth["precision"], truth["recall"]) == (2 / 3, 2 / 3)
+
+
+def test_the_truth_goes_by_the_id_whatever_the_order(small: Resources) -> None:
+    put_day(small, MONDAY, flagged="1000", truth="0001")
+    put_comments(small.lake, MONDAY, 4, comment_id=["c3", "c2", "c1", "c0"], label=[0, 0, 0, 1])
+    assert planned(small, MONDAY, 4) == {
+        **dict.fromkeys(("precision", "recall", "f1", "accuracy"), 1.0),
+        "prevalence_unflagged": 0.0,
+        "prevalence": 0.25,
+    }
+
+
+def test_the_truth_of_nothing_is_nought(small: Resources) -> None:
+    put_day(small, MONDAY, flagged="0000", truth="0000")
+    truth = planned(small, MONDAY, 4)
+    assert truth.pop("accuracy") == 1.0
+    assert set(truth.values()) == {0.0}
+
+
+def figure(**changes: Any) -> dict[str, Any]:
+    return {"status": "ok", "value": 0.8, "low": 0.7, "high": 0.9, "labels": 1_200, **changes}
+
+
+@pytest.mark.parametrize(
+    ("truth", "within"),
+    [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
+)
+def test_a_figure_of_the_audit_stands_next_to_the_truth(truth: float, within: str) -> None:
+    assert summary._audit_cells(figure(), truth) == [
+        "0.8000 [0.7000, 0.9000]",
+        f"{truth:.4f}",
+        within,
+        "1,200",
+    ]
+
+
+def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
+    missing = figure(status="insufficient", value=None, low=None, high=None, labels=3)
+    assert summary._audit_cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
+
+
+def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
+    assert audit_table(small) == "No audit was carried out."
+
+
+def audited(resources: Resources) -> None:
+    """Carry the demo's audit out up to its result, on the small lake."""
+    for day in (MONDAY, TUESDAY):
+        put_comments(
+            resources.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)]
+        )
+    request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200)
+    plan_audit(resources, request, actor="eva")
+    resources.audit("demo").approve(actor="eve")
+    resources.audit("demo").draw()
+    label_everything(resources)
+    resources.audit("demo").seal()
+    resources.audit("demo").estimate()
+
+
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
+    audited(small)
+    result = small.audit("demo").result
+    heads, _, *rows, _, last = audit_table(small).splitlines()
+    assert [cell.strip() for cell in heads.strip("|").split("|")] == [
+        *("audit", "estimate [95 % CI]", "true value", "covered", "labels"),
+    ]
+    cells = {cell[0]: cell[1:] for cell in ([c.strip() for c in r[1:-1].split("|")] for r in rows)}
+    assert [*cells] == [
+        *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
+    ]
+    found = {figure["metric"].replace("_", " "): figure for figure in result["figures"]}
+    truth = true_values(small, small.audit("demo").plan)
+    assert {name: row[1] for name, row in cells.items()} == {
+        name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
+    }
+    assert cells["recall"][0].startswith(f"{found['recall']['value']:.4f} [")
+    assert {name: row[2] for name, row in cells.items()} == {
+        name: "yes" if figure["low"] <= truth[figure["metric"]] <= figure["high"] else "no"
+        for name, figure in found.items()
+        if figure["metric"] in truth
+    }
+    assert last == (
+        "Audit: 200 of 800 comments were labelled blind; a simple random sample would need "
+        f"{result['random_labels']:,} labels for the same error. "
+        "modwatch audit verify: no problems."
+    )
+
+
+def test_what_a_random_sample_would_need_may_be_unknown(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited(small)
+    real = small.audit("demo").result
+    unknown = {**real, "random_labels": None}
+    monkeypatch.setattr(Audit, "result", unknown)
+    assert "would need an unknown number of labels for the same error" in audit_table(small)
+
+
+def test_the_table_tells_what_is_wrong_with_the_audit(small: Resources) -> None:
+    audited(small)
+    put_scores(small.lake, MONDAY, np.linspace(0, 1, 400, dtype=np.float32))
+    assert audit_table(small).splitlines()[-1].partition("modwatch audit verify: ")[2] == (
+        "2026-01-05: ids, scores or decisions differ from the plan."
+    )
