@@ -1,9 +1,11 @@
 """What runs of the whole path share: a PostgreSQL, an MLflow with a champion, installations."""
 
 import gc
+import heapq
 import itertools
 import logging
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -25,6 +27,7 @@ import pytest
 
 # The path itself takes seconds to import: most tests need nothing of it.
 if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
     from playwright.sync_api import Browser
     from sqlalchemy import Connection, Engine
     from xdist.remote import Producer
@@ -92,6 +95,40 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Sche
             return folder if folder in _TOGETHER else file
 
     return Files(config, log)
+
+
+#: Processor seconds of this process and its ended children before a test.
+_BEFORE = pytest.StashKey[float]()
+_PROCESSOR_SECONDS = "processor_seconds"
+
+
+def _processor_seconds() -> float:
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[_BEFORE] = _processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
+    if call.when == "teardown":
+        took = _processor_seconds() - item.stash[_BEFORE]
+        item.user_properties.append((_PROCESSOR_SECONDS, took))
+
+
+def pytest_terminal_summary(terminalreporter: "TerminalReporter") -> None:
+    """Name the tests with the most processor time, so that the next dear one is seen."""
+    reports = itertools.chain.from_iterable(terminalreporter.stats.values())
+    ended = [each for each in reports if getattr(each, "when", "") == "teardown"]
+    times = [(dict(each.user_properties)[_PROCESSOR_SECONDS], each.nodeid) for each in ended]
+    terminalreporter.section("most processor time, with fixtures and child processes")
+    for seconds, name in heapq.nlargest(10, times):
+        terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
+    terminalreporter.write_line(f"{sum(seconds for seconds, _ in times):6.0f} s  all tests")
 
 
 def pytest_collection_finish() -> None:

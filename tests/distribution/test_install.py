@@ -1,4 +1,4 @@
-"""`pip install` without extras, in an empty virtual environment: statistics and file checks."""
+"""The wheel: what it holds, and `pip install` without extras in an empty virtual environment."""
 
 import os
 import shutil
@@ -6,7 +6,9 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable
+from email.parser import Parser
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from audit_making import finished
@@ -17,7 +19,7 @@ from wheel import ROOT, build_wheel, pip
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("services")]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-PAGES = ("getting-started.md", "data-scientists.md")
+VERSION = PROJECT["project"]["version"]
 _LIST = """
 from importlib.metadata import distributions
 for found in distributions():
@@ -27,7 +29,17 @@ _EXAMPLES = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], False).
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def files(wheel: Path) -> ZipFile:
+    return ZipFile(wheel)
+
+
+@pytest.fixture(scope="module")
+def run(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a function that runs a program of an environment in which only the wheel is."""
     folder = tmp_path_factory.mktemp("base")
     venv.create(folder / "venv")
@@ -38,8 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     except AssertionError:
         pytest.skip("no package index is reachable; configure one for pip")
     # Few of the modules are imported: those are compiled then.
-    wheel = str(build_wheel(folder / "wheel"))
-    pip(sys.executable, "--python", python, "install", "--no-compile", wheel)
+    pip(sys.executable, "--python", python, "install", "--no-compile", str(wheel))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
     def started(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -56,9 +67,42 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return started
 
 
+def test_it_holds_every_file_of_the_packages(files: ZipFile) -> None:
+    source = {
+        str(path.relative_to(ROOT / "src"))
+        for package in ("modwatch", "modwatch_lab")
+        for path in (ROOT / "src" / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    # A template for developers who add a migration.
+    assert source - set(files.namelist()) <= {"modwatch/review/migrations/script.py.mako"}
+
+
+@pytest.mark.parametrize("folder", ["dags", "plugins"])
+def test_it_holds_dags_and_plugin(files: ZipFile, folder: str) -> None:
+    for path in (ROOT / folder).glob("*.py"):
+        assert files.read(f"modwatch/{folder}/{path.name}") == path.read_bytes()
+
+
+def test_it_puts_nothing_next_to_the_packages(files: ZipFile) -> None:
+    tops = {name.split("/")[0] for name in files.namelist()}
+    assert tops == {"modwatch", "modwatch_lab", f"modwatch-{VERSION}.dist-info"}
+
+
+def test_its_metadata_are_whole(files: ZipFile) -> None:
+    folder = f"modwatch-{VERSION}.dist-info"
+    about = Parser().parsestr(files.read(f"{folder}/METADATA").decode())
+    assert about["Version"] == VERSION
+    assert about["License-Expression"] == "Apache-2.0"
+    assert "Apache License" in files.read(f"{folder}/licenses/LICENSE").decode()
+    entries = files.read(f"{folder}/entry_points.txt").decode()
+    assert "[airflow.plugins]\nmodwatch = modwatch.plugins.modwatch_plugin:" in entries
+    assert (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].startswith(VERSION)
+
+
 def test_only_the_base_is_installed(run: Run) -> None:
     listed = run("python", "-c", _LIST).stdout.lower()
-    assert f"modwatch=={PROJECT['project']['version']}" in listed
+    assert f"modwatch=={VERSION}" in listed
     assert "sqlalchemy" not in listed
     assert len(listed.splitlines()) < 25
 
@@ -69,14 +113,13 @@ def test_the_statistics_are_imported(run: Run) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_the_documentation_run(run: Run, page: str) -> None:
-    done = run("python", "-c", _EXAMPLES, str(ROOT / "docs" / page))
+def test_the_examples_of_the_documentation_run(run: Run) -> None:
+    done = run("python", "-c", _EXAMPLES, str(ROOT / "docs" / "data-scientists.md"))
     assert done.returncode == 0, done.stdout
 
 
 def test_the_command_line_says_what_it_is(run: Run) -> None:
-    assert run("modwatch", "--version").stdout == f"modwatch {PROJECT['project']['version']}\n"
+    assert run("modwatch", "--version").stdout == f"modwatch {VERSION}\n"
     assert "Usage: modwatch" in run("modwatch", "--help").stdout
 
 

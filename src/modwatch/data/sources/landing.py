@@ -1,7 +1,7 @@
 """Sources of comments, and the conversion of their records to batches of the table `landed`.
 
 No row is dropped: a value that cannot be read becomes null, and `problem` names the reason.
-Sources: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.Community`.
+Sources: `files.FileSource`, `sql.SqlSource`, and those of entry points (`docs/extending.md`).
 """
 
 import datetime as dt
