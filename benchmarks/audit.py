@@ -26,8 +26,7 @@ All designs see the same populations. Named baselines:
 Labels for the same width: (width / width of the baseline)² at the same number of labels, both with
 the default interval; and by the estimators' own standard deviations, without any interval. Where
 fewer than half of the audits have an estimate, there is no width to compare. With
-the published data at hand (MODWATCH_DATA), the same on the real stream. `audit_curves.py` draws the
-pictures of docs/auditors.md from the CSV.
+the published data at hand (MODWATCH_DATA), the same on the real stream.
 """
 
 import argparse

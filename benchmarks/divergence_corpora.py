@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from model_choice import corpus as wikipedia_talk
-from model_choice import ours
+from wikipedia_talk import corpus as wikipedia_talk
+from wikipedia_talk import ours
 
 from modwatch.models.recipe import offline_recipe
 from modwatch.statistics.disagreement import Annotations

@@ -30,11 +30,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from model_choice import stream, test_set
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
+from wikipedia_talk import stream, test_set
 
 from modwatch.data.duplicates import near_duplicates
 from modwatch.models.artifact import save

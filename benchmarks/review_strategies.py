@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from model_choice import stream, test_set
+from wikipedia_talk import stream, test_set
 
 from modwatch import statistics as metrics
 from modwatch.common import charts
