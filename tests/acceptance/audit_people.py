@@ -45,7 +45,7 @@ def label(
             for item_id, comment_id in waiting[: max(1, round(share * len(waiting)))]:
                 lease = claim(resources.database, person.id, item_id)
                 if lease is not None:
-                    decide(resources.database, person, lease, _judged(int(comment_id[1:])))
+                    decide(resources.database, person, lease, _judged(comment_id))
 
 
 def sealed_labels(audit: str, settings: Settings | None = None) -> list[AuditLabel]:
@@ -135,6 +135,7 @@ def _waiting(resources: Resources, audit: str) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in connection.execute(wanted)]
 
 
-def _judged(number: int) -> int:
+def _judged(comment_id: str) -> int:
     """Two of three comments with a higher score are against the rules."""
+    number = int("".join(filter(str.isdigit, comment_id)))
     return int(number > 150 and number % 3 > 0)

@@ -149,6 +149,21 @@ def steps_of(audit: str) -> list[tuple[str, str, str]]:
     return [(event.action, event.actor, event.note) for event in chain(audit)]
 
 
+def tracked(airflow: Audits, audit: str) -> dict[str, Any]:
+    """Return an audit's only run in MLflow, and the names of its artifacts."""
+    url = f"{airflow.demo.settings.mlflow_url}/api/2.0/mlflow"
+    with httpx.Client(base_url=url, trust_env=False) as client:
+        name = {"experiment_name": "modwatch-audits"}
+        experiment = client.get("/experiments/get-by-name", params=name).json()["experiment"]
+        wanted = {
+            "experiment_ids": [experiment["experiment_id"]],
+            "filter": f"tags.audit = '{audit}'",
+        }
+        [run] = client.post("/runs/search", json=wanted).json()["runs"]
+        listed = client.get("/artifacts/list", params={"run_id": run["info"]["run_id"]}).json()
+    return {**run, "artifacts": [Path(file["path"]).name for file in listed["files"]]}
+
+
 def command(*arguments: str) -> None:
     """Run a command of Modwatch as someone at a terminal does."""
     line = [sys.executable, "-m", "modwatch", *arguments]

@@ -23,7 +23,16 @@ from acceptance.audit_people import (
     sealed_labels,
     undisturbed,
 )
-from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, steps_of
+from acceptance.audit_runs import (
+    DAG,
+    FORM,
+    Audits,
+    audits,
+    chain,
+    command,
+    steps_of,
+    tracked,
+)
 from installation import files_with, tables_with
 from modwatch.audits import files
 from modwatch.audits.evidence import stopping
@@ -32,7 +41,8 @@ from modwatch.installation.resources import open_resources
 from modwatch.pipeline.airflow.audits import CANCEL, STOP
 from modwatch.settings import Settings
 
-pytestmark = pytest.mark.acceptance
+#: `test_daily_job.py` has an audit from the form to MLflow.
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
 
 TWO_STAGES = {"labels": 160, "second_stage_share": 0.4}
 
@@ -166,7 +176,7 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
     ]
     with open_resources() as resources:
         assert resources.audit("whole").verify() == []
-    run = _tracked(airflow, "whole")
+    run = tracked(airflow, "whole")
     metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
     recall = _recall("whole")
     ends = {"recall": "value", "recall_low": "low", "recall_high": "high"}
@@ -286,18 +296,3 @@ def test_no_comment_leaves_lake_and_queue(airflow: Audits, at_the_end_of: Wait) 
 
 def _recall(audit: str) -> dict[str, Any]:
     return next(figure for figure in found(audit)["figures"] if figure["metric"] == "recall")
-
-
-def _tracked(airflow: Audits, audit: str) -> dict[str, Any]:
-    """Return an audit's only run in MLflow, and the names of its artifacts."""
-    url = f"{airflow.demo.settings.mlflow_url}/api/2.0/mlflow"
-    with httpx.Client(base_url=url, trust_env=False) as client:
-        name = {"experiment_name": "modwatch-audits"}
-        experiment = client.get("/experiments/get-by-name", params=name).json()["experiment"]
-        wanted = {
-            "experiment_ids": [experiment["experiment_id"]],
-            "filter": f"tags.audit = '{audit}'",
-        }
-        [run] = client.post("/runs/search", json=wanted).json()["runs"]
-        listed = client.get("/artifacts/list", params={"run_id": run["info"]["run_id"]}).json()
-    return {**run, "artifacts": [Path(file["path"]).name for file in listed["files"]]}

@@ -1,4 +1,4 @@
-"""The daily job under real Airflow: a comment's way, a killed task, a rejected day, no leaks."""
+"""Two days and an audit under real Airflow: a killed task, a rejected day, a repair, no leaks."""
 
 import datetime
 import json
@@ -7,20 +7,25 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 import httpx
 import psutil
 import pytest
-from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob, write_day
+from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, DailyJob, write_day
 from mlflow import MlflowClient
 from playwright.sync_api import BrowserContext
 from sqlalchemy import text
 
+from acceptance.audit_people import found, label
+from acceptance.audit_runs import DAG as AUDIT
+from acceptance.audit_runs import Audits, steps_of, tracked
 from acceptance.daily_data import put_comparison, queued, undisturbed_days
 from acceptance.daily_pages import choose, day_run
 from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
+from modwatch.audits import files
 from modwatch.common.addresses import day_url
 from modwatch.common.errors import StackError
 from modwatch.installation.resources import open_resources
@@ -46,29 +51,18 @@ UP_TO_THE_QUEUE = (
 )
 
 
-def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
-    assert [run.state for run in job.scored] == ["success", "success", "failed"]
+def test_a_day_succeeds_and_the_next_is_refused(job: DailyJob) -> None:
+    assert [run.state for run in job.scored] == ["success", "failed"]
     assert [(run.day, run.state) for run in job.measured] == [
-        (day, "success") for day in (MONDAY, TUESDAY, WEDNESDAY)
+        (day, "success") for day in (MONDAY, TUESDAY)
     ]
     with open_resources() as resources:
-        for day in (MONDAY, TUESDAY):
-            landed, good = (
-                resources.lake.count("landed", day),
-                resources.lake.count("comments", day),
-            )
-            assert landed == good + resources.lake.count("quarantine", day)
-            assert resources.lake.count("scores", day) == good
-            assert (
-                resources.lake.count("routed", day)
-                == resources.lake.count("labels", day)
-                == good // 10
-            )
-        copied = [
-            resources.lake.count(table, day)
-            for table in ("labels", "confirmations")
-            for day in (MONDAY, TUESDAY)
-        ]
+        count = partial(resources.lake.count, day=MONDAY)
+        good = count("comments")
+        assert count("landed") == good + count("quarantine")
+        assert count("scores") == good
+        assert count("routed") == count("labels") == good // 10
+        copied = [count(table) for table in ("labels", "confirmations")]
         # What a lead says of a confirmation that was escalated confirms nothing.
         settled = "SELECT count(*) FROM decision WHERE kind <> 'review' AND action = 'adjudicate'"
         with resources.database.connect() as connection:
@@ -135,7 +129,7 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
 def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> None:
     shards = {
         task["map_index"]: task
-        for task in job.tasks("score_comments", job.scored[1])
+        for task in job.tasks("score_comments", job.scored[0])
         if task["task_id"] == "score_shard"
     }
     assert len(shards) >= 4
@@ -147,32 +141,31 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
 
     undisturbed = undisturbed_days(job, tmp_path)
     undisturbed.run(*TO_THE_QUEUE, day=MONDAY)
-    undisturbed.run(*TO_THE_QUEUE, day=TUESDAY)
     with open_resources() as resources, open_resources(undisturbed.settings) as other:
         for table in UP_TO_THE_QUEUE:
-            mine = table_rows(resources.lake, table, (MONDAY, TUESDAY))
+            mine = table_rows(resources.lake, table, (MONDAY, MONDAY))
             assert mine, table
-            assert mine == table_rows(other.lake, table, (MONDAY, TUESDAY)), table
+            assert mine == table_rows(other.lake, table, (MONDAY, MONDAY)), table
         same = queued(queue_rows(resources.database)) == queued(queue_rows(other.database))
         assert same  # rows hold people's words, and are not printed
 
 
 def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None:
-    tasks = {task["task_id"]: task for task in job.tasks("score_comments", job.scored[2])}
+    tasks = {task["task_id"]: task for task in job.tasks("score_comments", job.scored[1])}
     assert tasks["ingest"]["state"] == "success"
     assert tasks["check_comments"]["state"] == "failed"
     assert tasks["check_comments"]["try_number"] == 1, "trying again cannot mend a broken day"
     for task in ("plan_shards", "score_shard", "check_scores", "route", "score_challenger"):
         assert tasks[task]["state"] == "upstream_failed"
     with open_resources() as resources:
-        kept = {table for table in UP_TO_THE_QUEUE if resources.lake.count(table, WEDNESDAY)}
+        kept = {table for table in UP_TO_THE_QUEUE if resources.lake.count(table, TUESDAY)}
         assert kept == {"landed"}
-        assert resources.checks.load("comments", WEDNESDAY).rejected
+        assert resources.checks.load("comments", TUESDAY).rejected
         with resources.database.connect() as connection:
             query = text("SELECT count(*) FROM review_item WHERE dt = :day")
-            assert connection.scalar(query, {"day": WEDNESDAY}) == 0
-    log = "".join(path.read_text() for path in _logs(job, WEDNESDAY, "check_comments"))
-    assert "Validation of the comments of 2026-01-07 failed" in log
+            assert connection.scalar(query, {"day": TUESDAY}) == 0
+    log = "".join(path.read_text() for path in _logs(job, TUESDAY, "check_comments"))
+    assert "Validation of the comments of 2026-01-06 failed" in log
     assert "Open the validation page of the day" in log
 
 
@@ -185,13 +178,13 @@ def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
     """Also one that was refused: by the asset, whose partition is the day."""
     runs = job.client.get("/dags/monitor_collaboration/dagRuns", limit=100)["dag_runs"]
     by_day = {run["partition_key"]: run for run in runs}
-    assert by_day[str(WEDNESDAY)]["run_type"] == "asset_triggered"
-    assert by_day[str(MONDAY)]["run_type"] == by_day[str(TUESDAY)]["run_type"] == "manual"
-    assert by_day[str(WEDNESDAY)]["partition_date"].startswith(str(WEDNESDAY))
+    assert by_day[str(TUESDAY)]["run_type"] == "asset_triggered"
+    assert by_day[str(MONDAY)]["run_type"] == "manual"
+    assert by_day[str(TUESDAY)]["partition_date"].startswith(str(TUESDAY))
     scored = job.client.get("/dags/score_comments/dagRuns", limit=100)["dag_runs"]
     ended = {run["data_interval_start"][:10]: run["end_date"] for run in scored}
-    began = datetime.datetime.fromisoformat(by_day[str(WEDNESDAY)]["start_date"])
-    waited = began - datetime.datetime.fromisoformat(ended[str(WEDNESDAY)])
+    began = datetime.datetime.fromisoformat(by_day[str(TUESDAY)]["start_date"])
+    waited = began - datetime.datetime.fromisoformat(ended[str(TUESDAY)])
     assert abs(waited) < datetime.timedelta(seconds=60)
     for run in job.scored:
         states = job.client.task_states("score_comments", run.run_id)
@@ -199,6 +192,7 @@ def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
     assert by_day[str(MONDAY)]["dag_run_id"].startswith(f"manual__{MONDAY}_")
 
 
+@pytest.mark.soak  # tests/pipeline/airflow has the message
 def test_a_run_without_a_day_says_what_to_enter(job: DailyJob) -> None:
     run = job.client.trigger("monitor_collaboration", {})
     with pytest.raises(StackError, match=r"failed: .*(collect_labels|verify_log)"):
@@ -223,6 +217,7 @@ def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:
         assert page.status_code == status
 
 
+@pytest.mark.soak  # the page Modwatch is opened by the same menu
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
 def test_the_navigation_opens_the_console_and_mlflow(
     job: DailyJob, admin: BrowserContext, by: str
@@ -247,13 +242,14 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserConte
     heading = shown.get_by_role("heading", level=1).inner_text()
     assert re.search(r"^\d+ critical incidents? (is|are) open, since 2026-01-0\d$", heading)
     assert shown.title() == f"Modwatch: {heading}"
-    assert f"The newest day is {WEDNESDAY}: rejected" in shown.inner_text("body")
+    assert f"The newest day is {TUESDAY}: rejected" in shown.inner_text("body")
     took = shown.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
     assert took < 3_000, "milliseconds, on a machine that is busy with the job"
     shown.get_by_role("link", name="Airflow", exact=True).last.click()
     shown.wait_for_url("**/dags/score_comments/runs/**")
 
 
+@pytest.mark.soak  # the link of a refused day is asked for without a browser
 @pytest.mark.parametrize(
     ("dag", "task", "button", "leads_to"),
     [
@@ -283,20 +279,21 @@ def test_the_button_of_a_task_opens_the_page_of_its_day(
 
 
 def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) -> None:
-    run = next(run.run_id for run in job.scored if run.day == WEDNESDAY)
+    run = next(run.run_id for run in job.scored if run.day == TUESDAY)
     path = f"/dags/score_comments/dagRuns/{run}/taskInstances/check_comments/links"
     [address] = job.client.get(path)["extra_links"].values()
-    assert address == day_url(job.demo.settings.airflow_url, WEDNESDAY, "validation")
+    assert address == day_url(job.demo.settings.airflow_url, TUESDAY, "validation")
 
 
+@pytest.mark.soak  # tests/monitoring/publishing has the note
 def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
     job: DailyJob, admin: BrowserContext
 ) -> None:
     settings = job.demo.settings
-    note = str(day_run(settings.mlflow_url, TUESDAY)["data"]["tags"]["mlflow.note.content"])
-    address = day_url(settings.airflow_url, TUESDAY, "airflow")
+    note = str(day_run(settings.mlflow_url, MONDAY)["data"]["tags"]["mlflow.note.content"])
+    address = day_url(settings.airflow_url, MONDAY, "airflow")
     assert f"[Airflow run](<{address}>)" in note
-    run = next(run.run_id for run in job.scored if run.day == TUESDAY)
+    run = next(run.run_id for run in job.scored if run.day == MONDAY)
     page = admin.new_page()
     page.goto(address)
     assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
@@ -374,6 +371,7 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     assert client.task_states(dag, run)["approve[-1]"] == "upstream_failed"
 
 
+@pytest.mark.soak  # `tests/pipeline/airflow/test_opinions.py` has the tasks
 def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> None:
     client, dag = job.client, "monitor_disagreement"
     client.wait_for_dags({dag})
@@ -406,6 +404,31 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
 
 
+def test_an_audit_from_the_form_to_mlflow(job: DailyJob) -> None:
+    airflow = Audits(demo=job.demo, client=job.client)
+    job.client.wait_for_dags({AUDIT})
+    job.client.unpause(AUDIT)
+    airflow.to_the_labels("monday", last=MONDAY.isoformat(), labels=60)
+    label("monday")
+    airflow.answer("monday", "sign_off", "Sign", "they agree")
+    assert set(airflow.ended("monday").values()) == {"success"}
+    assert steps_of("monday") == [
+        ("planned", "admin", airflow.runs["monday"]),
+        ("approved", "admin", "go on"),
+        *(("drawn", "modwatch", ""), ("labelled", "modwatch", "")),
+        ("estimated", "modwatch", ""),
+        ("signed_off", "admin", "they agree"),
+        ("published", "modwatch", ""),
+    ]
+    with open_resources() as resources:
+        assert resources.audit("monday").verify() == []
+    run = tracked(airflow, "monday")
+    metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
+    precision = next(f for f in found("monday")["figures"] if f["metric"] == "precision")
+    assert metrics["precision"] == precision["value"]
+    assert {files.REPORT, files.AUTOMATED_MEANS_FILE} <= set(run["artifacts"])
+
+
 def source_of(job: DailyJob, day: datetime.date) -> Path:
     return Path(job.demo.data.settings["MODWATCH_SOURCE__PATH"].format(dt=day))
 
@@ -429,45 +452,43 @@ def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:
 
 def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: BrowserContext) -> None:
     """As its message says: correct the cause, then press Repair on the page Modwatch."""
-    write_day(source_of(job, WEDNESDAY), WEDNESDAY, mended=True)
+    write_day(source_of(job, TUESDAY), TUESDAY, mended=True)
     page = admin.new_page()
     page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
     week = page.locator("table", has=page.get_by_role("columnheader", name="run again"))
-    row = week.get_by_role("row").filter(has_text=str(WEDNESDAY))
+    row = week.get_by_role("row").filter(has_text=str(TUESDAY))
     assert "volume" in row.inner_text() or "rows" in row.inner_text(), "the cause is there"
     paused(job, "score_comments", state=True)
-    for said in (f"{WEDNESDAY} is run again from its source on as soon as", "queued already"):
+    for said in (f"{TUESDAY} is run again from its source on as soon as", "queued already"):
         row.get_by_role("button", name="Repair").click()
         assert said in page.inner_text("body")
         page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
     paused(job, "score_comments", state=False)
-    ended(job, WEDNESDAY, measured=2)
+    ended(job, TUESDAY, measured=2)
     with open_resources() as resources:
-        assert resources.lake.count("comments", WEDNESDAY)
+        assert resources.lake.count("comments", TUESDAY)
         newest = read_days(resources.lake)[-1]
-        assert newest.day == WEDNESDAY
+        assert newest.day == TUESDAY
         assert newest.is_measured
         names = [incident.name for incident in open_incidents(resources.database)]
-        assert [
-            name for name in names if f"score_comments/check_comments/{WEDNESDAY}" in name
-        ] == []
+        assert [name for name in names if f"score_comments/check_comments/{TUESDAY}" in name] == []
         done = history(resources.database, newest=1_000).entries
-        repaired = [entry for entry in done if "check_comments/2026-01-07" in entry.incident]
+        repaired = [entry for entry in done if "check_comments/2026-01-06" in entry.incident]
         assert [entry.what for entry in repaired] == ["failed", "repair", "recovered"]
 
 
 @pytest.mark.soak  # another day is repaired with the button
 def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
-    source_of(job, TUESDAY).unlink()
-    command = [sys.executable, "-m", "modwatch", "repair", str(TUESDAY), "--empty", "--by", "ann"]
+    source_of(job, MONDAY).unlink()
+    command = [sys.executable, "-m", "modwatch", "repair", str(MONDAY), "--empty", "--by", "ann"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert said == (
-        f"{TUESDAY} is run again from its source on. It counts as a day without comments.\n"
+        f"{MONDAY} is run again from its source on. It counts as a day without comments.\n"
     )
-    ended(job, TUESDAY, measured=2)
+    ended(job, MONDAY, measured=2)
     with open_resources() as resources:
-        assert resources.lake.count("landed", TUESDAY) == 0
-        (day,) = [day for day in read_days(resources.lake) if day.day == TUESDAY]
+        assert resources.lake.count("landed", MONDAY) == 0
+        (day,) = [day for day in read_days(resources.lake) if day.day == MONDAY]
         assert day.checks == "no comments"
 
 
@@ -494,6 +515,8 @@ def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
         elif task == "plan_shards":
             names = {"model_version", "shard", "first", "end"}
             assert all(shard.keys() == names for shard in value)
+        elif dag == AUDIT:
+            assert MARK not in json.dumps(value)
         elif task == "hand_over":
             datetime.date.fromisoformat(value)
         else:
@@ -503,7 +526,8 @@ def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
 def test_no_comment_leaves_lake_and_queue(job: DailyJob) -> None:
     """No log, page, verdict or artifact holds any; no row of Airflow's or MLflow's database."""
     home = job.demo.settings.home
-    folders = [home / "airflow", home / "logs", home / "mlflow-artifacts", home / "models"]
+    names = ("airflow", "logs", "mlflow-artifacts", "models", "lake/_audits")
+    folders = [home / name for name in names]
     folders.append(Path(job.demo.settings.checks_root))
     assert all(any(folder.rglob("*")) for folder in folders)
     assert files_with(MARK, folders) == []

@@ -114,6 +114,7 @@ def test_every_page_is_followed() -> None:
     assert pages == {"rotate-secrets", "restore", "move", "replace-model"}
 
 
+@pytest.mark.soak  # `tests/cli/test_models.py` has its commands
 def test_replace_the_model(desk: Desk) -> None:
     desk.run("modwatch train --data labelled.csv --max-steps 5 --method deterministic")
     assert "version 2" in desk.follow("replace-model", "Train a challenger")

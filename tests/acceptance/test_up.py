@@ -22,7 +22,8 @@ from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.processes import MARK, members
 from modwatch.installation.stack.record import StackFolder
 
-pytestmark = pytest.mark.acceptance
+#: `tests/installation/stack` kills and stops small programs; `test_daily_job.py` runs all parts.
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
 
 _PATIENCE = 240
 _DAG = "score_comments"

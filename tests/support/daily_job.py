@@ -1,6 +1,6 @@
-"""One real daily job for the whole module: Airflow, MLflow, console, PostgreSQL, three days.
+"""One real daily job for the whole module: Airflow, MLflow, console, PostgreSQL, two days.
 
-The second day loses a scoring task to SIGKILL; the third day is so broken that it is rejected.
+The first day loses a scoring task to SIGKILL; the second is so broken that it is rejected.
 """
 
 import datetime
@@ -33,7 +33,7 @@ from modwatch_lab.demo.setup import Demo, started, write_model_data
 MARK = "quillfeather"
 
 COMMUNITY = Community(seed=11, comments_per_day=240, dirt_rate=0.02)
-MONDAY, TUESDAY, WEDNESDAY = (datetime.date(2026, 1, day) for day in (5, 6, 7))
+MONDAY, TUESDAY = (datetime.date(2026, 1, day) for day in (5, 6))
 _TIMEOUT = 900
 
 
@@ -57,7 +57,7 @@ class DailyJob:
 
 @dataclass(kw_only=True)
 class Victim:
-    """The mapped scoring task that is killed once, on Tuesday, while it runs."""
+    """The mapped scoring task that is killed once, on Monday, while it runs."""
 
     #: Of its first try.
     pid: int | None = None
@@ -66,11 +66,11 @@ class Victim:
     others: list[str] = field(default_factory=list)
 
     def strike(self, client: AirflowClient, runs: Sequence[DayRun]) -> None:
-        """Kill the last shard of Tuesday once it runs; a shard takes less than a second."""
-        tuesday = [run for run in runs if run.day == TUESDAY and run.state == "running"]
-        if self.pid is not None or not tuesday:
+        """Kill the last shard of Monday once it runs; a shard takes less than a second."""
+        monday = [run for run in runs if run.day == MONDAY and run.state == "running"]
+        if self.pid is not None or not monday:
             return
-        path = f"/dags/score_comments/dagRuns/{tuesday[0].run_id}/taskInstances"
+        path = f"/dags/score_comments/dagRuns/{monday[0].run_id}/taskInstances"
         deadline = time.monotonic() + _TIMEOUT
         while time.monotonic() < deadline:
             tasks = client.get(path, limit=1000)["task_instances"]
@@ -121,12 +121,12 @@ def environment(folder: Path) -> None:
 def _data(folder: Path) -> DemoData:
     incoming = folder / "incoming"
     incoming.mkdir()
-    for day in (MONDAY, TUESDAY, WEDNESDAY):
-        write_day(incoming / f"{day}.jsonl", day, mended=day != WEDNESDAY)
+    for day in (MONDAY, TUESDAY):
+        write_day(incoming / f"{day}.jsonl", day, mended=day == MONDAY)
     return DemoData(
         name="acceptance",
-        title="three days of a small community in files",
-        days=3,
+        title="two days of a small community in files",
+        days=2,
         settings={
             "MODWATCH_SOURCE__KIND": "files",
             "MODWATCH_SOURCE__PATH": str(incoming / "{dt}.jsonl"),
@@ -167,9 +167,9 @@ def _backfill_next(client: AirflowClient, day: datetime.date) -> None:
 
 
 def _made(demo: Demo, exits: ExitStack) -> DailyJob:
-    """Train, score three days, review, and measure.
+    """Train, score two days, review, and measure.
 
-    Wednesday is measured by schedule, when it has been refused, and then the days before it.
+    Tuesday is measured by schedule, when it has been refused, and then the day before it.
     """
     client, victim = AirflowClient(demo.airflow), Victim()
     write_model_data(demo.data, demo.settings)
@@ -187,16 +187,15 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
             demo.stack.check()
             victim.strike(client, runs)
 
-        client.backfill("score_comments", MONDAY, TUESDAY)
-        client.wait("score_comments", 2, timeout=_TIMEOUT, tick=tick)
-        # Before Wednesday begins: Airflow forgets what a paused DAG would follow.
+        client.backfill("score_comments", MONDAY, MONDAY)
+        client.wait("score_comments", 1, timeout=_TIMEOUT, tick=tick)
+        # Before Tuesday begins: Airflow forgets what a paused DAG would follow.
         client.unpause("monitor_collaboration")
-        _backfill_next(client, WEDNESDAY)
-        scored = client.wait("score_comments", 3, timeout=_TIMEOUT, tick=tick)
+        _backfill_next(client, TUESDAY)
+        scored = client.wait("score_comments", 2, timeout=_TIMEOUT, tick=tick)
         shift.work()
-    for day in (MONDAY, TUESDAY):  # late: Wednesday was measured when it had been refused
-        client.trigger("monitor_collaboration", {}, day=day)
-    measured = client.wait("monitor_collaboration", 3, timeout=_TIMEOUT)
+    client.trigger("monitor_collaboration", {}, day=MONDAY)  # after Tuesday, which was refused
+    measured = client.wait("monitor_collaboration", 2, timeout=_TIMEOUT)
     return DailyJob(
         demo=demo,
         client=client,
