@@ -1,6 +1,5 @@
 """The whole path in process, with real parts: Delta, PostgreSQL, MLflow, a trained model."""
 
-import csv
 import datetime
 import itertools
 import math
@@ -42,7 +41,6 @@ from modwatch.monitoring.measurements.tables import grouped_day
 from modwatch.pipeline import daily
 from modwatch.review.queue.metrics import counts
 from modwatch.statistics import STRATEGIES, review_scores
-from modwatch_lab.community import Community
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -103,25 +101,8 @@ def routed(scored: Install) -> Install:
     return make
 
 
-def replayed(folder: Path) -> dict[str, object]:
-    """Return a replay source of 500 invented comments in the format of Wikipedia Talk."""
-    history = Community(seed=9).training_comments(500)
-    path = folder / "corpus.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["id", "text", "parent", "label", "api"])
-        for number, (text, label) in enumerate(zip(history.texts, history.labels, strict=True)):
-            rows.writerow([f"r{number}", text, "", label, 0.5])
-    first = MONDAY.isoformat()
-    return {"kind": "replay", "path": str(path), "first_day": first, "days": 2}
-
-
-@pytest.fixture(params=["community", pytest.param("replay", marks=pytest.mark.soak)])
-def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) -> Installation:
-    return install() if request.param == "community" else install(source=replayed(tmp_path))
-
-
-def test_nothing_is_lost_between_steps(installed: Installation) -> None:
+def test_nothing_is_lost_between_steps(install: Install) -> None:
+    installed = install()
     for day in DAYS:
         landed, good, scored, published_scores, queued, _ = installed.run(*TO_THE_QUEUE, day=day)
         with open_resources(installed.settings) as resources:
@@ -167,16 +148,13 @@ def test_every_comment_keeps_its_words_on_the_way(routed: Install) -> None:
         assert (came.loc[queued["comment_id"], "text"].to_numpy() == queued["text"]).all()
 
 
-@pytest.mark.parametrize("flipped", [True, False], ids=["flipped", "removed"])
-def test_labels_of_the_data_reach_neither_scores_nor_routing(
-    routed: Install, flipped: bool
-) -> None:
+def test_labels_of_the_data_reach_neither_scores_nor_routing(routed: Install) -> None:
     home = routed()
     before = picture_of(home)
     with open_resources(home.settings) as resources:
         rows = resources.lake.table("comments", MONDAY)
         known = rows.column("label").to_numpy()
-        labels = pa.array(1 - known, pa.int8()) if flipped else pa.nulls(len(known), pa.int8())
+        labels = pa.array(1 - known, pa.int8())
         other = rows.set_column(
             rows.schema.get_field_index("label"), COMMENTS.field("label"), labels
         )
@@ -187,6 +165,7 @@ def test_labels_of_the_data_reach_neither_scores_nor_routing(
     assert_same(before, after)
 
 
+@pytest.mark.soak  # a whole day is run again below, and each step after a kill
 def test_every_step_twice_leaves_the_same(routed: Install) -> None:
     home = routed()
     for step in TO_THE_QUEUE:
@@ -215,14 +194,7 @@ def test_an_earlier_step_again_leaves_what_people_did(routed: Install) -> None:
     assert_same(before, picture_of(home))
 
 
-def test_two_installations_make_the_same_day(install: Install, routed: Install) -> None:
-    one, other = routed(), install("other")
-    other.run(*TO_THE_QUEUE)
-    with open_resources(one.settings) as resources, open_resources(other.settings) as then:
-        for table in ("comments", "quarantine", "scores", "routing_design", "routed"):
-            assert table_rows(resources.lake, table) == table_rows(then.lake, table)
-
-
+@pytest.mark.soak  # tests/models/scoring/test_foreign.py
 def test_a_champion_of_others_routes_a_day_and_its_run_says_that_it_is_deterministic(
     install: Install, tmp_path: Path
 ) -> None:
@@ -326,32 +298,17 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
             assert "oc_accuracy" in set(as_routed["metric"]), table
 
 
-@pytest.mark.parametrize(
-    ("strategy", "costs"),
-    [
-        ("predictive_variance", {}),
-        ("cost", {}),
-        ("cost", {"false_negative_cost": 5, "false_positive_cost": 1, "platform_costs": {"x": 2}}),
-    ],
-)
-def test_a_day_is_routed_and_measured_by_its_strategy(
-    routed: Install, strategy: str, costs: dict[str, object]
-) -> None:
-    home = routed(strategy=strategy, **costs)
+def test_a_day_is_routed_and_measured_by_its_strategy(routed: Install) -> None:
+    strategy, costs = "cost", {"false_negative_cost": 5, "false_positive_cost": 1}
+    home = routed(strategy=strategy, platform_costs={"x": 2}, **costs)
     review(home)
     home.run("collect_labels", "measure")
     with open_resources(home.settings) as resources:
         lake, policy = resources.lake, resources.policy
         scores, sent = day_scores(lake, MONDAY), lake.table("routed", MONDAY).to_pandas()
         assert set(sent["reason"]) == {strategy, "random_slice"}
-        given = policy.false_negative_cost, policy.false_positive_cost
         threshold = scores.threshold or 0.5
-        expected = review_scores(
-            scores.prob,
-            strategy,
-            threshold=threshold,
-            costs=None if None in given else given,  # type: ignore[arg-type]
-        )
+        expected = review_scores(scores.prob, strategy, threshold=threshold, costs=(5, 1))
         top = sent[sent["stratum"] == 0]["review_score"]
         assert np.sort(top) == pytest.approx(np.sort(expected)[-len(top) :])
         rows = lake.table("measurements", MONDAY).to_pandas()
@@ -396,6 +353,7 @@ def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored: Install) ->
     assert_same(before, picture_of(home))
 
 
+@pytest.mark.soak  # late labels measure their day again below
 def test_only_the_day_with_new_labels_is_measured_again(scored: Install) -> None:
     home = scored(TUESDAY)
     home.run("route", day=MONDAY)
@@ -430,7 +388,6 @@ def test_windows_are_measured_once_their_labels_are_in(routed: Install) -> None:
     assert set(both["strategy"].dropna()) == set(STRATEGIES)
     assert _labels(monday) == _labels(alone[0])
     assert _labels(both) == _labels(alone[0]) + _labels(alone[1])
-    assert _width(both) < min(map(_width, alone))
     before = _windows(home)
     assert home.run("measure", day=TUESDAY) == [0]
     assert _windows(home) == before
@@ -443,11 +400,6 @@ def _windows(home: Installation) -> list[str]:
 
 def _labels(table: pd.DataFrame) -> int:
     return int(table.set_index("metric").loc["accuracy", "n"])
-
-
-def _width(table: pd.DataFrame) -> float:
-    row = table.set_index("metric").loc["accuracy"]
-    return float(row["sampled_high"] - row["sampled_low"])
 
 
 def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install) -> None:
@@ -472,16 +424,7 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install
     assert home.run("collect_labels", "measure") == [routed, 0]
 
 
-def test_routing_again_after_confirmations_changes_nothing(routed: Install) -> None:
-    home = routed(confirmation_share=0.5)
-    review(home)
-    review(home, name="ben", limit=3)
-    home.run("collect_labels")
-    before = picture_of(home)
-    home.run("route", "collect_labels")
-    assert_same(before, picture_of(home))
-
-
+@pytest.mark.soak  # tests/routing/test_confirmation_design.py
 def test_every_heavy_label_of_the_slice_is_confirmed(routed: Install) -> None:
     home = routed(slice_share=0.5)
     review(home)

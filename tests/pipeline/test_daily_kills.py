@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from databases import owner_url
+from databases import empty, owner_url
 from killing import new_file, run
-from sqlalchemy import URL, make_url, text
+from sqlalchemy import URL, Engine, make_url, text
 
 from installation import (
     MONDAY,
@@ -156,6 +156,20 @@ class Steps(dict[str, Step]):
         return Step(name=name, before=before, after=world(name, home))
 
 
+def test_routing_is_killed_and_run_again(
+    install_scored: Callable[..., Installation], queue_owner: Engine
+) -> None:
+    """One step stands for all in `make test`: it writes to the lake and to the database."""
+    arguments, undisturbed = ["run", "route", MONDAY.isoformat()], install_scored("undisturbed")
+    traces = run(arguments, undisturbed.env).traces
+    after = picture_of(undisturbed)
+    empty(queue_owner)
+    home = install_scored("killed")
+    assert run(arguments, home.env, dies_at=max(1, round(traces / 2))).killed
+    home.run("route")
+    assert_same(after, picture_of(home))
+
+
 @pytest.fixture(scope="module")
 def steps(
     make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
@@ -178,15 +192,8 @@ def killed_at(trace: int, step: Step, folder: Path) -> None:
     assert_same(step.after, world(step.name, home))
 
 
-def represented_by(*names: str) -> pytest.MarkDecorator:
-    """Return the parameters of all steps; `make test` takes only these."""
-    steps = [
-        name if name in names else pytest.param(name, marks=pytest.mark.soak) for name in STEPS
-    ]
-    return pytest.mark.parametrize("name", steps)
-
-
-@represented_by("route")
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STEPS)
 def test_killed_and_run_again(name: str, steps: Steps, tmp_path: Path) -> None:
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-whole")
@@ -196,7 +203,8 @@ def test_killed_and_run_again(name: str, steps: Steps, tmp_path: Path) -> None:
     killed_at(max(1, round(whole.traces / 2)), step, tmp_path)
 
 
-@represented_by("route")
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STEPS)
 def test_killed_within_a_write_of_delta(name: str, steps: Steps, tmp_path: Path) -> None:
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-file")

@@ -98,13 +98,9 @@ def test_small_days_are_not_compared(resources: Resources) -> None:
     assert evening(resources, put(resources, 4, 190, ru=1.0)) == 0
 
 
-@pytest.mark.parametrize(
-    "mix",
-    [{"en": 1.0}, {"en": 0.97, "ru": 0.03}, {"de": 0.4, "en": 0.3, "ru": 0.2, "sr": 0.1}],
-    ids=["one", "one and a few", "four"],
-)
-def test_a_year_of_an_ordinary_mix_has_no_alert(mix: dict[str, float]) -> None:
+def test_a_year_of_an_ordinary_mix_has_no_alert() -> None:
     """The mix varies from day to day, and is another on weekends."""
+    mix = {"de": 0.4, "en": 0.3, "ru": 0.2, "sr": 0.1}
     rng = np.random.default_rng(11)
     pool = {name: shown(rng, name) for name in mix}
     rules = [rule for rule in load_rules() if rule.feature in ("script", "detected_language")]

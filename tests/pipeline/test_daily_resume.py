@@ -156,7 +156,7 @@ def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installa
         assert len(set(ids)) == total
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_scores_of_what_was_read_before_are_never_published(
     install: Callable[..., Installation], own: bool
 ) -> None:

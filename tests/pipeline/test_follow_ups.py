@@ -15,7 +15,6 @@ from installation import (
     MONDAY,
     TUESDAY,
     Installation,
-    assert_same,
     known_labels,
     picture_of,
     review,
@@ -149,9 +148,6 @@ def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) ->
     end_review(home)
     home.run(*COLLECT)
     rows = follow_ups(home)
-    before = picture_of(home)
-    home.run("route", *COLLECT)
-    assert_same(before, picture_of(home))
     review(home, name="ann", limit=2)
     home.but(follow_up_share=0.9).run(*COLLECT)
     assert follow_ups(home).equals(rows)
@@ -167,38 +163,15 @@ def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) ->
     assert np.array_equal(probability, rows["probability"])
 
 
-def test_other_routed_comments_are_drawn_anew(home: Installation) -> None:
-    review_some(home, skipped=lambda number: number % 3 == 0)
+def test_nothing_is_drawn_when_hardly_anything_is_labelled(home: Installation) -> None:
+    review_some(home, skipped=lambda number: number > 0)
     end_review(home)
-    home.run(*COLLECT)
-    other = home.but(slice_share=0.25)
-    other.run("route")
-    assert labelled(other).missing is None
-    review_some(other, skipped=lambda number: number % 3 == 0)
-    end_review(other)
-    other.run(*COLLECT)
-    assert labelled(other).missing is not None
-
-
-@pytest.mark.parametrize("changes", [{"follow_up_share": 0.0}, {}])
-def test_nothing_is_drawn_when_turned_off_or_hardly_anything_is_labelled(
-    home: Installation, changes: dict[str, float]
-) -> None:
-    review_some(home, skipped=lambda number: number % 3 == 0 if changes else number > 0)
-    end_review(home)
-    assert home.but(**changes).run(*COLLECT)[1] == 0
+    assert home.run(*COLLECT)[1] == 0
     assert follow_ups(home).empty
     assert labelled(home).missing is None
 
 
-def test_a_day_without_missing_labels_has_no_follow_ups(home: Installation) -> None:
-    review(home)
-    end_review(home)
-    assert home.run(*COLLECT) == [30, 0]
-    assert follow_ups(home).empty
-    assert recorded(home) == {}
-
-
+@pytest.mark.soak  # `test_daily.py` has a day outside the window
 def test_an_answer_after_the_window_changes_nothing(home: Installation) -> None:
     review_some(home, skipped=lambda number: number % 3 == 0)
     end_review(home)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -64,10 +63,10 @@ def tables(url: str, words: str) -> list[str]:
 
 
 @pytest.fixture
-def queued(install: Callable[..., Installation]) -> Installation:
+def queued(install_scored: Callable[..., Installation]) -> Installation:
     """An installation whose first day waits in the queue."""
-    home = install()
-    home.run(*TO_THE_QUEUE)
+    home = install_scored()
+    home.run("route")
     return home
 
 
@@ -296,10 +295,10 @@ def test_people_get_what_is_kept_about_them_and_nothing_of_others(
 
 @pytest.mark.services
 def test_an_embedded_database_keeps_no_text_in_its_files(
-    make_installation: Callable[..., Installation], tmp_path: Path
+    install_scored: Callable[..., Installation],
 ) -> None:
-    home = make_installation(tmp_path, database_url="embedded")
-    home.run(*TO_THE_QUEUE)
+    home = install_scored(database_url="embedded")
+    home.run("route")
     with open_resources(home.settings) as resources:
         author, texts = one(resources)
         assert files_with(texts[0], [home.home / "postgres"]) != []

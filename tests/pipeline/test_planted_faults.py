@@ -7,10 +7,7 @@ the scheduler and its tasks.
 
 import csv
 import datetime
-import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +27,10 @@ from modwatch.pipeline.airflow import _NOT_RETRIED, TaskFailureNotifier, TaskRep
 from modwatch_lab.community import Community
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+pytestmark = [
+    pytest.mark.soak,  # `test_daily_outages.py` and the tests of alerts have each fault alone
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),
+]
 
 COMMUNITY = Community(seed=7, comments_per_day=560)
 COLUMNS = ("comment_id", "created_at", "text", "platform")
@@ -184,7 +184,6 @@ def platform(
         yield Platform(home=home, folder=tmp_path / "incoming", server=server)
 
 
-@pytest.mark.soak  # the tests of validation and alerts have each fault alone
 def test_faults_of_the_source_have_their_cause_and_a_repair(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,30 +291,3 @@ def test_what_passes_by_itself_needs_no_one(
             assert platform.status(platform.today) == "normal"
             platform.today += ONE_DAY
     assert platform.messages() == []
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """Mount a disk of 64 MiB at a folder; skip the test where that is not allowed."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no disk may be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def test_a_full_disk_is_freed_and_the_day_goes_on(platform: Platform) -> None:
-    lake = platform.home.home / "lake"
-    lake.mkdir(parents=True, exist_ok=True)
-    with small_disk(lake):
-        platform.ordinary()
-        filler = lake / "filler"
-        free = os.statvfs(lake).f_bavail * os.statvfs(lake).f_frsize
-        filler.write_bytes(bytes(free - 4096))
-        platform.export(platform.today, platform.rows(platform.today))
-        failed = platform.run(platform.today, passes=filler.unlink)
-        assert [*failed] == ["ingest"]
-        assert platform.status(platform.today) == "normal"
-        assert platform.messages() == []
