@@ -97,27 +97,24 @@ def escaped(delimiter: str, rows: list[list[str]]) -> str:
 
 
 DUMP = [[row[0], f"the {MARK}\\tremark\\\nof {number}", row[2]] for number, row in enumerate(ROWS)]
+#: One delimiter of each form; tests/data/sources has all of them.
 TEXTS = {
     **{f"minimal {d}": written(d) for d in ",;|\t"},
-    **{f"all quoted {d}": written(d, quoting=csv.QUOTE_ALL) for d in ",;|\t"},
-    **{f"sep line {d}": f"sep={d}\n{written(d)}" for d in ",;|\t"},
-    **{f"BOM and sep line {d}": f"\ufeffsep={d}\n{written(d)}" for d in ",;|\t"},
-    **{f"trailing {d}": joined(d, PLAIN, end=d) for d in ",;|\t"},
-    **{f"trailing, in the header {d}": joined(d, PLAIN, end=d, header_end=d) for d in ",;|\t"},
-    **{f"blank after {d}": joined(d + " ", [[*r[:2], r[2]] for r in PLAIN]) for d in ",;|"},
-    **{f"quoted, blank after {d}": written(d).replace(d, d + " ") for d in ";|"},
-    **{f"backslash {d}": escaped(d, ROWS) for d in ",;|\t"},
-    **{f"unquoted {d}": joined(d, [[r[0], f'"{MARK} 5" nails', r[2]] for r in ROWS]) for d in ";|"},
+    "all quoted": written(";", quoting=csv.QUOTE_ALL),
+    "BOM and sep line": f"\ufeffsep=;\n{written(';')}",
+    "trailing": joined("|", PLAIN, end="|"),
+    "trailing, in the header": joined(",", PLAIN, end=",", header_end=","),
+    "blank after": joined(", ", PLAIN),
+    "quoted, blank after": written(";").replace(";", "; "),
+    "backslash": escaped("\t", ROWS),
+    "unquoted": joined("|", [[r[0], f'"{MARK} 5" nails', r[2]] for r in ROWS]),
     "semicolons in texts": written(";", [[r[0], r[1] + "; and; more", r[2]] for r in ROWS]),
     "repeated header": written() + written(rows=[[f"x{r[0]}", *r[1:]] for r in ROWS]),
     "blank lines": written().replace("\n", "\n\n"),
-}  # fmt: skip
-
-
-ENCODED = ["minimal ,", "sep line ;", "backslash \t", "trailing |", "unquoted |"]
+}
 FORMS = [
     *((form, "utf-8") for form in TEXTS),
-    *((form, name) for form in ENCODED for name in ("utf-16", "utf-16-le", "utf-16-be")),
+    *zip(("minimal ,", "backslash", "trailing"), ("utf-16", "utf-16-le", "utf-16-be"), strict=True),
 ]
 
 
@@ -131,9 +128,9 @@ def test_texts_of_every_dialect(form: str, encoding: str, init: Callable[..., st
 
 
 def test_another_dialect_is_shown(init: Callable[..., str]) -> None:
-    Path("a.csv").write_text(TEXTS["unquoted ;"])
-    assert "Text is read with ';' between fields, no quotation marks.\n" in init("a.csv")
-    Path("a.csv").write_text(TEXTS["backslash ,"])
+    Path("a.csv").write_text(TEXTS["unquoted"])
+    assert "Text is read with '|' between fields, no quotation marks.\n" in init("a.csv")
+    Path("a.csv").write_text(TEXTS["backslash"])
     assert "between fields, quotation marks, and \\ before them.\n" in init("a.csv")
     Path("a.csv").write_text(TEXTS["minimal ,"])
     assert "between fields" not in init("a.csv")
