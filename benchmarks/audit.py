@@ -2,7 +2,7 @@
 
     python benchmarks/audit.py [--repetitions 2000] [--csv FILE] [--only usual|hostile]
 
-Simulated populations (`tests/support/simulated_audits.py`), 500, 1,000 and 3,000 labels each:
+Simulated populations (`modwatch_lab.audit_designs`), 500, 1,000 and 3,000 labels each:
 
 - usual: 400,000 comments, prevalence of the unflagged 0.1, 0.5, 1, 2, 4 and 8 %, a sharp, a dull
   and a miscalibrated score, 0 or 20 % of the positives missed by it;
@@ -49,10 +49,7 @@ from modwatch.statistics.audit.forecast import one_of, sufficient
 from modwatch.statistics.audit.sample_design import Design, ScoreCounts, SideDesign, design, strata
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
-
-# Populations and baselines are shared with the tests.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
-from simulated_audits import (
+from modwatch_lab.audit_designs import (
     HOSTILE,
     PILOT_BINS,
     PILOT_LABELS,

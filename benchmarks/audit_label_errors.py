@@ -37,8 +37,9 @@ from modwatch.statistics.audit.stratified import StratumCounts
 from modwatch.statistics.label_truth import SHARED, ErrorEvidence, GivenLabels, true_labels
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
-from simulated_audits import HOSTILE, hostile, simulate
 from simulated_errors import labels_of
+
+from modwatch_lab.audit_designs import HOSTILE, hostile, simulate
 
 #: False-positive and false-negative rate, and the kind of errors of `simulated_errors`.
 ERRORS = (

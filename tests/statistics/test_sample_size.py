@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from simulated_audits import draw_positives
 
 from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
 from modwatch.statistics.sample_size import (
@@ -14,6 +13,7 @@ from modwatch.statistics.sample_size import (
     required_labels,
     required_labels_stratified,
 )
+from modwatch_lab.audit_designs import draw_positives
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.5, 0.1), (0.2, 0.05), (0.05, 0.02)])

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
-from simulated_audits import simulate
 
 from modwatch.audits import evidence, files
 from modwatch.audits.publication import Publication
@@ -26,6 +25,7 @@ from modwatch.statistics.audit.plan import (
 )
 from modwatch.statistics.audit.results import computed, to_json
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch_lab.audit_designs import simulate
 
 FIRST = datetime.date(2026, 1, 5)
 NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)

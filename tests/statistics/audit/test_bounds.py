@@ -10,7 +10,6 @@ from audit_making import Auditor, label_all, make_comments, make_plan
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_audits import draw_positives, simulate
 
 from modwatch.audits.verify import read_evidence
 from modwatch.common.errors import MetricInputError
@@ -21,6 +20,7 @@ from modwatch.statistics.audit.results import computed
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
+from modwatch_lab.audit_designs import draw_positives, simulate
 
 REPETITIONS, AUDITS = 500, 200
 #: Metrics of which the bound is an upper one.

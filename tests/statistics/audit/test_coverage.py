@@ -5,12 +5,12 @@
 
 import numpy as np
 import pytest
-from simulated_audits import draw_positives, simulate
 
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch_lab.audit_designs import draw_positives, simulate
 
 REPETITIONS = 1_000
 

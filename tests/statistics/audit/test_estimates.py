@@ -6,13 +6,13 @@ from audit_drawing import counts
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_audits import draw_positives
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts
+from modwatch_lab.audit_designs import draw_positives
 
 
 def side(population, labels, positives, score=0.5):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from audit_making import make_comments, make_plan
-from simulated_audits import draw_positives, hostile, routed_labels
 
 from modwatch.audits.descriptions import describe_forecast, describe_plan
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
@@ -14,6 +13,7 @@ from modwatch.statistics.audit.plan import planned_calibrations, planned_strata
 from modwatch.statistics.audit.sample_design import ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts
 from modwatch.statistics.recalibration import Calibration
+from modwatch_lab.audit_designs import draw_positives, hostile, routed_labels
 
 
 def test_a_forecast_of_a_plan_is_always_the_same():

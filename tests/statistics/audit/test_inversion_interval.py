@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
-from simulated_audits import draw_positives, simulate
 
 from modwatch.common.errors import ModwatchError
 from modwatch.statistics.audit.inversion_interval import _below, inversion_interval, pattern
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
+from modwatch_lab.audit_designs import draw_positives, simulate
 
 
 def of(population, labels, positives, score):

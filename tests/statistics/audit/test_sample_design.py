@@ -5,7 +5,6 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_audits import HOSTILE, hostile, routed_labels
 
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics.audit.allocation import MINIMUM
@@ -22,6 +21,7 @@ from modwatch.statistics.audit.sample_design import (
     strata,
 )
 from modwatch.statistics.recalibration import KnownLabels, shrunk
+from modwatch_lab.audit_designs import HOSTILE, hostile, routed_labels
 
 SCORES = st.lists(st.floats(0, 1), max_size=60)
 OPTIONS = st.builds(

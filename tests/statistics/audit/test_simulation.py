@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from simulated_audits import (
+from sklearn.metrics import roc_auc_score
+
+from modwatch.common.errors import DesignError, ModwatchError
+from modwatch_lab.audit_designs import (
     PILOT_BINS,
     PILOT_LABELS,
     SCORES,
@@ -10,9 +13,6 @@ from simulated_audits import (
     pilot_audit,
     simulate,
 )
-from sklearn.metrics import roc_auc_score
-
-from modwatch.common.errors import DesignError, ModwatchError
 
 
 @pytest.mark.parametrize("score", SCORES)
