@@ -113,118 +113,82 @@ def test_save_refuses_a_folder_in_use(tiny_model: TrainedModel, tmp_path: Path) 
         save(tiny_model, tmp_path)
 
 
-FILES = ["config.json", "tokenizer.json", "model.safetensors", "head.safetensors"]
-
-
-@pytest.mark.parametrize("name", ["modwatch.json", *FILES])
-def test_missing_file_is_named(artifact_copy: Copy, name: str) -> None:
-    folder = artifact_copy()
-    (folder / name).unlink()
-    with pytest.raises(ModelError, match=name.replace(".", r"\.")):
-        load(folder)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_changed_file_is_named(artifact_copy: Copy, name: str) -> None:
-    folder = artifact_copy()
-    with (folder / name).open("ab") as file:
-        file.write(b" ")
-    with pytest.raises(ModelError, match=f"{name} differs.*again"):
-        load(folder)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"format": 9}'])
-def test_broken_manifest_is_named(artifact_copy: Copy, content: str) -> None:
-    folder = artifact_copy()
-    (folder / "modwatch.json").write_text(content)
-    with pytest.raises(ModelError, match=r"modwatch\.json"):
-        load(folder)
-
-
-def test_a_truncated_file_is_named(artifact_copy: Copy) -> None:
-    path = artifact_copy() / "head.safetensors"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ModelError, match=r"head\.safetensors differs from its digest"):
-        load(path.parent)
-
-
-def test_an_artifact_of_another_version_is_named(artifact_copy: Copy) -> None:
-    path = artifact_copy() / "modwatch.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 9}))
-    with pytest.raises(ModelError, match=r"has format 9, and this version .* reads format 1"):
-        load(path.parent)
-
-
 def edited(
-    folder: Path, change: Callable[[dict[str, Any]], None], *, rehashed: bool = False
-) -> Path:
-    """Edit the manifest in `folder` as JSON, and its digest if `rehashed`."""
-    path = folder / "modwatch.json"
-    manifest = json.loads(path.read_text())
-    change(manifest)
-    if rehashed:
-        del manifest["digest"]
-        content = json.dumps(manifest, sort_keys=True)
-        manifest["digest"] = hashlib.sha256(content.encode()).hexdigest()
-    path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
-    return folder
+    change: Callable[[dict[str, Any]], None], *, rehashed: bool = True
+) -> Callable[[Path], None]:
+    """Return what edits the manifest in a folder, and its digest if `rehashed`."""
+
+    def edit(folder: Path) -> None:
+        path = folder / "modwatch.json"
+        manifest = json.loads(path.read_text())
+        change(manifest)
+        if rehashed:
+            del manifest["digest"]
+            content = json.dumps(manifest, sort_keys=True)
+            manifest["digest"] = hashlib.sha256(content.encode()).hexdigest()
+        path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+
+    return edit
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"threshold": 0.999},
-        {"calibration": {"method": "none", "parameters": [], "prior_shift": 0.0}},
-        {"libraries": {}},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_an_edited_manifest_is_named(artifact_copy: Copy, change: dict[str, Any]) -> None:
-    folder = edited(artifact_copy(), lambda manifest: manifest.update(change))
-    with pytest.raises(ModelError, match=r"modwatch\.json differs from its own digest; download"):
-        load(folder)
+def calibrated(**change: Any) -> Callable[[Path], None]:
+    return edited(lambda manifest: manifest["calibration"].update(change))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"method": "astrology"}, "isotonic, got 'astrology'; download the artifact again"),
-        ({"method": "platt", "parameters": [1.0]}, r"\(platt\) are invalid"),
-        ({"method": "isotonic", "parameters": [1.0]}, r"\(isotonic\) are invalid"),
-        (
-            {"method": "platt", "parameters": [1.0, float("nan")]},
-            r"\(platt\) are invalid",
-        ),
-        ({"parameters": "many"}, "no valid calibration"),
-        ({"of": "something"}, "no valid calibration"),
-    ],
-)
-def test_an_impossible_calibration_is_named(
-    artifact_copy: Copy, change: dict[str, Any], message: str
-) -> None:
-    folder = edited(
-        artifact_copy(), lambda manifest: manifest["calibration"].update(change), rehashed=True
-    )
-    with pytest.raises(ModelError, match=rf"modwatch\.json.*{message}"):
-        load(folder)
+def replaced(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
 
 
-@pytest.mark.parametrize("threshold", [1.5, -0.1, float("nan")])
-def test_an_impossible_threshold_is_named(artifact_copy: Copy, threshold: float) -> None:
-    folder = edited(
-        artifact_copy(), lambda manifest: manifest.update(threshold=threshold), rehashed=True
-    )
-    with pytest.raises(ModelError, match=r"modwatch\.json has the threshold .* no probability"):
-        load(folder)
+def cut(folder: Path) -> None:
+    path = folder / "head.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
 
 
-def test_manifest_of_another_recipe_does_not_fit(artifact_copy: Copy) -> None:
-    folder = edited(
-        artifact_copy(),
-        lambda manifest: manifest["recipe"].update(random_features=32),
-        rehashed=True,
-    )
-    with pytest.raises(ModelError, match=r"head\.safetensors does not fit"):
+NAN = float("nan")
+BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no manifest": (lambda folder: (folder / "modwatch.json").unlink(), r"modwatch\.json"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors"),
+    "other config": (replaced("config.json", b"{} "), "config.json differs.*again"),
+    "other tokenizer": (replaced("tokenizer.json", b"{} "), "tokenizer.json differs.*again"),
+    "cut head": (cut, r"head\.safetensors differs from its digest"),
+    "empty manifest": (replaced("modwatch.json", b""), r"modwatch\.json"),
+    "list for a manifest": (replaced("modwatch.json", b"[]"), r"modwatch\.json"),
+    "nothing in the manifest": (replaced("modwatch.json", b"{}"), r"modwatch\.json"),
+    "another format": (
+        edited(lambda manifest: manifest.update(format=9), rehashed=False),
+        r"has format 9, and this version .* reads format 1",
+    ),
+    "another digest": (
+        edited(lambda manifest: manifest.update(threshold=0.999), rehashed=False),
+        r"modwatch\.json differs from its own digest; download",
+    ),
+    "unknown method": (calibrated(method="astrology"), "isotonic, got 'astrology'; download the"),
+    "platt": (calibrated(method="platt", parameters=[1.0]), r"\(platt\) are invalid"),
+    "isotonic": (calibrated(method="isotonic", parameters=[1.0]), r"\(isotonic\) are invalid"),
+    "NaN": (calibrated(method="platt", parameters=[1.0, NAN]), r"\(platt\) are invalid"),
+    "words": (calibrated(parameters="many"), "no valid calibration"),
+    "unknown field": (calibrated(of="something"), "no valid calibration"),
+    "threshold above 1": (
+        edited(lambda manifest: manifest.update(threshold=1.5)),
+        r"modwatch\.json has the threshold .* no probability",
+    ),
+    "threshold NaN": (
+        edited(lambda manifest: manifest.update(threshold=NAN)),
+        r"modwatch\.json has the threshold .* no probability",
+    ),
+    "another recipe": (
+        edited(lambda manifest: manifest["recipe"].update(random_features=32)),
+        r"head\.safetensors does not fit",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_named(artifact_copy: Copy, name: str) -> None:
+    damage, message = BROKEN[name]
+    folder = artifact_copy()
+    damage(folder)
+    with pytest.raises(ModelError, match=message):
         load(folder)
 
 

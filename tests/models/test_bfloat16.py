@@ -190,23 +190,17 @@ def test_agreement_counts_what_changes() -> None:
     assert not found.close
 
 
-@pytest.mark.parametrize(
-    ("changed", "close"),
-    [
-        ({}, True),
-        ({"largest_difference": 0.0051}, False),
-        ({"decisions_changed": 0.0011}, False),
-        ({"reviewed_overlap": 0.989}, False),
-    ],
-)
-def test_one_difference_too_large_is_enough(changed: dict[str, float], close: bool) -> None:
+def test_one_difference_too_large_is_enough() -> None:
     within = Agreement(
         comments=1_000, largest_difference=0.005, decisions_changed=0.001, reviewed_overlap=0.99
     )
-    assert replace(within, **changed).close is close  # type: ignore[arg-type]
+    assert within.close
+    assert not replace(within, largest_difference=0.0051).close
+    assert not replace(within, decisions_changed=0.0011).close
+    assert not replace(within, reviewed_overlap=0.989).close
 
 
-@pytest.mark.parametrize(("layers", "fast"), [(1, True), (1, False), (0, True)])
+@pytest.mark.parametrize(("layers", "fast"), [(1, True), (0, True)])
 def test_training_records_the_agreement_where_bf16_is_faster(
     layers: int, fast: bool, corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,9 +220,10 @@ def close(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.allclose(found.float(), expected.float(), rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("gelu", [False, True])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("shape", [(1, 24), (5, 24), (3, 7, 24)])
+@pytest.mark.parametrize(
+    ("shape", "bias", "gelu"),
+    [((1, 24), True, False), ((5, 24), False, True), ((3, 7, 24), True, True)],
+)
 @torch.inference_mode()
 def test_a_layer(shape: tuple[int, ...], bias: bool, gelu: bool) -> None:
     torch.manual_seed(0)

@@ -197,7 +197,7 @@ def test_a_terminal_has_one_line_that_changes() -> None:
     assert [line.partition(" took")[0] for line in lines] == ["training"]
 
 
-@pytest.mark.parametrize("method", ["sngp", "ensemble", "mc_dropout"])
+@pytest.mark.parametrize("method", ["sngp", "ensemble"])
 def test_every_batch_of_every_phase_is_reported(
     corpus: Corpus, tiny_recipe: Recipe, method: str
 ) -> None:
