@@ -12,12 +12,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from databases import empty
-from mlflow import MlflowClient
 from sqlalchemy import Engine
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from installation import (
     FROM_THE_QUEUE,
@@ -27,12 +23,10 @@ from installation import (
     Installation,
     assert_same,
     copy_home,
-    known_labels,
     picture_of,
     published,
     review,
     table_rows,
-    take_one,
 )
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.schemas import COMMENTS
@@ -194,42 +188,6 @@ def test_an_earlier_step_again_leaves_what_people_did(routed: Install) -> None:
     assert_same(before, picture_of(home))
 
 
-@pytest.mark.soak  # tests/models/scoring/test_foreign.py
-def test_a_champion_of_others_routes_a_day_and_its_run_says_that_it_is_deterministic(
-    install: Install, tmp_path: Path
-) -> None:
-    home = install()
-    client = MlflowClient(home.settings.mlflow_url)
-    save_classifier(tmp_path / "foreign")
-    version = client.create_model_version("toxicity", (tmp_path / "foreign").as_uri()).version
-    client.set_registered_model_alias("toxicity", "champion", version)
-    home.run(*TO_THE_QUEUE)
-    review(home)
-    home.run(*FROM_THE_QUEUE)
-    with open_resources(home.settings) as resources:
-        scores = resources.lake.table("scores", MONDAY).to_pandas()
-    assert set(scores["model_version"]) == {str(version)}
-    assert not scores["model_variance"].any()
-    assert np.allclose(scores["uncertainty"], scores["prob"] * (1 - scores["prob"]))
-    experiment = client.get_experiment_by_name("modwatch")
-    filter_string = f"attributes.run_name = '{MONDAY}'"
-    (run,) = client.search_runs([experiment.experiment_id], filter_string)
-    text = run.data.tags["mlflow.note.content"]
-    assert f"Model {version} (deterministic: uncertainty p(1−p)); " in text
-
-
-def save_classifier(folder: Path) -> None:
-    """Write a small Hugging Face classifier that nobody has trained."""
-    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "you": 2}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]")
-    fast.save_pretrained(folder)
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BertConfig(vocab_size=3, id2label={0: "fine", 1: "toxic"}, **sizes)
-    BertForSequenceClassification(config).save_pretrained(folder)
-
-
 def test_fewer_shards_leave_no_old_one(scored: Install) -> None:
     home = scored()
     with open_resources(home.settings) as resources:
@@ -353,28 +311,6 @@ def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored: Install) ->
     assert_same(before, picture_of(home))
 
 
-@pytest.mark.soak  # late labels measure their day again below
-def test_only_the_day_with_new_labels_is_measured_again(scored: Install) -> None:
-    home = scored(TUESDAY)
-    home.run("route", day=MONDAY)
-    with open_resources(home.settings) as resources:
-        decide_mondays = take_one(resources, dict(known_labels(resources.lake)))
-        home.run("route", day=TUESDAY)
-        home.run(*FROM_THE_QUEUE, day=TUESDAY)
-        before = _measured(home)
-        assert decide_mondays()
-    # Tuesday is published too: its page says what changed since Monday.
-    assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [1, 2]
-    after = _measured(home)
-    assert before[MONDAY] != after[MONDAY]
-    assert before[TUESDAY] == after[TUESDAY]
-
-
-def _measured(home: Installation) -> dict[datetime.date, list[str]]:
-    with open_resources(home.settings) as resources:
-        return {day: table_rows(resources.lake, "measurements", (day, day)) for day in DAYS}
-
-
 def test_windows_are_measured_once_their_labels_are_in(routed: Install) -> None:
     home = routed(TUESDAY)
     home.run("collect_labels", "measure", day=TUESDAY)
@@ -424,30 +360,6 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install
     assert home.run("collect_labels", "measure") == [routed, 0]
 
 
-@pytest.mark.soak  # tests/routing/test_confirmation_design.py
-def test_every_heavy_label_of_the_slice_is_confirmed(routed: Install) -> None:
-    home = routed(slice_share=0.5)
-    review(home)
-    review(home, name="ben")
-    home.run("collect_labels")
-    with open_resources(home.settings) as resources:
-        rows = (
-            resources.lake.table("routed", MONDAY)
-            .to_pandas()
-            .merge(resources.lake.table("labels", MONDAY).to_pandas(), on="comment_id")
-        )
-        scores = resources.lake.table(
-            "scores", MONDAY, columns=["comment_id", "flagged"]
-        ).to_pandas()
-        confirmed = set(
-            resources.lake.table("confirmations", MONDAY).column("comment_id").to_pylist()
-        )
-    rows = rows.merge(scores, on="comment_id")
-    heavy = rows[(rows["stratum"] > 0) & ((rows["label"] == 1) | rows["flagged"])]
-    assert len(heavy) > 0
-    assert set(heavy["comment_id"]) <= confirmed
-
-
 def test_confirmations_of_days_before_the_window_are_asked_for_no_more(routed: Install) -> None:
     home = routed(window_days=1, confirmation_share=0.5)
     review(home)
@@ -463,10 +375,3 @@ def test_confirmations_of_days_before_the_window_are_asked_for_no_more(routed: I
         assert (state.waiting, state.blocked) == (0, 0)
         assert resources.lake.count("confirmations", MONDAY) == 1
     assert review(home, name="ben") == 0
-
-
-def test_a_day_outside_the_window_is_left_alone(routed: Install) -> None:
-    home = routed(window_days=1)
-    review(home)
-    # Published is Tuesday itself, of which nothing came.
-    assert home.run("collect_labels", "measure", "publish", day=TUESDAY) == [0, 0, 1]

@@ -331,23 +331,3 @@ def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path)
         for table in ("landed", "comments", "staged_scores", "scores", "routed"):
             assert resources.lake.count(table, MONDAY) == 0
         assert {item["status"] for item in queue_rows(resources.database)} == {"withdrawn"}
-
-
-@pytest.mark.soak  # tests/data/validation has the rule
-def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
-    source = {"kind": "community", "seed": 7, "comments_per_day": 60}
-    home = install(source=source)
-    before = [MONDAY - datetime.timedelta(days=back) for back in (3, 2, 1)]
-    for day in before:
-        home.run(*TO_THE_QUEUE, day=day)
-    flood = home.but(source={**source, "comments_per_day": 600})
-    landed, kept, _, _, queued, _ = flood.run(*TO_THE_QUEUE)
-    assert landed == kept > 500
-    assert queued == kept // 10
-    with open_resources(flood.settings) as resources:
-        verdict = resources.checks.load("comments", MONDAY)
-        assert verdict.status == "warned"
-        (rule,) = [rule for rule in verdict.failed if rule.name == "volume_shift"]
-        assert "times the trailing median" in rule.observed
-        assert "volume_shift" in resources.checks.read_page(MONDAY)
-    assert_again_the_same(flood, *TO_THE_QUEUE)

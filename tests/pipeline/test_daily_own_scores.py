@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from feed import MARK, good, quarantined, refused, write_json
 from mlflow import MlflowClient
-from small_audits import plan_audit
 
 from conftest import Registry
 from installation import (
@@ -24,7 +23,6 @@ from installation import (
     picture_of,
     review,
 )
-from modwatch.audits.request import AuditRequest
 from modwatch.common.errors import DayRejectedError, NoChampionError
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import open_resources
@@ -77,12 +75,6 @@ def truth() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return score, decision and label (SIZE,) of Monday."""
     rows = pd.DataFrame([scored(number) for number in range(SIZE)])
     return rows["score"].to_numpy(), rows["action"].to_numpy(bool), rows["label"].to_numpy()
-
-
-def test_the_invented_decisions_contradict_every_threshold() -> None:
-    prob, flagged, _ = truth()
-    assert (flagged != (prob > 0.5)).sum() == 75
-    assert prob[flagged].min() < prob[~flagged].max()
 
 
 def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
@@ -172,53 +164,6 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home
     assert drift.loc["flagged_share", "value"] == pytest.approx(75 / SIZE)
 
 
-@pytest.mark.soak  # `test_daily.py` has late labels
-def test_decisions_that_change_are_measured_again_with_the_same_scores(
-    home: Home, incoming: Path
-) -> None:
-    installed = home()
-    installed.run(*TO_THE_QUEUE)
-    review(installed)
-    assert installed.run("collect_labels", "measure") == [60, 1]
-    assert installed.run("measure") == [0]
-    with open_resources(installed.settings) as resources:
-        accuracy = _accuracy(resources.lake.table("measurements", MONDAY).to_pandas())
-    rows = [scored(number) for number in range(SIZE)]
-    for row in rows:
-        row["action"] = row["score"] > 0.5  # a person corrected the rule engine
-    write_json(incoming / f"{MONDAY}.jsonl", rows)
-    installed.run(*TO_THE_QUEUE)  # other decisions are uncertain now
-    review(installed)
-    assert installed.run("collect_labels", "measure")[1] == 1
-    with open_resources(installed.settings) as resources:
-        assert _accuracy(resources.lake.table("measurements", MONDAY).to_pandas()) > accuracy
-
-
-def _accuracy(measurements: pd.DataFrame) -> float:
-    return float(measurements.set_index("metric").loc["accuracy", "value"])
-
-
-@pytest.mark.soak  # tests/audits/test_source_decisions.py
-def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
-    installed = home()
-    installed.run(*TO_THE_QUEUE)
-    request = AuditRequest(audit="own", first=MONDAY, last=MONDAY, labels=120)
-    with open_resources(installed.settings) as resources:
-        plan = plan_audit(resources, request, actor="eva")
-        assert plan.threshold is None
-        assert plan.model_version == "rules-7"
-        assert [day.flagged for day in plan.population] == [75]
-        sides = {
-            side: sum(item.population for item in plan.strata if item.side == side)
-            for side in ("flagged", "unflagged")
-        }
-        assert sides == {"flagged": 75, "unflagged": SIZE - 75}
-        audit = resources.audit("own")
-        audit.approve(actor="eve")
-        assert audit.draw() == 120
-        assert audit.verify() == []
-
-
 def test_defects_are_named_counted_and_kept(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     rows = [scored(number) for number in range(SIZE)]
     defects = {
@@ -259,19 +204,6 @@ def test_a_day_of_two_versions_is_rejected(home: Home) -> None:
     assert_same(before, after)
 
 
-@pytest.mark.soak  # `test_daily.py` has a whole day run again
-def test_every_step_twice_leaves_the_same_and_no_comment_is_scored_twice(home: Home) -> None:
-    installed = home()
-    for step in TO_THE_QUEUE:
-        once = installed.run(step), picture_of(installed)
-        twice = installed.run(step), picture_of(installed)
-        assert once[0] == twice[0]
-        assert_same(once[1], twice[1])
-    with open_resources(installed.settings) as resources:
-        ids = resources.lake.table("scores", MONDAY).column("comment_id").to_pylist()
-    assert len(ids) == len(set(ids)) == SIZE
-
-
 def test_an_empty_day_needs_no_model_either(home: Home, incoming: Path) -> None:
     installed = home()
     (incoming / f"{TUESDAY}.jsonl").write_text("")
@@ -294,28 +226,3 @@ def test_a_day_stays_what_it_was_ingested_as(home: Home) -> None:
     changed.run(*TO_THE_QUEUE[1:])
     with open_resources(changed.settings) as resources:
         assert day_scores(resources.lake, MONDAY).model_version == "rules-7"
-
-
-@pytest.mark.soak  # tests/monitoring/measurements compares models
-def test_a_challenger_may_score_the_same_day_in_shadow(
-    home: Home, install: Callable[..., Installation]
-) -> None:
-    """A model of one's own in addition to the source: even one whose version has the same name."""
-    rows = [scored(number, engine="1") for number in range(SIZE)]
-    installed = home(rows).but(mlflow_url=install("trained").values["mlflow_url"])
-    client = MlflowClient(installed.settings.mlflow_url)
-    client.set_registered_model_alias("toxicity", "challenger", "1")
-    assert installed.run(*TO_THE_QUEUE)[-1] == SIZE
-    review(installed)
-    installed.run("collect_labels", "measure", "compare_challenger")
-    _, flagged, _ = truth()
-    with open_resources(installed.settings) as resources:
-        other = day_scores(resources.lake, MONDAY, role="challenger")
-        table = resources.lake.table("challenger", MONDAY).to_pandas().set_index("metric")
-        own = day_scores(resources.lake, MONDAY)
-    at_own = pd.Series(own.flagged, own.comment_id.to_pylist())
-    at_other = pd.Series(other.flagged, other.comment_id.to_pylist())
-    assert table.loc["same_decision", "value"] == pytest.approx(
-        (at_own == at_other[at_own.index]).mean()
-    )
-    assert at_own.sum() == flagged.sum()

@@ -1,6 +1,5 @@
 """Follow-ups of a day, from the missing labels to the estimates, with real parts."""
 
-import datetime
 import itertools
 import shutil
 from collections.abc import Callable
@@ -13,10 +12,8 @@ from sqlalchemy import select, text
 
 from installation import (
     MONDAY,
-    TUESDAY,
     Installation,
     known_labels,
-    picture_of,
     review,
 )
 from modwatch.data.lake.day_scores import day_scores
@@ -169,16 +166,3 @@ def test_nothing_is_drawn_when_hardly_anything_is_labelled(home: Installation) -
     assert home.run(*COLLECT)[1] == 0
     assert follow_ups(home).empty
     assert labelled(home).missing is None
-
-
-@pytest.mark.soak  # `test_daily.py` has a day outside the window
-def test_an_answer_after_the_window_changes_nothing(home: Installation) -> None:
-    review_some(home, skipped=lambda number: number % 3 == 0)
-    end_review(home)
-    home.run(*COLLECT, "measure")
-    before = picture_of(home)
-    assert review(home, name="ann") > 0
-    home.run(*COLLECT, "measure", day=TUESDAY + datetime.timedelta(days=7))
-    after = picture_of(home)
-    for name in ("labels", "follow_ups", "measurements"):
-        assert before[name] == after[name]
