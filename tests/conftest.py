@@ -263,7 +263,7 @@ def champion(
     """An MLflow whose champion is a small model, trained once, by the first worker that asks."""
     from filelock import FileLock
 
-    from installation import Installation
+    from installation import TRAINING_SEED, Installation
     from modwatch.installation.resources import open_resources
     from modwatch.models.recipe import offline_recipe
     from modwatch.pipeline import model
@@ -280,7 +280,7 @@ def champion(
             corpus = Community(seed=7).training_comments(1_500)
             with open_resources(installation.settings) as resources:
                 recipe = offline_recipe(expected_prevalence=Community(seed=7).prevalence)
-                trained = model.train(resources, corpus, recipe=recipe)
+                trained = model.train(resources, corpus, recipe=recipe, seed=TRAINING_SEED)
                 model.set_alias(resources, trained, "champion")
             done.touch()
     return Registry(folder=folder)

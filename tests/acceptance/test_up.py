@@ -135,13 +135,8 @@ def test_a_second_one_is_refused(home: Home) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("postgres", marks=pytest.mark.soak),
-        pytest.param("mlflow", marks=pytest.mark.soak),
-        pytest.param("console", marks=pytest.mark.soak),
-        pytest.param("airflow-api-server", marks=pytest.mark.soak),
-        "airflow-scheduler",
-        pytest.param("airflow-dag-processor", marks=pytest.mark.soak),
-        pytest.param("airflow-triggerer", marks=pytest.mark.soak),
+        *("postgres", "mlflow", "console", "airflow-api-server", "airflow-scheduler"),
+        *("airflow-dag-processor", "airflow-triggerer"),
     ],
 )
 def test_a_part_that_is_killed_comes_back(home: Home, name: str) -> None:

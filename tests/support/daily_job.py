@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from installation import TRAINING_SEED
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import narrator
@@ -176,9 +177,8 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     exits.callback(client.close)
     with open_resources() as resources:
         recipe = offline_recipe(expected_prevalence=demo.data.expected_prevalence)
-        model.set_alias(
-            resources, model.train(resources, demo.data.training(), recipe=recipe), "champion"
-        )
+        trained = model.train(resources, demo.data.training(), recipe=recipe, seed=TRAINING_SEED)
+        model.set_alias(resources, trained, "champion")
         shift = Shift(resources, create_moderators(resources.database))
         client.wait_for_dags({"score_comments", "monitor_collaboration"})
         client.unpause("score_comments")

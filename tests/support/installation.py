@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
+#: Of the models that tests share; no verdict depends on it.
+TRAINING_SEED = int(os.environ.get("TEST_TRAINING_SEED", "0"))
+
 MONDAY = datetime.date(2026, 1, 5)
 TUESDAY = datetime.date(2026, 1, 6)
 ALL_DAYS = (datetime.date.min, datetime.date.max)
