@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from published import real_data
 
 from modwatch.common.errors import SourceError
 from modwatch.data.duplicates import near_duplicates
-from modwatch_lab.benchmark.corpora import TEST_PART, BenchmarkData, _balanced_test, benchmark_data
+from modwatch_lab.benchmark.corpora import TEST_PART, BenchmarkData, benchmark_data
 
 WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge", "paper", "sun"]
 
@@ -100,12 +99,6 @@ def test_the_published_parts(tmp_path: Path) -> None:
     assert found.out_of_domain.labels.tolist() == [1] * 5 + [0] * 5
 
 
-def test_the_test_part_has_as_many_toxic_comments_as_the_sample() -> None:
-    path = real_data("wikipedia_talk/balanced_test.csv.gz")
-    assert TEST_PART == (63_978, 6_090)
-    assert _balanced_test(path.parents[1]).labels.sum() == TEST_PART[1]
-
-
 def test_the_digest_follows_every_part(data: BenchmarkData) -> None:
     other = benchmark_data("synthetic", train_examples=700, test_examples=301)
     assert data.digest != other.digest
@@ -126,10 +119,3 @@ def test_the_digest_follows_every_part(data: BenchmarkData) -> None:
 def test_what_cannot_be_is_one_sentence(given: dict[str, object], message: str) -> None:
     with pytest.raises(SourceError, match=message):
         benchmark_data(**given)  # type: ignore[arg-type]
-
-
-def test_a_test_part_without_labels_is_refused(challenge: Path, civil: Path) -> None:
-    lines = (challenge / "test_labels.csv").read_text().splitlines()
-    (challenge / "test_labels.csv").write_text("\n".join(lines[:-2]) + "\n")
-    with pytest.raises(SourceError, match=r"lacks the labels of 2 comments of test\.csv"):
-        benchmark_data(wikipedia=challenge, civil_comments=civil)

@@ -4,25 +4,20 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from modwatch.cli.main import main
-from modwatch.models.recipe import METHODS, Recipe
+from modwatch.models.recipe import METHODS
 from modwatch_lab.benchmark import paper
 from modwatch_lab.benchmark.corpora import BenchmarkData
-from modwatch_lab.benchmark.cotomod import results_of
-from modwatch_lab.benchmark.differences import aspects
 from modwatch_lab.benchmark.report import CURVES, render_report
-from modwatch_lab.benchmark.runs import Bench, Result, Run, complete, planned
 from modwatch_lab.benchmark.summary import finding_sentences, idle_models
 
-from .conftest import DRAWS, Finished
+from .conftest import Finished
 
 PAPER = Path(__file__).resolve().parents[4] / "shared" / "papers"
 
@@ -86,23 +81,6 @@ def test_the_page_loads_nothing_and_runs_nothing(page: str) -> None:
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
 
 
-def test_tables_have_captions_and_scopes(page: str) -> None:
-    tables = re.findall(r"<table.*?</table>", page, re.DOTALL)
-    labels = re.findall(r'role="region" aria-label="([^"]+)"', page)
-    assert len(set(labels)) == len(labels) == len(tables)
-    for table in tables:
-        assert "<caption>" in table
-        assert '<th scope="col">' in table
-        assert '<th scope="row">' in table
-        columns = len(re.findall(r'<th scope="col">', table))
-        for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)[1:]:
-            assert len(re.findall(r"<t[hd][ >]", row)) == columns
-
-
-def test_equal_results_give_equal_pages(finished: Finished, page: str) -> None:
-    assert render_report(json.loads(json.dumps(finished.results))) == page
-
-
 def here(results: dict[str, Any], name: str) -> dict[str, Any]:
     [aspect] = [entry for entry in results["aspects"] if entry["name"] == name]
     return dict(aspect)
@@ -133,47 +111,6 @@ def test_what_differs_follows_what_ran(finished: Finished, data: BenchmarkData) 
     assert "in one more pass" in here(results, "SNGP: Laplace precision")["here"]
     assert here(results, "SNGP: kernel")["here"] == "32 random features of the Gaussian kernel"
     assert here(results, "SNGP: kernel")["same"]
-
-
-def test_another_run_has_other_differences(
-    data: BenchmarkData, tiny: Recipe, tmp_path: Path
-) -> None:
-    recipe = replace(tiny, passes=10, layers=1, attention_heads=2, max_steps=5)
-    weighted = replace(data, in_domain=data.in_domain.weighted_to(0.02))
-    bench = Bench(data=weighted, recipe=recipe, folder=tmp_path, draws=DRAWS)
-    runs = planned(["mc_dropout"], ["cross_entropy"], [4])
-    [result] = complete(bench, runs, say=lambda _: None)
-    found = results_of(weighted, [result])
-    assert here(found, "Passes of Monte Carlo dropout")["same"]
-    assert not here(found, "Methods and losses")["same"]
-    assert here(found, "Encoder")["here"] == "BERT of 1 layers, 16 wide, from scratch"
-    assert "none over one seed" in here(found, "Intervals")["here"]
-    assert "count" in here(found, "Weights of the in-domain test comments")["here"]
-    assert "by weight 2.0%" in here(found, "In-domain test comments")["here"]
-    names = {aspect["name"] for aspect in found["aspects"]}
-    assert not {name for name in names if "SNGP" in name or "Focal" in name or "Members" in name}
-    assert found["networks"] == 1
-    tuned = replace(result, recipe={**result.recipe, "encoder": "google-bert/bert-base-uncased"})
-    found = results_of(weighted, [tuned])
-    assert here(found, "Encoder")["here"] == "google-bert/bert-base-uncased, pre-trained"
-
-
-def test_default_recipe_of_sngp_differs_from_the_paper(data: BenchmarkData) -> None:
-    """What `modwatch benchmark cotomod --encoder` trains, from the recipe of a run."""
-    result = Result(
-        run=Run(method="sngp", loss="focal", seed=0),
-        figures={},
-        draws={"in_domain": np.zeros((DRAWS, 1))},
-        recipe=Recipe(encoder="any", precision="momentum").to_json(),
-        networks=[{"steps": 1}],
-        training={"held_out": 1, "comments": 2},
-    )
-    found = {entry.name: entry for entry in aspects(data, [result])}
-    assert found["Learning rate of the head"].here == "10 times that of the encoder"
-    kernel = found["SNGP: kernel"]
-    assert kernel.here == "1,024 random features of the Gaussian kernel and a linear kernel"
-    assert not kernel.same
-    assert "moving average" in found["SNGP: Laplace precision"].here
 
 
 def test_the_finding_is_stated_by_model() -> None:

@@ -6,7 +6,6 @@ import pytest
 from modwatch_lab.community.grammar import LEXICONS, write
 from modwatch_lab.community.ground_truth import (
     KINDS,
-    LANGUAGE_SHARE,
     Latents,
     Mixture,
     draw_latents,
@@ -29,17 +28,6 @@ def test_every_slot_of_every_sentence_can_be_filled_on_every_topic(lexicon):
     slots = {slot for s in sentences for _, slot, _, _ in string.Formatter().parse(s) if slot}
     for topic in lexicon.topics.values():
         assert slots <= {*topic, *lexicon.words, "group", "disguised"}
-
-
-def test_one_language_share_a_lexicon():
-    assert len(LANGUAGE_SHARE) == len(LEXICONS)
-    assert sum(LANGUAGE_SHARE) == pytest.approx(1)
-
-
-def test_the_same_seed_writes_the_same_texts():
-    latents = drawn(50)
-    first, second = (write(latents, np.random.default_rng(5)) for _ in range(2))
-    assert first == second != write(latents, np.random.default_rng(6))
 
 
 def test_texts_are_finished():

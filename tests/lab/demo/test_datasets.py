@@ -11,14 +11,6 @@ from modwatch_lab.corpora.wikipedia_talk import normalise
 from modwatch_lab.demo.datasets import FIRST_DAY, _ratings, demo_data, published_data
 
 
-def test_the_days_follow_one_another_from_a_monday() -> None:
-    data = demo_data("synthetic")
-    assert FIRST_DAY.weekday() == 0
-    assert data.day_list()[0] == data.first_day == FIRST_DAY
-    assert data.day_list()[-1] == data.last_day == FIRST_DAY + datetime.timedelta(days=6)
-    assert len(data.day_list()) == data.days == 7
-
-
 def opened(name: str, monkeypatch: pytest.MonkeyPatch):
     for variable, value in demo_data(name).settings.items():
         monkeypatch.setenv(variable, value)
@@ -109,14 +101,6 @@ def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
         f"{tmp_path / 'wikipedia_talk' / 'context_gc.csv.gz'} does not exist; set MODWATCH_DATA to "
         "the folder of the published data, which contains wikipedia_talk, or use --data synthetic"
     )
-
-
-def test_the_rated_demo_names_the_missing_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
-    with pytest.raises(SourceError, match=r"civil_comments_cctk/comments_with_ratings\.parquet"):
-        demo_data("civil_comments")
 
 
 def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(

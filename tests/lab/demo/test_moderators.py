@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import real_data
 from small_audits import plan_audit
 from sqlalchemy import text
 
@@ -18,7 +17,6 @@ from installation import MONDAY, TUESDAY, Installation, known_labels
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_labels
 from modwatch.common.connections import listen
-from modwatch.common.errors import SourceError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
@@ -32,16 +30,12 @@ from modwatch.review.queue.metrics import counts
 from modwatch_lab.demo import moderators
 from modwatch_lab.demo.datasets import demo_data
 from modwatch_lab.demo.moderators import (
-    AUDIT_QUEUE,
-    DEMO_MODERATORS,
     Shift,
     create_auditors,
-    create_lead,
     create_moderators,
     label_audit,
     visitor_token,
 )
-from modwatch_lab.demo.run import run_demo
 from review.labelling import routed_like_gold
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -100,53 +94,6 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
     assert shift.decisions == state.decided
 
 
-def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources) -> None:
-    people = create_moderators(staffed.database)
-    Shift(staffed, people).work()
-    by_name = {name: person for (name, _, _), person in zip(DEMO_MODERATORS, people, strict=True)}
-    by_name["sim-lead"] = create_lead(staffed.database)
-    truth = dict(known_labels(staffed.lake))
-    first, second = (
-        [
-            row
-            for part in current_labels(staffed.database, MONDAY, kind=kind)
-            for row in part.to_pylist()
-        ]
-        for kind in ("review", "confirmation")
-    )
-    by_first = {row["comment_id"]: row["moderator"] for row in first}
-    assert second
-    by_people = [row for row in second if row["moderator"] != "sim-lead"]
-    assert all(by_first[row["comment_id"]] != row["moderator"] for row in by_people)
-    for row in [*first, *second]:
-        person, comment_id = by_name[row["moderator"]], row["comment_id"]
-        assert row["label"] == person.label(comment_id, truth[comment_id])
-        assert row["seconds"] == pytest.approx(person.seconds(comment_id))
-
-
-def test_all_moderators_have_the_error_rates_that_are_asked_for(staffed: Resources) -> None:
-    people = create_moderators(staffed.database, error_rates=(0.02, 0.2))
-    rates = {(person.false_positive_rate, person.false_negative_rate) for person in people}
-    assert rates == {(0.02, 0.2)}
-
-
-def test_moderators_with_real_ratings_have_no_error_rates() -> None:
-    real_data("civil_comments_cctk/comments_with_ratings.parquet")
-    with pytest.raises(SourceError, match="real ratings"):
-        run_demo("civil_comments", once=True, error_rates=(0.02, 0.2))
-
-
-def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:
-    first, again = create_moderators(staffed.database), create_moderators(staffed.database)
-    for one, other in zip(first, again, strict=True):
-        person = authenticate(staffed.database, one.token)
-        assert person == authenticate(staffed.database, other.token)
-        assert person.role == "moderator"
-    leads = [authenticate(staffed.database, create_lead(staffed.database).token) for _ in range(2)]
-    assert leads[0] == leads[1]
-    assert leads[0].may("lead")
-
-
 # Without confirmations: who settled the first is not asked for the second, which then stays.
 @pytest.mark.parametrize("staffed", [{"confirmation_share": 0.0}], indirect=True)
 def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
@@ -195,21 +142,6 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
     with staffed.database.connect() as connection:
         query = text("SELECT max(expires_at - created_at) FROM access_token")
         assert connection.scalar(query) == datetime.timedelta(hours=12)
-
-
-@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Resources) -> None:
-    first, again = (
-        [
-            authenticate(staffed.database, one.token)
-            for one in create_auditors(staffed.database, staffed.lanes)
-        ]
-        for _ in range(2)
-    )
-    assert first == again
-    assert [person.pseudonym for person in first] == [*AUDITORS]
-    assert [person.role for person in first] == ["moderator", "moderator", "lead"]
-    assert {person.queues for person in first} == {frozenset({AUDIT_QUEUE})}
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)

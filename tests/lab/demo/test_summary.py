@@ -1,5 +1,4 @@
 import datetime
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,16 +7,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from lake_days import batch, put_comments, put_scores
-from mlflow import MlflowClient
 from small_audits import label_everything, plan_audit
 
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.workflow import Audit
 from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.settings import Settings
-from modwatch.statistics.agreement import observed_agreement
 from modwatch_lab.demo import summary
 from modwatch_lab.demo.summary import audit_table, true_values
 
@@ -44,49 +40,9 @@ def test_an_insufficient_estimate_is_no_number() -> None:
     assert cell(table(0.9).iloc[:0], table(0.95)) == "insufficient (0.950)"
 
 
-@pytest.mark.parametrize("changes", [{"alpha": 0.2}, {"strategy": "toxicity"}, {"metric": "re"}])
-def test_only_the_deployed_design_is_shown(changes: dict[str, object]) -> None:
-    assert cell(table(0.9, **changes), table(0.95)) == "insufficient (0.950)"
-
-
 def test_the_quality_of_a_perfect_ranking_is_one() -> None:
     label, prob = np.array([0, 0, 1], np.int8), np.array([0.1, 0.2, 0.9])
     assert summary._quality("perfect", label, prob) == ["perfect", "1.000", "1.000", "3", "1"]
-
-
-def test_the_quality_without_any_toxic_comment_is_insufficient() -> None:
-    name, area, precision, n, toxic = summary._quality(
-        "x", np.zeros(2, np.int8), np.array([0, 1.0])
-    )
-    assert (name, area, n, toxic) == ("x", "insufficient", "2", "0")
-    assert precision == "insufficient"
-
-
-# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
-@pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
-def test_the_summary_says_which_model_scored(install: Callable[..., Installation]) -> None:
-    settings = install().settings
-    with open_resources(settings) as resources:
-        assert summary._model_name(resources) == "offline model"
-        MlflowClient(settings.mlflow_url).set_model_version_tag(
-            "toxicity",
-            resources.registry.champion_version(),
-            "encoder",
-            "../shared/models/minilm-l6",
-        )
-        assert summary._model_name(resources) == "minilm-l6, fine-tuned"
-
-
-def test_columns_line_up() -> None:
-    lines = summary.markdown_table(
-        ["day", "n"], [["2026-01-05", "1"], ["all", "1,000"]]
-    ).splitlines()
-    assert lines == [
-        "| day        | n     |",
-        "| ---------- | ----- |",
-        "| 2026-01-05 | 1     |",
-        "| all        | 1,000 |",
-    ]
 
 
 def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
@@ -97,12 +53,6 @@ def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
             "confirmations: insufficient (0 pairs of labels; 30 are needed). modwatch queue "
             "verify-log: no problems."
         )
-
-
-def test_a_figure_of_agreement_stands_with_its_interval() -> None:
-    assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
-        "100.0% (94.2% to 100.0%), n = 50"
-    )
 
 
 def put_day(resources: Resources, day: datetime.date, flagged: str, truth: str) -> None:
@@ -195,16 +145,6 @@ def test_the_legend_has_the_error_rates_of_the_last_window(small: Resources) -> 
     ) in summary._legend(small)
 
 
-def test_error_rates_without_confirmations_are_from_none(small: Resources) -> None:
-    put_window(small, MONDAY, **rates(0))
-    assert summary._error_rates(small).endswith("from 0 confirmed labels, 0 of them overturned")
-
-
-def test_without_labels_the_error_rates_are_not_known(small: Resources) -> None:
-    put_window(small, MONDAY)
-    assert summary._error_rates(small) == "not known, no comment was labelled"
-
-
 def planned(
     resources: Resources, last: datetime.date = TUESDAY, labels: int = 8
 ) -> dict[str, float]:
@@ -228,30 +168,6 @@ def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
         "prevalence_unflagged": 2 / 12,
         "prevalence": 5 / 16,
     }
-
-
-def test_the_truth_is_that_of_the_days_of_the_plan(small: Resources) -> None:
-    put_day(small, MONDAY, flagged="11100000", truth="11000001")
-    put_day(small, TUESDAY, flagged="1" * 8, truth="0" * 8)
-    truth = planned(small, MONDAY)
-    assert (truth["precision"], truth["recall"]) == (2 / 3, 2 / 3)
-
-
-def test_the_truth_goes_by_the_id_whatever_the_order(small: Resources) -> None:
-    put_day(small, MONDAY, flagged="1000", truth="0001")
-    put_comments(small.lake, MONDAY, 4, comment_id=["c3", "c2", "c1", "c0"], label=[0, 0, 0, 1])
-    assert planned(small, MONDAY, 4) == {
-        **dict.fromkeys(("precision", "recall", "f1", "accuracy"), 1.0),
-        "prevalence_unflagged": 0.0,
-        "prevalence": 0.25,
-    }
-
-
-def test_the_truth_of_nothing_is_nought(small: Resources) -> None:
-    put_day(small, MONDAY, flagged="0000", truth="0000")
-    truth = planned(small, MONDAY, 4)
-    assert truth.pop("accuracy") == 1.0
-    assert set(truth.values()) == {0.0}
 
 
 def figure(**changes: Any) -> dict[str, Any]:
@@ -321,22 +237,4 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
         "Audit: 200 of 800 comments were labelled blind; a simple random sample would need "
         f"{result['random_labels']:,} labels for the same error. "
         "modwatch audit verify: no problems."
-    )
-
-
-def test_what_a_random_sample_would_need_may_be_unknown(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    audited(small)
-    real = small.audit("demo").result
-    unknown = {**real, "random_labels": None}
-    monkeypatch.setattr(Audit, "result", unknown)
-    assert "would need an unknown number of labels for the same error" in audit_table(small)
-
-
-def test_the_table_tells_what_is_wrong_with_the_audit(small: Resources) -> None:
-    audited(small)
-    put_scores(small.lake, MONDAY, np.linspace(0, 1, 400, dtype=np.float32))
-    assert audit_table(small).splitlines()[-1].partition("modwatch audit verify: ")[2] == (
-        "2026-01-05: ids, scores or decisions differ from the plan."
     )
