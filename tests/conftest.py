@@ -125,6 +125,8 @@ def pytest_terminal_summary(terminalreporter: "TerminalReporter") -> None:
     reports = itertools.chain.from_iterable(terminalreporter.stats.values())
     ended = [each for each in reports if getattr(each, "when", "") == "teardown"]
     times = [(dict(each.user_properties)[_PROCESSOR_SECONDS], each.nodeid) for each in ended]
+    if not times:
+        return
     terminalreporter.section("most processor time, with fixtures and child processes")
     for seconds, name in heapq.nlargest(10, times):
         terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
