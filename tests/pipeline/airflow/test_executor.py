@@ -8,7 +8,6 @@ from types import ModuleType
 
 import pytest
 
-from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.settings import load_settings
 
 #: Loads what tasks need without a local model, then with one. A forked child then works
@@ -84,6 +83,7 @@ def executor(services: None) -> ModuleType:
     return executor
 
 
+@pytest.mark.soak  # tests/acceptance forks its tasks from a scheduler that preloads
 def test_only_a_local_model_loads_pytorch_and_a_fork_uses_what_was_loaded(
     tmp_path, services
 ) -> None:
@@ -131,21 +131,3 @@ def test_tasks_that_need_no_pytorch_load_another_module(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert executor._scoring(load_settings()) == f"modwatch.models.scoring.{module}"
-
-
-def test_airflow_can_load_the_executor_of_a_stack(tmp_path, services) -> None:
-    home = AirflowHome.create(tmp_path, url="http://127.0.0.1:8080", database_url="sqlite://")
-    code = """
-    from airflow.executors.executor_loader import ExecutorLoader
-    executor, _ = ExecutorLoader.import_default_executor_cls()
-    print(executor.__name__, executor.is_local)
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**os.environ, **home.env},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.endswith("PreloadingExecutor True\n")

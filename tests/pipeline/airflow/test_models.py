@@ -135,7 +135,7 @@ def test_without_files_there_is_a_sentence(
     for name in ("TRAINING", "EVALUATION"):
         monkeypatch.delenv(f"MODWATCH_{name}_DATA")
     with open_resources(install("bare").settings) as resources:
-        with pytest.raises(SettingsError, match="name files in the form"):
+        with pytest.raises(SettingsError, match="name files"):
             model.corpus(resources, FORM_VALUES)
         with pytest.raises(SettingsError, match="MODWATCH_EVALUATION_DATA is not set"):
             model.evaluate(resources, "1")
