@@ -1,5 +1,6 @@
 """The report of a long table: what it says, what it hides, what it refuses."""
 
+import io
 import re
 from collections import Counter
 from dataclasses import replace
@@ -286,6 +287,20 @@ def test_the_command_writes_page_and_tables(tmp_path, capsys):
     assert (out / "groups_country_age.csv").exists()
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_fits_of_a_factorisation_and_a_pipe_does_not(tmp_path, monkeypatch):
+    path = str(written(long_table(items=60), tmp_path / "mine.csv"))
+    for stream, ending in ((Terminal(), "12/12"), (io.StringIO(), "")):
+        monkeypatch.setattr("sys.stderr", stream)
+        assert main(["annotations", "report", path, "--output", str(tmp_path / "out")]) == 0
+        assert stream.getvalue().strip().endswith(ending)
+        assert bool(stream.getvalue()) == bool(ending)
+
+
 def test_json_lines_and_other_names_of_columns(tmp_path):
     table = long_table(items=30).rename(columns={"item": "post", "label": "vote"})
     table.to_json(tmp_path / "mine.jsonl", orient="records", lines=True)
@@ -451,6 +466,12 @@ def test_without_a_majority_the_page_goes_on():
     rows = report.groupings[0].table.set_index("metric")
     assert rows.loc["mean_delta", "value"].isna().all()
     assert "nan" not in render_page(report)
+
+
+def test_one_group_has_no_other_to_compare_it_with():
+    page = render_page(report_of(long_table(items=60).assign(country="here")))
+    assert "no other to compare it with" in page
+    assert "no more than chance" not in page
 
 
 def test_names_of_groups_are_no_formulas_and_no_markup(tmp_path):

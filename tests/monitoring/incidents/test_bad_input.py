@@ -53,6 +53,17 @@ def is_active(resources: Resources, number: int) -> bool:
     return bool(active_alerts(resources.lake.table("alerts", day(number))))
 
 
+def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(
+    resources: Resources, server: Webhook
+) -> None:
+    deliver_day(resources, 0, GOOD)
+    assert deliver_day(resources, 2, BAD) == 1
+    assert deliver_day(resources, 1, BAD) == 0
+    assert [is_active(resources, number) for number in range(3)] == [False, True, True]
+    deliver(resources.database, resources.alert_channels)
+    assert heard(server) == [("opened", 2)]
+
+
 def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
     resources: Resources, server: Webhook
 ) -> None:
@@ -117,6 +128,18 @@ def shift(queue_url: str, table: Table, days: int) -> None:
     with as_owner(queue_url) as connection:
         other = table.c.created_at + datetime.timedelta(days=days)
         connection.execute(update(table).values(created_at=other))
+
+
+def test_an_action_counts_for_the_incident_that_was_open(resources: Resources) -> None:
+    """Though the days of the data are years ahead of the clock."""
+    deliver_day(resources, 4_000, BAD)
+    acknowledge(resources, "lea")
+    assert acknowledged_by(resources) == "lea"
+    deliver_day(resources, 4_001, GOOD)
+    deliver_day(resources, 4_002, BAD)
+    assert acknowledged_by(resources) is None, "it was about the incident that is over"
+    acknowledge(resources, "tim")
+    assert acknowledged_by(resources) == "tim"
 
 
 def test_an_action_counts_after_the_incident_has_become_more_severe(resources: Resources) -> None:

@@ -154,6 +154,17 @@ def test_a_day_that_is_repaired_takes_its_incident_back_but_not_silently(
     assert server.keys[-1] == "shifted[prob,fixed]/2026-01-05/3-opened"
 
 
+def test_an_earlier_day_run_again_takes_nothing_later_back(
+    resources: Resources, server: Webhook
+) -> None:
+    for number, value in enumerate([0.3, 0.05, 0.3]):
+        put(resources, number, value)
+        judge(resources, number)
+    assert judge(resources, 0) == (0, 0)
+    assert judge(resources, 1) == (0, 0)
+    assert len(server.requests) == 3
+
+
 def test_without_tables_there_is_nothing_to_tell(by_defaults: Resources) -> None:
     assert judge(by_defaults, 0) == (0, 0)
     assert active_on(by_defaults, day(0)) == ()
