@@ -29,17 +29,13 @@ import pytest
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from playwright.sync_api import Browser
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
     from installation import Installation
-    from modwatch.common.ledger.chain import Head
     from modwatch.installation.resources import Resources
     from modwatch.review.embedded import EmbeddedServer
-
-#: Comments of a day of the small lake.
-_SMALL_DAY = 400
 
 # Machines are busy: how long an example takes says nothing about the code.
 hypothesis.settings.register_profile("modwatch", deadline=None)
@@ -409,37 +405,19 @@ def files(install: Callable[..., "Installation"], incoming: Path) -> "Installati
 
 
 @pytest.fixture
-def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the seeds of audits depend on plan and decisions alone, not on chance or times of events.
+def same_draws() -> Iterator[None]:
+    from small_audits import same_audit_draws
 
-    For tests of estimates and intervals, which an unlucky draw would fail.
-    """
-    from modwatch.review.log.verification import EVENTS, recorded_heads
-
-    def heads(connection: "Connection") -> dict[int, "Head"]:
-        return {chain: end for chain, end in recorded_heads(connection).items() if chain != EVENTS}
-
-    monkeypatch.setattr("modwatch.audits.register.random_number", lambda: 64 * "0")
-    monkeypatch.setattr("modwatch.audits.register.recorded_heads", heads)
+    with same_audit_draws():
+        yield
 
 
 @pytest.fixture
 def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installation":
-    """A lake that is made in no time: two days of scored comments, the later half flagged."""
-    import numpy as np
-    from lake_days import put_comments, put_scores
+    """A small lake, and an empty queue."""
+    from small_audits import make_small_home
 
-    from installation import MONDAY, TUESDAY, Installation
-    from modwatch.installation.resources import open_resources
-
-    values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
-    home = Installation(values=values)
-    with open_resources(home.settings) as opened:
-        for day in (MONDAY, TUESDAY):
-            put_comments(opened.lake, day, _SMALL_DAY, language=["de", "en"] * (_SMALL_DAY // 2))
-            scores = np.arange(_SMALL_DAY, dtype=np.float32) / _SMALL_DAY + 0.001
-            put_scores(opened.lake, day, scores)
-    return home
+    return make_small_home(tmp_path, queue_url)
 
 
 @pytest.fixture

@@ -50,10 +50,8 @@ def problems(
 @pytest.mark.parametrize("options", [{}, {"expected_prevalence": 0.03}, {"bins": 3}])
 def test_a_plan_of_these_scores_is_right(comments: Comments, options: dict[str, float]) -> None:
     plan = planned(comments, **options)
-    assert problems(plan, comments) == []
-    again = AuditPlan.from_json(plan.to_json())
-    assert problems(again, comments) == []
-    assert problems(replace(planned(comments), options=None), comments) == []
+    for same in (plan, AuditPlan.from_json(plan.to_json()), replace(plan, options=None)):
+        assert problems(same, comments) == []
 
 
 def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> None:

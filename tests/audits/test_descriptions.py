@@ -16,18 +16,9 @@ from modwatch.statistics.audit.share_interval import IntervalOptions
 
 def plan(**changes: Any) -> AuditPlan:
     """Return a plan of two days, with strata on both sides."""
-    days = tuple(
-        PopulationDay(
-            day=date(2026, 1, number),
-            comments=50_000,
-            flagged=1_000,
-            model_version="3",
-            threshold=0.35,
-            digest="00",
-            texts="11",
-        )
-        for number in (30, 31)
-    )
+    counts = {"comments": 50_000, "flagged": 1_000}
+    known = {"model_version": "3", "threshold": 0.35, "digest": "00", "texts": "11"}
+    days = tuple(PopulationDay(day=date(2026, 1, n), **counts, **known) for n in (30, 31))
     strata = (
         stratum("flagged", None, None, 2_000, 200),
         stratum("unflagged", None, 0.0123456, 90_000, 400),
@@ -90,8 +81,12 @@ def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
     )
 
 
-def test_another_plan_has_another_name() -> None:
-    assert describe_plan(plan(deadline_days=7)).split()[-1] != describe_plan(plan()).split()[-1]
+def test_a_forecast_says_how_often_there_are_too_few_positives() -> None:
+    few = (stratum("flagged", None, None, 2_000, 20), stratum("unflagged", None, None, 98_000, 30))
+    assert re.search(
+        r"recall about 0\.\d+ \(interval .*\), with too few positives to estimate it in \d+ % of",
+        describe_forecast(plan(strata=few)),
+    )
 
 
 def figure(metric: str, **changes: Any) -> dict[str, Any]:

@@ -74,28 +74,27 @@ def rehashed(chain: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("last", ACTIONS)
-@pytest.mark.parametrize("action", ACTIONS)
-def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
+def test_a_step_follows_only_what_it_may(last: str) -> None:
     chain = chain_of(WAYS[last])
-    if action in FOLLOWS[last]:
-        made = chain_of([*WAYS[last], action])
-        assert (made[-1].position, made[-1].previous) == (len(chain) + 1, made[-2].digest)
-        return
-    last_, action_ = last.replace("_", " "), action.replace("_", " ")
-    message = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
-    with pytest.raises(AuditError, match=message):
-        chain_of([*WAYS[last], action])
-    with pytest.raises(AuditError, match=message):  # nor in a chain that someone made
-        read(rehashed([*chain, replace(chain[-1], action=action)]))
+    for action in ACTIONS:
+        if action in FOLLOWS[last]:
+            made = chain_of([*WAYS[last], action])
+            assert (made[-1].position, made[-1].previous) == (len(chain) + 1, made[-2].digest)
+            continue
+        last_, action_ = last.replace("_", " "), action.replace("_", " ")
+        message = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
+        with pytest.raises(AuditError, match=message):
+            chain_of([*WAYS[last], action])
+        with pytest.raises(AuditError, match=message):  # nor in a chain that someone made
+            read(rehashed([*chain, replace(chain[-1], action=action)]))
 
 
-@pytest.mark.parametrize("action", [*ACTIONS[1:], "stolen"])
-def test_every_audit_begins_with_its_plan(action: str) -> None:
-    with pytest.raises(AuditError, match=r"^audit 'a' has no plan; plan it first$"):
-        chain_of([action])
-    first = replace(chain_of(["planned"])[0], action=action)
-    with pytest.raises(AuditError, match="has no plan"):
-        read(rehashed([first]))
+def test_every_audit_begins_with_its_plan() -> None:
+    for action in (*ACTIONS[1:], "stolen"):
+        with pytest.raises(AuditError, match=r"^audit 'a' has no plan; plan it first$"):
+            chain_of([action])
+        with pytest.raises(AuditError, match="has no plan"):
+            read(rehashed([replace(chain_of(["planned"])[0], action=action)]))
 
 
 def test_the_orders_that_there_are() -> None:
@@ -164,27 +163,21 @@ def lines_of(chain: list[Event]) -> list[str]:
     return written(chain).splitlines(keepends=True)
 
 
-@pytest.mark.parametrize("position", range(len(ADAPTIVE)))
+@pytest.mark.parametrize("position", [1, 4, len(ADAPTIVE) - 2])
 def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> None:
     lines = lines_of(chain_of(ADAPTIVE))
+    before, line, after = lines[:position], lines[position], lines[position + 1 :]
     for old, new in (("eva", "eve"), ("2026-02-", "2026-03-"), ('"a"', '"b"')):
-        forged = [*lines]
-        forged[position] = forged[position].replace(old, new)
         with pytest.raises(AuditError, match=f"^line {position + 1} of the chain was changed"):
-            read("".join(forged))
-    without = [*lines[:position], *lines[position + 1 :]]
-    twice = [*lines[: position + 1], *lines[position:]]
-    swapped = [*lines]
-    swapped[position - 1 : position + 1] = swapped[position - 1 : position + 1][::-1]
+            read("".join([*before, line.replace(old, new), *after]))
     for forged in (
-        without if position < len(lines) - 1 else [],
-        twice,
-        swapped if position else [],
+        [*before, *after],
+        [*before, line, line, *after],
+        [*before[:-1], line, before[-1], *after],
     ):
-        if forged:
-            with pytest.raises(AuditError, match=DISORDER):
-                read("".join(forged))
-    assert written(read("".join(lines[:position]))) == "".join(lines[:position])
+        with pytest.raises(AuditError, match=DISORDER):
+            read("".join(forged))
+    assert written(read("".join(before))) == "".join(before)
 
 
 DISORDER = (
@@ -222,9 +215,9 @@ def test_one_chain_has_one_form(change: Callable[[str], str]) -> None:
 def test_a_cut_line_is_no_event() -> None:
     text = written(chain_of(ADAPTIVE[:2]))
     start = text.index("\n") + 1
-    for end in range(start + 1, len(text) - 1):
+    for cut in (start + 1, (start + len(text)) // 2, len(text) - 2):
         with pytest.raises(AuditError, match=r"^line 2 of the chain is not an entry"):
-            read(text[:end])
+            read(text[:cut])
 
 
 HOSTILE = [None, True, 3, 1.5, "x", "\ud800", [], [[]], {}, {"a": 1}, {"a": {}}, 10**400,
@@ -250,12 +243,10 @@ def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
             assert written(read(text)) == text
 
 
-@pytest.mark.parametrize(
-    "text", ["\n", "x", "[]", "3", "null", "NaN", "{}", '{"hash":1}', "[" * 100_000, "\ud800", "\0"]
-)
-def test_garbage_is_no_event(text: str) -> None:
-    with pytest.raises(AuditError, match=r"^line 1 of the chain is not an entry"):
-        read(text)
+def test_garbage_is_no_event() -> None:
+    for text in ("\n", "x", "[]", "3", "null", "{}", '{"hash":1}', "[" * 100_000, "\ud800", "\0"):
+        with pytest.raises(AuditError, match=r"^line 1 of the chain is not an entry"):
+            read(text)
 
 
 @given(st.text() | st.recursive(st.none() | st.floats(), st.lists).map(json.dumps))
@@ -295,18 +286,15 @@ def test_a_note_is_bound_and_can_be_erased() -> None:
     assert [*note_problems(left)] == ["the note of the step approved is missing"]
 
 
-@pytest.mark.parametrize("change", [{"note": "another"}, {"note_salt": "00"}, {"note_salt": "x"}])
-def test_a_changed_note_is_found(change: dict[str, str]) -> None:
+def test_a_changed_or_added_note_is_found() -> None:
     chain = chain_of(ADAPTIVE[:2])
-    notes = json.loads(written_notes(chain))
-    notes["2"] |= change
-    (problem,) = note_problems(read(written(chain), json.dumps(notes).encode()))
-    assert problem == (
-        "the note of the step approved was changed: it is not the one that the step commits to"
-    )
-
-
-def test_a_note_cannot_be_added_to_a_step() -> None:
+    for change in ({"note": "another"}, {"note_salt": "00"}, {"note_salt": "x"}):
+        notes = json.loads(written_notes(chain))
+        notes["2"] |= change
+        (problem,) = note_problems(read(written(chain), json.dumps(notes).encode()))
+        assert problem == (
+            "the note of the step approved was changed: it is not the one that the step commits to"
+        )
     event = following([], audit="a", action="planned", actor="eva", at=NOW)
     notes = json.dumps({"1": {"note": "agreed by all", "note_salt": "00"}}).encode()
     (problem,) = note_problems(read(written([event]), notes))
@@ -319,9 +307,7 @@ def test_equal_notes_have_different_commitments() -> None:
     assert one.note_commitment != other.note_commitment
 
 
-@pytest.mark.parametrize("notes", [b"", b"x", b"\xff", b"[]", b'{"1": 3}', b"[" * 100_000])
-def test_notes_that_cannot_be_read_are_missing(notes: bytes) -> None:
-    chain = chain_of(ADAPTIVE[:1])
-    assert [*note_problems(read(written(chain), notes))] == [
-        "the note of the step planned is missing"
-    ]
+def test_notes_that_cannot_be_read_are_missing() -> None:
+    text = written(chain_of(ADAPTIVE[:1]))
+    for notes in (b"", b"x", b"\xff", b"[]", b'{"1": 3}', b"[" * 100_000):
+        assert [*note_problems(read(text, notes))] == ["the note of the step planned is missing"]

@@ -16,7 +16,7 @@ from modwatch.audits.review_items import (
 )
 from modwatch.common.errors import QueueError
 from modwatch.review.people.accounts import Moderator, create_moderator
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
@@ -24,6 +24,7 @@ from review.labelling import held, label, label_all, label_next
 
 MONDAY = date(2026, 1, 5)
 TUESDAY = date(2026, 1, 6)
+WEDNESDAY = date(2026, 1, 7)
 
 
 def audit_items(
@@ -100,6 +101,7 @@ def test_who_decided_a_comment_as_a_moderator_does_not_audit_it(
 
 
 def test_a_day_that_is_routed_again_leaves_audits_alone(engine: Engine) -> None:
+    assert enqueue_audit(engine, "none", []) == 0
     enqueue_audit(engine, "one", audit_items(4))
     intake.enqueue(engine, [], MONDAY)
     intake.enqueue(engine, [], MONDAY, kinds=("audit",))
@@ -128,13 +130,6 @@ def test_several_people_label_and_a_lead_settles(
     assert all(len(row["decision"]) == 64 for row in message.values())
 
 
-def test_what_is_taken_back_is_no_label(engine: Engine, ann: Moderator) -> None:
-    enqueue_audit(engine, "one", audit_items(1))
-    result = label_next(engine, ann)
-    undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
-    assert audit_labels(engine, "one") == []
-
-
 def test_a_stopped_audit_keeps_its_labels(engine: Engine, ann: Moderator) -> None:
     enqueue_audit(engine, "one", audit_items(5))
     enqueue_audit(engine, "two", audit_items(2))
@@ -148,13 +143,6 @@ def test_a_stopped_audit_keeps_its_labels(engine: Engine, ann: Moderator) -> Non
     assert audit_progress(engine, "two").items == 2
 
 
-def test_nothing_in_the_item_tells_that_it_is_of_an_audit(engine: Engine, ann: Moderator) -> None:
-    enqueue_audit(engine, "a-secret-name", audit_items(1))
-    lease = held(engine, ann)
-    assert "a-secret-name" not in repr(lease)
-    assert not {"kind", "reason", "prob", "stratum", "audit"} & set(vars(lease.item))
-
-
 def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
     (_, item), *_ = audit_items(1)
     with pytest.raises(QueueError, match="expected 'audit'"):
@@ -163,18 +151,13 @@ def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
         assert connection.execute(select(review_item.c.id)).all() == []
 
 
-def test_an_audit_without_items_has_none(engine: Engine) -> None:
-    assert enqueue_audit(engine, "none", []) == 0
-    assert audit_progress(engine, "none").items == 0
-
-
 @pytest.fixture
 def cem(engine: Engine) -> Moderator:
     return create_moderator(engine, "cem", "moderator")
 
 
-def said_of(engine: Engine) -> list[tuple[str, str, int]]:
-    rows = audit_labels(engine, "one")
+def said_of(engine: Engine, audit: str = "one") -> list[tuple[str, str, int]]:
+    rows = audit_labels(engine, audit)
     return sorted((row["labeller"], row["action"], row["label"]) for row in rows)
 
 
@@ -199,29 +182,34 @@ def test_a_third_person_decides_where_two_differ_and_no_lead(
     assert leases.lease_escalated(engine, lea.id) is None
     label_next(engine, cem, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
-    assert said_of(engine) == [("ann", "label", 1), ("ben", "label", 0), ("cem", "label", 0)]
+    both = [("ann", "label", 1), ("ben", "label", 0)]
+    assert said_of(engine) == [*both, ("cem", "label", 0)]
+
+    # The labels of the two stay, too, when the audit is stopped before the third.
+    enqueue_audit(engine, "two", audit_items(1, confirms=(1,), days=(WEDNESDAY,)))
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    assert withdraw_audit(engine, "two") == 1
+    assert said_of(engine, "two") == both
 
 
-def test_a_label_that_is_undone_is_confirmed_as_it_is_given_again(
+def test_a_label_that_is_undone_is_asked_for_again_and_confirmed_as_it_is_then(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     result = label_next(engine, ann, 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
+    assert audit_labels(engine, "one") == []
     label(engine, ann, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=1)
     assert leases.lease(engine, ben.id) is None
 
-
-def test_a_second_label_that_is_undone_is_asked_for_again(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
-    enqueue_audit(engine, "one", audit_items(1, confirms=(0, 1)))
+    enqueue_audit(engine, "two", audit_items(1, confirms=(0, 1), days=(WEDNESDAY,)))
     label_next(engine, ann, 1)
     result = label_next(engine, ben, 0)  # waits for a third
-    lease = undo(engine, moderator_id=ben.id, decision_id=result.id, idempotency_key="back")
+    lease = undo(engine, moderator_id=ben.id, decision_id=result.id, idempotency_key="again")
     label(engine, ben, lease, 1)
-    assert audit_progress(engine, "one") == AuditProgress(decided=1)
+    assert audit_progress(engine, "two") == AuditProgress(decided=1)
 
 
 def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(
@@ -237,39 +225,13 @@ def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(
     assert said_of(engine) == [("ann", "label", 1), ("ben", "correct", 0)]
 
 
-def test_a_confirmation_that_is_escalated_goes_to_a_lead(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator
-) -> None:
-    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
-    label_next(engine, ann, 1)
-    lease = held(engine, ben)
-    deciding.escalate(
-        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="up",
-    )  # fmt: skip
-    assert audit_progress(engine, "one") == AuditProgress(escalated=1)
-    taken = leases.lease_escalated(engine, lea.id)
-    assert taken is not None
-    label(engine, lea, taken, 0)
-    assert audit_progress(engine, "one") == AuditProgress(decided=1)
-    assert said_of(engine) == [("ann", "label", 1), ("lea", "adjudicate", 0)]
-
-
-def test_nothing_in_the_lease_tells_of_a_confirmation(
+def test_nothing_in_the_item_tells_of_an_audit_or_a_confirmation(
     engine: Engine, ann: Moderator, ben: Moderator
 ) -> None:
-    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    enqueue_audit(engine, "a-secret-name", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
     lease = held(engine, ben)
+    assert "a-secret-name" not in repr(lease)
     assert lease.opinions == ()
-    assert not {"confirms", "labels_wanted"} & set(vars(lease.item))
-
-
-def test_of_two_people_the_labels_of_both_stay_when_the_audit_is_stopped(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
-    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
-    label_next(engine, ann, 1)
-    label_next(engine, ben, 0)
-    assert withdraw_audit(engine, "one") == 1
-    assert [item[0] for item in said_of(engine)] == ["ann", "ben"]
+    hidden = {"kind", "reason", "prob", "stratum", "audit", "confirms", "labels_wanted"}
+    assert not hidden & set(vars(lease.item))

@@ -1,5 +1,6 @@
 """Audits of decisions that the source brought: no threshold of the score gives them."""
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,10 +31,12 @@ def own(small_home: Installation) -> Iterator[Resources]:
 
 
 def test_an_audit_from_plan_to_report(own: Resources) -> None:
+    """The labels of `label_everything` are known of all comments, and so are both rates."""
     go_to(own, "publish")
     audit = own.audit("small")
     assert audit.verify() == []
     plan = audit.plan
+    assert AuditPlan.from_json(plan.to_json()) == plan
     assert plan.threshold is None
     assert [day.flagged for day in plan.population] == [int(FLAGGED.sum())] * 2
     drawn = files.read_sample(audit.folder[files.sample_file(1)])
@@ -44,14 +47,11 @@ def test_an_audit_from_plan_to_report(own: Resources) -> None:
     report = audit.folder[files.REPORT].decode()
     assert "none: comments are flagged as the source decided, whatever the score" in report
 
-
-def test_precision_and_recall_are_those_of_the_decisions(own: Resources) -> None:
-    """The labels of `label_everything` are known of all comments, and so are both rates."""
-    go_to(own, "seal")
     number = np.arange(SIZE)
     toxic = (number > 150) & (number % 3 > 0)
     truth = {"precision": toxic[FLAGGED].mean(), "recall": FLAGGED[toxic].mean()}
-    figures = {figure["metric"]: figure for figure in own.audit("small").estimate()["figures"]}
+    result = json.loads(audit.folder[files.RESULT])
+    figures = {figure["metric"]: figure for figure in result["figures"]}
     for metric, value in truth.items():
         assert figures[metric]["low"] <= value <= figures[metric]["high"]
     by_score = (SCORES > 0.5)[toxic].mean()
@@ -77,10 +77,3 @@ def test_decisions_swapped_since_planning_are_refused(own: Resources) -> None:
 
 def _between(lower: float, upper: float, edges: tuple[float, ...]) -> bool:
     return any(lower < edge <= upper for edge in edges)
-
-
-def test_the_plan_is_read_back_as_it_was_written(own: Resources) -> None:
-    STEPS["plan"](own)
-    plan = own.audit("small").plan
-    assert AuditPlan.from_json(plan.to_json()) == plan
-    assert '"threshold":null' in plan.to_json()

@@ -1,6 +1,7 @@
 """What an audit takes from the lake and the log: chances of being drawn, labels that change."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,8 @@ from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
 from modwatch.review.tables import review_item
 from modwatch.statistics.audit.plan import AuditPlan
+
+After = Callable[[str], Resources]
 
 ONE = "the labels of 1 comment were changed in the decision log after they were sealed"
 ANEW = "; cancel the audit and plan another"
@@ -70,9 +73,8 @@ def test_a_label_of_the_first_stage_corrected_later_is_refused_and_there_is_a_wa
     assert small.audit("anew").progress().left == 120
 
 
-def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) -> None:
-    begin(small)
-    label_everything(small)
+def test_what_was_corrected_before_it_was_sealed_is_the_label(after: After) -> None:
+    small = after("label")
     correct_some(small, 3)
     assert small.audit("small").seal() == 120
     small.audit("small").estimate()
@@ -82,19 +84,16 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) 
     assert sum(label.action == "correct" for label in labels) == 3
 
 
-def test_a_result_whose_labels_changed_is_not_signed(small: Resources) -> None:
-    seal(small)
+def test_labels_that_change_after_they_were_sealed_stop_the_next_step(after: After) -> None:
+    """They are not signed, nor published; after publication they are reported."""
+    small = after("seal")
     correct_some(small)
     small.audit("small").estimate()
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
         small.audit("small").sign_off(actor="fay")
     assert small.audit("small").verify() == [ONE]
 
-
-def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resources) -> None:
-    seal(small)
-    small.audit("small").estimate()
-    small.audit("small").sign_off(actor="fay")
+    small = after("sign_off")
     correct_some(small)
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
         small.audit("small").publish()
@@ -102,11 +101,7 @@ def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resour
     assert files.REPORT not in small.audit_store.read("small")
 
 
-def test_a_label_that_changes_after_publication_is_reported(small: Resources) -> None:
-    seal(small)
-    small.audit("small").estimate()
-    small.audit("small").sign_off(actor="fay")
-    small.audit("small").publish()
-    correct_some(small)
-    small.audit("small").publish()  # by a task that is run again
-    assert small.audit("small").verify() == [ONE]
+def test_a_label_that_changes_after_publication_is_reported(published: Resources) -> None:
+    correct_some(published)
+    published.audit("small").publish()  # by a task that is run again
+    assert published.audit("small").verify() == [ONE]

@@ -77,6 +77,7 @@ def test_a_run_says_all_about_its_audit(
     publish: Callable[..., str],
     live: Callable[..., list[Any]],
     client: Any,
+    tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     run_id = publish()
@@ -106,12 +107,6 @@ def test_a_run_says_all_about_its_audit(
     ]
     [point] = client.get_metric_history(run_id, "recall")
     assert (point.timestamp, point.step) == (last, 0)
-
-
-def test_the_files_are_artifacts_byte_for_byte(
-    publish: Callable[..., str], client: Any, tmp_path: Path
-) -> None:
-    run_id = publish()
     assert {artifact.path for artifact in client.list_artifacts(run_id)} == {*FILES}
     for name, content in FILES.items():
         assert Path(client.download_artifacts(run_id, name, str(tmp_path))).read_bytes() == content

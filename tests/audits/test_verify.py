@@ -1,9 +1,9 @@
 """A finished audit is checked from its files alone: whatever is changed in them is found."""
 
-import dataclasses
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,6 @@ from audit_making import (
     NOW,
     Auditor,
     finished,
-    label_all,
     make_comments,
     make_plan,
     outcomes_of,
@@ -55,7 +54,7 @@ def resealed(auditor: Auditor, changes: Mapping[str, bytes], *, result: bool = F
     for event in auditor.chain:
         digests = {file: evidence.file_digest(folder[file]) for file in event.files}
         previous = chain[-1].digest if chain else evidence.START
-        chain.append(dataclasses.replace(event, files=digests, previous=previous))
+        chain.append(replace(event, files=digests, previous=previous))
     return folder | {files.CHAIN: evidence.written(chain).encode()}
 
 
@@ -65,7 +64,7 @@ def rechained(auditor: Auditor, change: Callable[[list[evidence.Event]], object]
     change(events)
     for event in events:
         previous = chain[-1].digest if chain else evidence.START
-        chain.append(dataclasses.replace(event, position=len(chain) + 1, previous=previous))
+        chain.append(replace(event, position=len(chain) + 1, previous=previous))
     return auditor.folder | {files.CHAIN: evidence.written(chain).encode()}
 
 
@@ -73,9 +72,7 @@ def changed(
     drawn: Sequence[DrawnComment], change: Callable[[DrawnComment], dict[str, Any]]
 ) -> bytes:
     """Return the file of a sample of which each comment was changed."""
-    return files.write_sample(
-        [dataclasses.replace(comment, **change(comment)) for comment in drawn]
-    )
+    return files.write_sample([replace(comment, **change(comment)) for comment in drawn])
 
 
 def sample(auditor: Auditor, stage: int = 1) -> list[DrawnComment]:
@@ -126,14 +123,11 @@ def test_an_audit_that_no_one_touched_is_right(done: Auditor, adaptive: Auditor)
 
 
 def test_the_interval_holds_the_truth() -> None:
-    for auditor in (finished(), finished(stages=2)):
-        assert verify(auditor.folder) == []
-        figures = {
-            figure["metric"]: figure
-            for figure in json.loads(auditor.folder[files.RESULT])["figures"]
-        }
-        recall = figures["recall"]
-        assert recall["low"] <= auditor.comments.recall <= recall["high"]
+    auditor = finished(stages=2)
+    assert verify(auditor.folder) == []
+    figures = json.loads(auditor.folder[files.RESULT])["figures"]
+    recall = next(figure for figure in figures if figure["metric"] == "recall")
+    assert recall["low"] <= auditor.comments.recall <= recall["high"]
 
 
 def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
@@ -149,13 +143,7 @@ def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
 
 
 def test_the_first_stage_is_part_of_the_second(adaptive: Auditor) -> None:
-    first, second = (
-        {
-            comment.comment_id
-            for comment in files.read_sample(adaptive.folder[files.sample_file(stage)])
-        }
-        for stage in (1, 2)
-    )
+    first, second = ({item.comment_id for item in sample(adaptive, stage)} for stage in (1, 2))
     assert first < second
 
 
@@ -170,15 +158,12 @@ def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
     assert verify(missing) == [f"{name} is missing"]
 
 
-@pytest.mark.parametrize("position", range(7))
-def test_a_changed_or_missing_event_is_found(done: Auditor, position: int) -> None:
-    lines = done.folder[files.CHAIN].decode().splitlines(keepends=True)
-    forged = [*lines]
-    forged[position] = forged[position].replace('"actor":"', '"actor":"x')
-    assert verify(done.folder | {files.CHAIN: "".join(forged).encode()})
-    if position < len(lines) - 1:  # a chain cut at its end is that of an unfinished audit
-        del lines[position]
-        assert verify(done.folder | {files.CHAIN: "".join(lines).encode()})
+def test_a_changed_or_missing_event_is_found(done: Auditor) -> None:
+    """A chain that is cut at its end is that of an unfinished audit."""
+    lines = done.folder[files.CHAIN].splitlines(keepends=True)
+    changed = lines[3].replace(b'"actor":"', b'"actor":"x')
+    for forged in ([*lines[:3], changed, *lines[4:]], [*lines[:3], *lines[4:]]):
+        assert verify(done.folder | {files.CHAIN: b"".join(forged)})
 
 
 def turned(auditor: Auditor) -> bytes:
@@ -186,7 +171,7 @@ def turned(auditor: Auditor) -> bytes:
     there = labels(auditor)
     ids = [item.comment_id for item in there]
     single = next(item for item in there if ids.count(item.comment_id) == 1)
-    other = dataclasses.replace(single, label=1 - single.label)
+    other = replace(single, label=1 - single.label)
     return files.write_labels([other if item == single else item for item in there])
 
 
@@ -202,19 +187,19 @@ def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done
         (lambda drawn: [], "the planned number of comments of each stratum"),
         (lambda drawn: [drawn[0], *drawn[:-1]], "contains a comment twice"),
         (lambda drawn: drawn[::-1], "is not sorted by random number"),
-        (lambda drawn: [dataclasses.replace(drawn[0], comment_id="mine"), *drawn[1:]],
+        (lambda drawn: [replace(drawn[0], comment_id="mine"), *drawn[1:]],
          "with another random number than the plan gives it"),
-        (lambda drawn: [dataclasses.replace(drawn[0], key=drawn[0].key - 1), *drawn[1:]],
+        (lambda drawn: [replace(drawn[0], key=drawn[0].key - 1), *drawn[1:]],
          "with another random number than the plan gives it"),
-        (lambda drawn: [dataclasses.replace(drawn[0], day=NOW.date()), *drawn[1:]],
+        (lambda drawn: [replace(drawn[0], day=NOW.date()), *drawn[1:]],
          "a comment of 2026-02-01, which is not in the plan"),
-        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], stratum=n), *drawn[1:]],
-           "a stratum that is not in the plan") for n in (-1, 99, 10**12)),
-        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], key=n), *drawn[1:]],
-           "an invalid random number") for n in (-1, 2**64, 10**400)),
-        *((lambda drawn, n=n: [*drawn[:-1], dataclasses.replace(drawn[-1], score=n)],
+        *((lambda drawn, n=n: [replace(drawn[0], stratum=n), *drawn[1:]],
+           "a stratum that is not in the plan") for n in (-1, 99)),
+        *((lambda drawn, n=n: [replace(drawn[0], key=n), *drawn[1:]],
+           "an invalid random number") for n in (-1, 2**64)),
+        *((lambda drawn, n=n: [*drawn[:-1], replace(drawn[-1], score=n)],
            "whose score is outside its stratum")
-          for n in (-1e-9, 1.1, float("nan"), float("inf"), float("-inf"))),
+          for n in (-1e-9, 1.1, float("nan"))),
     ],
 )  # fmt: skip
 def test_a_sample_that_the_plan_does_not_draw_is_found(
@@ -244,6 +229,15 @@ def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Au
         assert all("whose score is outside its stratum" in problem for problem in problems)
 
 
+def carried_out_with(auditor: Auditor, drawn: Sequence[DrawnComment]) -> Folder:
+    """Return the files of an audit that was carried out with another sample."""
+    other = replace(auditor, folder={}, chain=[])
+    other.begin()
+    other.draw_and_label(1, files.write_sample(drawn))
+    other.finish()
+    return other.folder
+
+
 def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     """Who draws more and keeps those that please has larger numbers than chance gives."""
     sizes = [min(2 * row.labels, row.population) for row in done.plan.strata]
@@ -252,11 +246,7 @@ def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
         mine = [row for row in twice if row.stratum == number]
         kept += random.Random(number).sample(mine, planned.labels)
     kept.sort(key=lambda item: item.key)
-    chosen = dataclasses.replace(done, folder={}, chain=[])
-    chosen.begin()
-    chosen.draw_and_label(1, files.write_sample(kept))
-    chosen.finish()
-    assert verify(chosen.folder) == [
+    assert verify(carried_out_with(done, kept)) == [
         "sample-1.csv does not contain the comments with the smallest random numbers: some "
         "were left out or added"
     ]
@@ -268,14 +258,13 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
     more = [size + (number == 5) for number, size in enumerate(sizes)]
     drawn = list(redrawn(done, more))
     drawn.remove(next(comment for comment in drawn if comment.stratum == 5))
-    forged = dataclasses.replace(done, folder={}, chain=[])
-    forged.begin()
-    forged.draw_and_label(1, files.write_sample(drawn))
-    forged.finish()
     moved = changed(
         sample(done), lambda item: {"score": done.plan.strata[item.stratum].lower or item.score}
     )
-    for folder in (forged.folder, resealed(done, {"sample-1.csv": moved}, result=True)):
+    for folder in (
+        carried_out_with(done, drawn),
+        resealed(done, {"sample-1.csv": moved}, result=True),
+    ):
         assert verify(folder) == []
         assert redraw(done, sizes) != folder["sample-1.csv"]
 
@@ -287,45 +276,22 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
         (lambda whole: {key: size // 20 + 1 for key, size in whole.items()}, "fewer comments with"),
         (lambda whole: dict.fromkeys(whole, 5000), "a value with more comments than the stratum"),
         (lambda whole: dict.fromkeys(whole, 0), "than the stratum has, or none"),
-        (lambda whole: dict.fromkeys(whole, 10**400), "a value with more comments than"),
         (lambda whole: {}, "fewer comments with or without a value"),
+        (None, "fewer comments with or without a value than were drawn"),  # all of the stratum
         (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not in the plan"),
-        (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not in the plan"),
         (lambda whole: whole | {("language", "eo", 4): 500}, "does not match the sample"),
     ],
 )
 def test_numbers_of_comments_that_cannot_be_are_found(
     done: Auditor,
-    change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]],
+    change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]] | None,
     why: str,
 ) -> None:
-    content = files.write_population(change(population(done)))
+    whole = {key: done.plan.strata[key[2]].population for key in population(done)}
+    content = files.write_population(change(population(done)) if change else whole)
     problems = verify(resealed(done, {"population-1.csv": content}))
     assert len(problems) == 1
     assert problems[0].startswith("population-1.csv ")
-    assert why in problems[0]
-
-
-def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: Auditor) -> None:
-    whole = {key: done.plan.strata[key[2]].population for key in population(done)}
-    assert verify(resealed(done, {"population-1.csv": files.write_population(whole)})) == [
-        "population-1.csv contains fewer comments with or without a value than were drawn"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("language", "why"),
-    [("fr", "does not match the sample"), ("eo", "fewer comments with or without a value")],
-)
-def test_traits_that_are_changed_no_longer_fit_the_numbers_of_comments(
-    done: Auditor, language: str, why: str
-) -> None:
-    rows = random.Random(1)
-    content = changed(
-        sample(done), lambda _: {"traits": {"language": (language,)}} if rows.random() < 0.7 else {}
-    )
-    problems = verify(resealed(done, {"sample-1.csv": content}))
-    assert len(problems) == 1
     assert why in problems[0]
 
 
@@ -353,21 +319,17 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
 
 def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Auditor) -> None:
     forged = [
-        dataclasses.replace(item, label=int(item.comment_id.endswith("7")))
-        for item in labels(adaptive, 1)
+        replace(item, label=int(item.comment_id.endswith("7"))) for item in labels(adaptive, 1)
     ]
     problems = verify(resealed(adaptive, {"labels-1.csv": files.write_labels(forged)}))
-    assert (
-        "sample-2.csv does not contain the planned number of comments of each stratum"
-        in problems[0]
-    )
+    assert "sample-2.csv does not contain the planned number of comments of each" in problems[0]
 
 
 def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
     first = labels(adaptive, 1)[0]
     later = labels(adaptive, 2)
     left = [item for item in later if item != first]
-    turned = [dataclasses.replace(item, label=1 - item.label) for item in later]
+    turned = [replace(item, label=1 - item.label) for item in later]
     lacks = "labels-2.csv does not contain all labels of the previous stage"
     assert verify(resealed(adaptive, relabelled(adaptive, 2, turned))) == [lacks]
     # What became of the comment does not fit either.
@@ -389,18 +351,14 @@ def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
         (NOW - timedelta(minutes=6), "contains a label of 2026-01-05 from before the comment was"),
         (NOW + timedelta(minutes=6), "contains a label of 2026-01-05 from after the labels were"),
         (NOW + timedelta(minutes=4), None),
-        ("", "A time is not in ISO 8601"),
         ("2026-02-01T00:00:00", "A time is not in ISO 8601"),
-        ("0001-01-01T00:00:00+14:00", "A time is not in ISO 8601"),
     ],
 )
 def test_labels_are_given_between_draw_and_sealing(
     done: Auditor, decided_at: Any, why: str | None
 ) -> None:
     at = decided_at if isinstance(decided_at, str) else decided_at.isoformat()
-    content = files.write_labels(
-        dataclasses.replace(label, decided_at=at) for label in labels(done)
-    )
+    content = files.write_labels(replace(label, decided_at=at) for label in labels(done))
     problems = verify(resealed(done, {"labels-1.csv": content}, result=True))
     assert len(problems) == (why is not None)
     assert why is None or why in problems[0]
@@ -418,39 +376,26 @@ def test_labels_that_cannot_be_are_found(
     done: Auditor, change: dict[str, object], why: str
 ) -> None:
     first, *rest = labels(done)
-    content = files.write_labels([dataclasses.replace(first, **change), *rest])  # type: ignore[arg-type]
+    content = files.write_labels([replace(first, **change), *rest])  # type: ignore[arg-type]
     problems = verify(resealed(done, {"labels-1.csv": content}))
     assert len(problems) == 1
     assert why in problems[0]
-
-
-def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> None:
-    """Files alone do not show whether they were ever given; the decision log does."""
-    made = begun(rule=QUICK)
-    made.people = lambda *given: [
-        label for label in label_all(*given) if label.comment_id[-1] != "3"
-    ]
-    made.begin()
-    made.draw_and_label(1, stop=True)
-    made.finish()
-    folder = made.folder
-    assert verify(folder) == []
-    result = json.loads(folder[files.RESULT])
-    assert result["labelled"] < result["drawn"] == 400
 
 
 def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
     assert verify(done.folder | {"sample-2.csv": done.folder["sample-1.csv"]}) == [
         "sample-2.csv was not sealed by any step"
     ]
-    unsealed = rechained(done, lambda chain: chain.__setitem__(3, without_files(chain[3])))
+    unsealed = rechained(done, lambda chain: chain.__setitem__(3, replace(chain[3], files={})))
     assert verify(unsealed) == [
         "labels-1.csv was not sealed when the audit was labelled",
         "outcomes-1.csv was not sealed when the audit was labelled",
         "labels-1.csv was not sealed by any step",
         "outcomes-1.csv was not sealed by any step",
     ]
-    without_report = rechained(done, lambda chain: chain.__setitem__(6, without_files(chain[6])))
+    without_report = rechained(
+        done, lambda chain: chain.__setitem__(6, replace(chain[6], files={}))
+    )
     del without_report[files.REPORT], without_report[files.PUBLICATION]
     assert verify(without_report) == [
         f"{name} was not sealed when the audit was published"
@@ -481,14 +426,10 @@ def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
     ]
 
 
-def without_files(event: evidence.Event) -> evidence.Event:
-    return dataclasses.replace(event, files={})
-
-
 def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
     def swap(chain: list[evidence.Event]) -> None:
         chain[3], chain[4] = (
-            dataclasses.replace(one, files=other.files)
+            replace(one, files=other.files)
             for one, other in ((chain[3], chain[4]), (chain[4], chain[3]))
         )
 
@@ -499,7 +440,7 @@ def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
     ]
 
     def again(chain: list[evidence.Event]) -> None:
-        chain[4] = dataclasses.replace(chain[4], files={**chain[3].files, **chain[4].files})
+        chain[4] = replace(chain[4], files={**chain[3].files, **chain[4].files})
 
     assert verify(rechained(done, again)) == [
         f"{name} was sealed more than once" for name in ("labels-1.csv", "outcomes-1.csv")
@@ -527,19 +468,15 @@ def test_a_stopped_audit_is_estimated_from_its_first_stage(done: Auditor) -> Non
     assert (result["stages"], result["stages_planned"]) == (1, 2)
     assert (whole["stages"], whole["stages_planned"]) == (1, 1)
     # As an audit of one stage would be, had it drawn the same comments.
-    one = dataclasses.replace(made.plan, second_stage_labels=0, first_stage_share=1.0)
-    alone = dataclasses.replace(read_evidence(made.folder), plan=one)
+    one = replace(made.plan, second_stage_labels=0, first_stage_share=1.0)
+    alone = replace(read_evidence(made.folder), plan=one)
     assert computed(alone)["figures"] == result["figures"]
     with pytest.raises(
         AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
     ):
         stopped(stop=False)
-    unsaid = rechained(made, lambda chain: chain.__setitem__(3, without_facts(chain[3])))
+    unsaid = rechained(made, lambda chain: chain.__setitem__(3, replace(chain[3], facts={})))
     assert verify(unsaid) == ["the audit was estimated after 1 of 2 stages"]
-
-
-def without_facts(event: evidence.Event) -> evidence.Event:
-    return dataclasses.replace(event, facts={})
 
 
 def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor) -> None:
@@ -564,8 +501,8 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
     def with_second(chain: list[evidence.Event]) -> None:
         drawn = {name: sealed[name] for name in ("sample-2.csv", "population-2.csv")}
         chain[4:4] = [
-            dataclasses.replace(chain[2], files=drawn),
-            dataclasses.replace(
+            replace(chain[2], files=drawn),
+            replace(
                 chain[3], files={name: sealed[name] for name in ("labels-2.csv", "outcomes-2.csv")}
             ),
         ]
@@ -577,10 +514,10 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
 
 def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> None:
     """After each step, a file changed by a forger who makes the chain anew is found."""
-    for length in range(1, len(adaptive.chain) + 1):
+    for length in (1, 3, 4, 6, len(adaptive.chain)):
         there = {name for event in adaptive.chain[:length] for name in event.files}
         folder = {name: adaptive.folder[name] for name in there}
-        half = dataclasses.replace(adaptive, folder=folder, chain=adaptive.chain[:length])
+        half = replace(adaptive, folder=folder, chain=adaptive.chain[:length])
         folder[files.CHAIN] = evidence.written(half.chain).encode()
         assert verify(folder) == []
         for name in there - {files.RESULT, files.REPORT, files.PUBLICATION}:
@@ -588,12 +525,12 @@ def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> 
 
 
 def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
-    other = dataclasses.replace(done.plan, deadline_days=3)
+    other = replace(done.plan, deadline_days=3)
     problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
     assert any(
         "with another random number than the plan gives it" in problem for problem in problems
     )
-    named = dataclasses.replace(done.plan, audit="other")
+    named = replace(done.plan, audit="other")
     assert verify(resealed(done, {"plan.json": named.to_json().encode()})) == [
         "the plan is of another audit than the chain"
     ]
@@ -634,30 +571,13 @@ def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) 
         assert verify(resealed(done, {files.RESULT: content})) == wrong
 
 
-GARBAGE = [b"", b"\0", b"\xff", b"{}", b"[]", b"day,comment_id\r\n", b"[" * 100_000, b'"', b"1"]
-
-
-@pytest.mark.parametrize("garbage", range(len(GARBAGE)))
 @pytest.mark.parametrize(
     "name", ["plan.json", "sample-1.csv", "population-1.csv", "labels-1.csv", "labels-2.csv"]
 )
-def test_garbage_in_any_file_is_reported_in_words(
-    adaptive: Auditor, name: str, garbage: int
-) -> None:
-    [problem, *_] = verify(resealed(adaptive, {name: GARBAGE[garbage]}))
-    kind = name.partition("-")[0].replace("plan.json", "plan")
-    assert kind in problem
-
-
-def test_another_seed_draws_others() -> None:
-    comments = make_comments(2000)
-    plan = make_plan(comments, 200)
-    sizes = [stratum.labels for stratum in plan.strata]
-    first, second = (
-        {comment.comment_id for comment in draw(plan, comments.parts, sizes, seed).comments}
-        for seed in ("one", "other")
-    )
-    assert len(first & second) < np.sqrt(len(first)) * 5
+def test_garbage_in_any_file_is_reported_in_words(adaptive: Auditor, name: str) -> None:
+    for garbage in (b"", b"\xff", b"{}", b"[" * 100_000, b'"'):
+        [problem, *_] = verify(resealed(adaptive, {name: garbage}))
+        assert name.partition("-")[0].replace("plan.json", "plan") in problem
 
 
 def test_garbage_is_refused_in_words() -> None:

@@ -1,12 +1,20 @@
 """Audits of the small lake, from the plan to the labels, and people who change their minds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
-from sqlalchemy import select
+import numpy as np
+import pytest
+from lake_days import put_comments, put_scores
+from sqlalchemy import Connection, select
 
-from installation import MONDAY, TUESDAY
+from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits.request import AuditRequest
-from modwatch.installation.resources import Resources
+from modwatch.common.ledger.chain import Head
+from modwatch.installation.resources import Resources, open_resources
+from modwatch.review.log.verification import EVENTS, recorded_heads
 from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue.deciding import correct
 from modwatch.review.tables import decision, review_item
@@ -15,6 +23,40 @@ from review.labelling import label_all
 
 REQUEST = AuditRequest(audit="small", first=MONDAY, last=TUESDAY, labels=120, confirmed_share=0.1)
 ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
+
+#: Comments of a day of the small lake.
+_DAY = 400
+
+
+def small_installation(folder: Path, database_url: str) -> Installation:
+    source = {"kind": "community"}
+    return Installation(values={"home": folder, "database_url": database_url, "source": source})
+
+
+def make_small_home(folder: Path, database_url: str) -> Installation:
+    """Return a lake that is made in no time: two days of comments, the later half flagged."""
+    home = small_installation(folder, database_url)
+    with open_resources(home.settings) as opened:
+        for day in (MONDAY, TUESDAY):
+            put_comments(opened.lake, day, _DAY, language=["de", "en"] * (_DAY // 2))
+            put_scores(opened.lake, day, np.arange(_DAY, dtype=np.float32) / _DAY + 0.001)
+    return home
+
+
+@contextmanager
+def same_audit_draws() -> Iterator[None]:
+    """Let the seeds of audits depend on plan and decisions alone, not on chance or times of events.
+
+    For tests of estimates and intervals, which an unlucky draw would fail.
+    """
+
+    def heads(connection: Connection) -> dict[int, Head]:
+        return {chain: end for chain, end in recorded_heads(connection).items() if chain != EVENTS}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("modwatch.audits.register.random_number", lambda: 64 * "0")
+        patched.setattr("modwatch.audits.register.recorded_heads", heads)
+        yield
 
 
 def plan_audit(resources: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:

@@ -1,45 +1,62 @@
 """Confirmations left out, or given where someone liked; the attacker makes all else fit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from audit_forger import finders, forge, problems, remarks
 from audit_path import FORM, STEPS
-from small_audits import label_everything
+from databases import empty
+from kept_audits import Kept, keep
+from small_audits import (
+    label_everything,
+    make_small_home,
+    same_audit_draws,
+    small_installation,
+)
+from sqlalchemy import Engine
 
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
-from modwatch.installation.resources import Resources
+from modwatch.installation.resources import Resources, open_resources
 from modwatch.pipeline import audit as path
 from modwatch.review.people.accounts import create_moderator
-from modwatch.review.queue.leases import lease
 from modwatch.statistics.audit.labels import AuditLabel, Key, in_order, key_of
-from review.labelling import label
+from review.labelling import label_all, label_next
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
-@pytest.fixture
-def published(small: Resources) -> Resources:
+@pytest.fixture(scope="module")
+def confirmed(
+    migrated_queue_url: str, queue_owner: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> Kept:
     """A published audit with many confirmations, a few of which overturn the first label."""
-    path.plan(small, {**FORM, "confirmed_share": 0.6}, actor="eva")
-    for name in ("approve", "draw"):
-        STEPS[name](small)
-    cem = create_moderator(small.database, "cem", "moderator")
-    for _ in range(25):
-        taken = lease(small.database, cem.id)
-        assert taken is not None
-        label(small.database, cem, taken, 1)
-    label_everything(small)
-    for _ in range(25):  # the third labels
-        taken = lease(small.database, cem.id)
-        if taken is not None:
-            label(small.database, cem, taken, 0)
-    for name in ("seal", "estimate", "sign_off", "publish"):
-        STEPS[name](small)
-    return small
+    empty(queue_owner)
+    folder = tmp_path_factory.mktemp("confirmed")
+    home = make_small_home(folder / "home", migrated_queue_url)
+    with same_audit_draws(), open_resources(home.settings) as small:
+        path.plan(small, {**FORM, "confirmed_share": 0.6}, actor="eva")
+        for name in ("approve", "draw"):
+            STEPS[name](small)
+        cem = create_moderator(small.database, "cem", "moderator")
+        for _ in range(25):
+            label_next(small.database, cem, 1)
+        label_everything(small)
+        label_all(small.database, cem, lambda _: 0)  # the third labels
+        for name in ("seal", "estimate", "sign_off", "publish"):
+            STEPS[name](small)
+        return keep(small, queue_owner, folder / "kept")
+
+
+@pytest.fixture
+def published(
+    confirmed: Kept, queue_url: str, queue_owner: Engine, tmp_path: Path, same_draws: None
+) -> Iterator[Resources]:
+    with confirmed.opened(queue_owner, small_installation(tmp_path, queue_url)) as resources:
+        yield resources
 
 
 def sealed(resources: Resources) -> dict[Key, list[AuditLabel]]:

@@ -1,11 +1,11 @@
 """An audit that a superuser erased, beside a witness of the log that was kept elsewhere."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from audit_forger import problems, remarks, remove_folder, rewrite_register
-from audit_path import go_to
 from databases import unguarded
 from fastapi.testclient import TestClient
 from small_audits import REQUEST, plan_audit
@@ -27,29 +27,27 @@ ERASED = """
     DELETE FROM decision WHERE item_id IN (SELECT id FROM review_item WHERE audit IS NOT NULL);
     DELETE FROM review_item WHERE audit IS NOT NULL;
     UPDATE decision_chain SET (length, hash) = (0, decode(repeat('00', 32), 'hex'));
-    DELETE FROM event WHERE id > {last};
+    DELETE FROM event WHERE id >= {first};
     UPDATE event_chain SET (length, hash) =
         (SELECT position, hash FROM event ORDER BY id DESC LIMIT 1)
 """
 
 
 @pytest.fixture
-def place(small: Resources) -> Folder:
-    return Folder(root=str(small.settings.home / "witnesses"), holds="witnesses")
+def place(tmp_path: Path) -> Folder:
+    return Folder(root=str(tmp_path / "witnesses"), holds="witnesses")
 
 
 @pytest.fixture
-def erased(small: Resources, place: Folder) -> Resources:
+def erased(after: Callable[[str], Resources], place: Folder) -> Resources:
     """An audit carried out, witnessed and erased: folder, register, database."""
-    for labeller in ("ann", "ben"):
-        accounts.create_moderator(small.database, labeller, "moderator")
-    with small.database.connect() as connection:
-        last = connection.scalar(text("SELECT max(id) FROM event"))
-    go_to(small, "estimate")
+    small = after("estimate")
+    with small.database.connect() as connection:  # its people were there before it
+        first = connection.scalar(text("SELECT min(id) FROM event WHERE details ? 'audit'"))
     assert verify_and_witness(small.database, place).failure == ""
     remove_folder(small, "small")
     with unguarded(small.database) as connection:
-        for statement in ERASED.format(last=last).split(";"):
+        for statement in ERASED.format(first=first).split(";"):
             connection.execute(text(statement))
     rewrite_register(small)
     assert verify_log(small.database).intact
@@ -96,8 +94,8 @@ def test_verify_now_uses_the_kept_witness(erased: Resources, place: Folder) -> N
         assert (found["intact"], found["compared"][: len(says)]) == (intact, says)
 
 
-def test_without_a_witness_that_is_said(small: Resources, tmp_path: Path) -> None:
-    plan_audit(small, REQUEST, actor="eva")
+def test_without_a_witness_that_is_said(after: Callable[[str], Resources], tmp_path: Path) -> None:
+    small = after("plan")
     assert "no witness was used: MODWATCH_WITNESS_FOLDER is not set" in remarks(
         small, "decision log"
     )
@@ -120,8 +118,8 @@ def test_steps_of_another_audit_are_erased_from_the_database_alone(small: Resour
     assert problem.startswith("the register has steps of 'small' that are not in the database")
 
 
-def test_a_folder_alone_is_removed(small: Resources, capsys: pytest.CaptureFixture[str]) -> None:
-    plan_audit(small, REQUEST, actor="eva")
+def test_a_folder_alone_is_removed(after: Callable[[str], Resources]) -> None:
+    small = after("plan")
     remove_folder(small, "small")
     assert problems(small, "files") == ["no audit is called 'small'; existing audits: none"]
     [removed] = problems(small, "register")

@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import pytest
 from audit_forger import finders, forge, problems, remarks, turned_round, without_triggers
-from audit_path import go_to
-from databases import unguarded
-from small_audits import begin, label_everything
-from sqlalchemy import text
+from small_audits import label_everything
 
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
-from modwatch.audits.publication import level_of_files
 from modwatch.audits.seeds import LOG, NUMBER
 from modwatch.common.errors import AuditError
 from modwatch.installation.resources import Resources
@@ -29,10 +25,8 @@ def recall(resources: Resources) -> float:
     return float(next(figure["value"] for figure in figures if figure["metric"] == "recall"))
 
 
-def without_missed(
-    resources: Resources, number: int = 5, *, outcomes: bool = True
-) -> dict[str, bytes]:
-    """Return labels without those of some missed comments, and outcomes that fit."""
+def without_missed(resources: Resources, outcome: str = "withdrawn") -> dict[str, bytes]:
+    """Return labels without those of five missed comments, and outcomes that fit."""
     folder = resources.audit_store.read("small")
     labels = files.read_labels(folder[files.labels_file(1)])
     unflagged = {
@@ -41,20 +35,18 @@ def without_missed(
         if comment.score <= 0.5
     }
     missed = sorted({key_of(item) for item in labels if item.label and key_of(item) in unflagged})
-    gone = {*missed[:number]}
-    assert len(gone) == number
-    changed = {
+    gone = {*missed[:5]}
+    assert len(gone) == 5
+    result = [
+        replace(item, outcome=outcome, labels=0) if key_of(item) in gone else item
+        for item in files.read_outcomes(folder[files.outcomes_file(1)])
+    ]
+    return {
         files.labels_file(1): files.write_labels(
             [item for item in labels if key_of(item) not in gone]
-        )
+        ),
+        files.outcomes_file(1): files.write_outcomes(result),
     }
-    if outcomes:
-        result = [
-            replace(item, outcome="withdrawn", labels=0) if key_of(item) in gone else item
-            for item in files.read_outcomes(folder[files.outcomes_file(1)])
-        ]
-        changed[files.outcomes_file(1)] = files.write_outcomes(result)
-    return changed
 
 
 def stop(event: Event) -> Event:
@@ -62,53 +54,53 @@ def stop(event: Event) -> Event:
     return replace(event, facts={STOPPED: "yes"}) if event.action == "labelled" else event
 
 
-def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:
+def test_labels_of_missed_comments_are_deleted(published: Resources) -> None:
     """The attacker must say that the labelling was stopped, or the files contradict each other."""
-    go_to(small, "publish")
-    before = recall(small)
-    forge(small, without_missed(small), event=stop)
-    assert recall(small) > before
-    assert level_of_files(small.audit_store.read("small")).problems == []
+    before = recall(published)
+    changed = without_missed(published)
+    forge(published, changed, event=stop)
+    assert recall(published) > before
+    assert problems(published, "files") == []
     assert any("5 of 120 drawn comments have no label (5 withdrawn)" in message
-               for message in remarks(small, "files"))  # fmt: skip
-    [left_out] = problems(small, "decision log")
+               for message in remarks(published, "files"))  # fmt: skip
+    [left_out] = problems(published, "decision log")
     assert left_out.startswith("5 comments of the sample have labels in the decision log, and none")
-    assert finders(small) == {"decision log", "register"}
+    assert finders(published) == {"decision log", "register"}
+
+    # From the log, too: its chains tell, and so does the register of steps next to it.
+    outcomes = files.read_outcomes(changed[files.outcomes_file(1)])
+    for day, name in (key_of(item) for item in outcomes if item.outcome == "withdrawn"):
+        where = f"dt = '{day}' AND comment_id = '{name}'"
+        without_triggers(published, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
+        without_triggers(published, f"DELETE FROM decision WHERE {where}")
+    assert problems(published, "decision log") == []
+    assert "steps of the audit are not in the database" in problems(published, "register")[0]
+    assert not verify_log(published.database).intact
 
 
-def test_labels_are_deleted_and_the_outcomes_forgotten(small: Resources) -> None:
-    go_to(small, "publish")
-    forge(small, without_missed(small, outcomes=False))
-    assert [expected.partition(":")[0] for expected in problems(small, "files")] == [
-        "outcomes-1.csv counts other labels than were sealed",
-    ]
+def test_labels_are_deleted_and_not_stated_to_be_stopped(published: Resources) -> None:
+    """Everything must have been decided then, and what was decided has labels."""
+    undecided = ("waiting", "withdrawn", "escalated", "closed")
+    changes = [without_missed(published, outcome) for outcome in undecided]
+    forge(published, {files.labels_file(1): changes[0][files.labels_file(1)]})
+    [problem] = problems(published, "files")
+    assert problem.startswith("outcomes-1.csv counts other labels than were sealed:")
+    for changed in changes:
+        forge(published, changed)
+        [problem] = problems(published, "files")
+        assert "undecided comments, although the labelling was not stopped" in problem
 
 
-@pytest.mark.parametrize("outcome", ["waiting", "withdrawn", "escalated", "closed"])
-def test_deleted_labels_are_stated_to_be_undecided(small: Resources, outcome: str) -> None:
-    """The labelling was not stopped, so that everything must have been decided."""
-    go_to(small, "publish")
-    changed = without_missed(small)
-    result = [
-        replace(item, outcome=outcome if item.outcome == "withdrawn" else item.outcome)
-        for item in files.read_outcomes(changed[files.outcomes_file(1)])
-    ]
-    forge(small, changed | {files.outcomes_file(1): files.write_outcomes(result)})
-    [problem] = problems(small, "files")
-    assert "undecided comments, although the labelling was not stopped" in problem
-
-
-def test_labels_are_deleted_before_the_result_is_signed(small: Resources) -> None:
-    go_to(small, "estimate")
+def test_labels_are_deleted_before_the_result_is_signed(after: Callable[[str], Resources]) -> None:
+    small = after("estimate")
     forge(small, without_missed(small), event=stop)
     with pytest.raises(AuditError, match="5 comments of the sample have labels in the decision"):
         small.audit("small").sign_off(actor="fay")
 
 
-def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
+def test_a_stopped_labelling_hides_no_label_either(after: Callable[[str], Resources]) -> None:
     """Undecided comments are no contradiction there, and the log has the decisions."""
-    begin(small)
-    label_everything(small)
+    small = after("label")
     small.audit("small").seal(stop=True, actor="gil")
     small.audit("small").estimate()
     forge(small, without_missed(small))
@@ -116,14 +108,11 @@ def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
     assert problems(small, "decision log")[0].startswith("5 comments of the sample have labels")
 
 
-def test_labels_are_turned_round(small: Resources) -> None:
-    go_to(small, "publish")
-    forge(small, {files.labels_file(1): files.write_labels(turned_round(small))})
-    assert problems(small, "files") == []
-    assert (
-        "were changed in the decision log after they were sealed"
-        in (problems(small, "decision log")[0])
-    )
+def test_labels_are_turned_round(published: Resources) -> None:
+    forge(published, {files.labels_file(1): files.write_labels(turned_round(published))})
+    assert problems(published, "files") == []
+    [changed] = problems(published, "decision log")
+    assert "were changed in the decision log after they were sealed" in changed
 
 
 INSERT = """
@@ -146,66 +135,47 @@ INSERT = """
         ("UPDATE review_item SET audit = 'else' WHERE rank <= 2",
          "2 comments of the sample are missing from the queue"),
     ],
+    ids=["added", "text", "parent", "moved"],
 )  # fmt: skip
 def test_the_queue_shows_others_than_were_drawn(
-    small: Resources, statement: str, says: str
+    after: Callable[[str], Resources], statement: str, says: str
 ) -> None:
-    go_to(small, "seal")
-    with unguarded(small.database) as connection:
-        connection.execute(text(statement))
+    small = after("seal")
+    without_triggers(small, statement)
     assert any(problem.startswith(says) for problem in problems(small, "decision log"))
 
 
-def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(small: Resources) -> None:
+def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(
+    after: Callable[[str], Resources],
+) -> None:
     """Before its label can be given: nothing but a stop explains a comment without one."""
-    begin(small)
+    small = after("draw")
     without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
     label_everything(small)
     with pytest.raises(AuditError, match="undecided comments, although the labelling was not"):
         small.audit("small").seal()
 
 
-def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: Resources) -> None:
-    """The chains of the log tell, and so does the register of steps next to it."""
-    go_to(small, "publish")
-    changed = without_missed(small)
-    forge(small, changed, event=stop)
-    message = files.read_outcomes(changed[files.outcomes_file(1)])
-    for day, name in (key_of(item) for item in message if item.outcome == "withdrawn"):
-        where = f"dt = '{day}' AND comment_id = '{name}'"
-        without_triggers(small, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
-        without_triggers(small, f"DELETE FROM decision WHERE {where}")
-    assert problems(small, "decision log") == []
-    assert "steps of the audit are not in the database" in problems(small, "register")[0]
-    assert not verify_log(small.database).intact
-
-
-@pytest.mark.parametrize(
-    ("decision", "says"),
-    [
+def test_decisions_are_made_up(after: Callable[[str], Resources]) -> None:
+    """Files alone know no log, and still no hash is all zeros."""
+    small = after("seal")
+    labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
+    assert not [found for found in remarks(small, "files") if "labels name" in found]
+    for decisions, says in (
         (lambda _: 64 * "0", "labels name decisions that are not SHA-256 hashes"),
         (lambda n: f"{n:064x}", "labels name decisions that are not SHA-256 hashes"),
         (lambda _: "not a hash", "labels name decisions that are not SHA-256 hashes"),
         (lambda _: bytes(range(32)).hex(), "labels name the decision of another label"),
-    ],
-)
-def test_decisions_are_made_up(small: Resources, decision: Callable[[int], str], says: str) -> None:
-    """Files alone know no log, and still no hash is all zeros."""
-    begin(small)
-    label_everything(small)
-    small.audit("small").seal()
-    sealed = small.audit_store.read("small")
-    assert not [found for found in remarks(small, "files") if "labels name" in found]
-    labels = enumerate(files.read_labels(sealed[files.labels_file(1)]))
-    made_up = [replace(label, decision=decision(n)) for n, label in labels]
-    forge(small, {files.labels_file(1): files.write_labels(made_up)})
-    assert problems(small, "files") == []
-    assert any(says in found for found in remarks(small, "files"))
+    ):
+        made_up = [replace(label, decision=decisions(n)) for n, label in enumerate(labels)]
+        forge(small, {files.labels_file(1): files.write_labels(made_up)})
+        assert problems(small, "files") == []
+        assert any(says in found for found in remarks(small, "files"))
 
 
-def test_approval_facts_are_made_up(small: Resources) -> None:
+def test_approval_facts_are_made_up(after: Callable[[str], Resources]) -> None:
     """The approval of the tests has a random number of zeros."""
-    begin(small)
+    small = after("draw")
     made_up = "the approval fixes values that are not SHA-256 hashes"
     assert any(found.startswith(made_up) for found in remarks(small, "files"))
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import pytest
 from audit_forger import finders, forge, problems, remarks
@@ -19,83 +20,80 @@ from review.labelling import label_all
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
+def of_publication(resources: Resources) -> dict[str, Any]:
+    """Return what the published files are made of."""
+    return json.loads(resources.audit_store.read("small")[files.PUBLICATION])
+
+
+def written(fields: dict[str, Any]) -> bytes:
+    return (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
+
+
 @pytest.mark.parametrize("name", [files.REPORT, files.AUTOMATED_MEANS_FILE, files.QUALITATIVE_FILE])
-def test_a_published_file_is_forged(small: Resources, name: str) -> None:
-    go_to(small, "publish")
-    content = small.audit_store.read("small")[name]
-    forge(small, {name: content.replace(b"ecall", b"ekall", 1)}, redo=False)
-    [problem] = problems(small, "files")
+def test_a_published_file_is_forged(published: Resources, name: str) -> None:
+    content = published.audit_store.read("small")[name]
+    forge(published, {name: content.replace(b"ecall", b"ekall", 1)}, redo=False)
+    [problem] = problems(published, "files")
     assert problem.startswith(f"{name} does not follow from the result")
 
 
-def test_a_file_for_transparency_reports_is_left_out(small: Resources) -> None:
-    go_to(small, "publish")
-    publication = Publication.from_json(small.audit_store.read("small")[files.PUBLICATION])
+def test_a_file_for_transparency_reports_is_left_out(published: Resources) -> None:
+    publication = Publication.from_json(published.audit_store.read("small")[files.PUBLICATION])
     bare = Publication(version=publication.version, service=publication.service)
-    forge(small, {files.PUBLICATION: bare.to_json()}, redo=False)
-    assert {problem.partition(" ")[0] for problem in problems(small, "files")} == {
+    forge(published, {files.PUBLICATION: bare.to_json()}, redo=False)
+    assert {problem.partition(" ")[0] for problem in problems(published, "files")} == {
         files.AUTOMATED_MEANS_FILE,
         files.QUALITATIVE_FILE,
     }
 
 
-def test_what_the_files_are_made_of_is_forged(small: Resources) -> None:
+def test_what_the_files_are_made_of_is_forged(published: Resources) -> None:
     """Fewer measures by the model alone, and everything made anew of that."""
-    go_to(small, "publish")
-    fields = json.loads(small.audit_store.read("small")[files.PUBLICATION])
+    fields = of_publication(published)
     for measures in fields["measures"].values():
         measures["solely"] //= 2
-    content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
-    forge(small, {files.PUBLICATION: content})
-    assert problems(small, "files") == []
-    remark = remarks(small, "decision log")[0]
+    forge(published, {files.PUBLICATION: written(fields)})
+    assert problems(published, "files") == []
+    remark = remarks(published, "decision log")[0]
     assert remark.startswith("dsa-automated-means.csv counts 200 measures by the model alone")
     assert "lake and log now have 400" in remark
-    assert finders(small) == {"register"}
+    assert finders(published) == {"register"}
 
 
-def test_another_version_is_stated_to_have_written_the_report(small: Resources) -> None:
+def test_another_version_is_stated_to_have_written_the_report(published: Resources) -> None:
     """Nothing is compared then, and that is told; signatures do not cover it, the register does."""
-    go_to(small, "publish")
-    folder = small.audit_store.read("small")
-    fields = json.loads(folder[files.PUBLICATION]) | {"version": "9.9"}
-    forge(
-        small,
-        {
-            files.REPORT: b"<!doctype html>recall is 100 %",
-            files.PUBLICATION: (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode(),
-        },
-        redo=False,
-    )
-    assert problems(small, "files") == []
+    fields = of_publication(published) | {"version": "9.9"}
+    changes = {
+        files.REPORT: b"<!doctype html>recall is 100 %",
+        files.PUBLICATION: written(fields),
+    }
+    forge(published, changes, redo=False)
+    assert problems(published, "files") == []
     assert any("written by Modwatch 9.9" in message and "not compared" in message
-               for message in remarks(small, "files"))  # fmt: skip
-    assert finders(small) == {"register"}
+               for message in remarks(published, "files"))  # fmt: skip
+    assert finders(published) == {"register"}
 
 
-def test_the_trend_shows_an_audit_that_there_is_not(small: Resources) -> None:
-    go_to(small, "publish")
-    folder = small.audit_store.read("small")
-    fields = json.loads(folder[files.PUBLICATION])
-    fields["earlier"] = [json.loads(folder[files.RESULT]) | {"audit": "2025-12"}]
-    content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
-    forge(small, {files.PUBLICATION: content})
-    assert problems(small, "files") == []
+def test_the_trend_shows_an_audit_that_there_is_not(published: Resources) -> None:
+    result = json.loads(published.audit_store.read("small")[files.RESULT])
+    fields = of_publication(published) | {"earlier": [result | {"audit": "2025-12"}]}
+    forge(published, {files.PUBLICATION: written(fields)})
+    assert problems(published, "files") == []
     assert any(
-        "shows audit '2025-12' with another" in message for message in problems(small, "register")
+        "shows audit '2025-12' with another" in message
+        for message in problems(published, "register")
     )
 
 
-def test_a_publication_that_is_none_is_reported(small: Resources) -> None:
-    go_to(small, "publish")
+def test_a_publication_that_is_none_is_reported(published: Resources) -> None:
     for content in (b"", b"[]", b"{}", b'{"version": 3, "measures": null}\n'):
-        forge(small, {files.PUBLICATION: content}, redo=False)
-        [problem] = problems(small, "files")
+        forge(published, {files.PUBLICATION: content}, redo=False)
+        [problem] = level_of_files(published.audit_store.read("small")).problems
         assert "publication.json is not what a publication is made of" in problem
 
 
-def cancelled_with_labels(small: Resources) -> str:
-    """Cancel an audit whose labels are known, and publish another of its days; its sentence."""
+def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resources) -> None:
+    """The attack was: label, look, cancel and plan another, of which the report says nothing."""
     begin(small, replace(REQUEST, audit="try"))
     for name in ("cid", "dan"):  # nobody labels a comment twice
         labeller = create_moderator(small.database, name, "moderator")
@@ -104,18 +102,23 @@ def cancelled_with_labels(small: Resources) -> str:
     given = len(files.read_labels(small.audit_store.read("try")[files.labels_file(1)]))
     small.audit("try").cancel(actor="eve", note="by and by")
     go_to(small, "publish")
-    return f"when people had given {given} labels, before this audit was planned."
-
-
-def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resources) -> None:
-    """The attack was: label, look, cancel and plan another, of which the report says nothing."""
-    sentence = cancelled_with_labels(small)
+    sentence = f"when people had given {given} labels, before this audit was planned."
     folder = small.audit_store.read("small")
     for name in (files.AUTOMATED_MEANS_FILE, files.QUALITATIVE_FILE):
         assert sentence in folder[name].decode()
     assert sentence in unescape(folder[files.REPORT].decode())
     assert any(sentence in remark for remark in level_of_files(folder).remarks)
     assert small.audit("small").verify() == []
+
+    # It is left out of the report, or shown as another.
+    for change in ({"labels": 0}, {"action": "planned"}, {"audit": "other"}):
+        fields = json.loads(folder[files.PUBLICATION])
+        fields["others"][0] |= change
+        forge(small, {files.PUBLICATION: written(fields)})
+        assert problems(small, "files") == []
+        assert "the report leaves out audit 'try' of the same days, or shows another" in " ".join(
+            problems(small, "register")
+        )
 
 
 @pytest.mark.parametrize("change", [{"labels": "57"}, {"at": "x"}, {"at": 1}, {"more": 1}], ids=str)
@@ -126,25 +129,9 @@ def test_another_audit_that_cannot_be_read_is_a_problem(change: dict[str, object
         "first": "2026-01-05",
         "last": "2026-01-06",
         "action": "cancelled",
+        "at": "2026-01-07T00:00:00+00:00",
+        "labels": 57,
     }
-    other = other | {"at": "2026-01-07T00:00:00+00:00", "labels": 57} | change
-    fields = json.loads(Publication(version="9.9").to_json()) | {"others": [other]}
+    fields = json.loads(Publication(version="9.9").to_json()) | {"others": [other | change]}
     with pytest.raises(AuditError, match=r"it was edited|is not in ISO 8601"):
-        Publication.from_json((json.dumps(fields, sort_keys=True, indent=1) + "\n").encode())
-
-
-@pytest.mark.parametrize(
-    "change", [{"labels": 0}, {"action": "planned"}, {"audit": "other"}], ids=str
-)
-def test_a_cancelled_audit_is_left_out_of_the_report(
-    small: Resources, change: dict[str, object]
-) -> None:
-    cancelled_with_labels(small)
-    fields = json.loads(small.audit_store.read("small")[files.PUBLICATION])
-    fields["others"][0] |= change
-    content = (json.dumps(fields, sort_keys=True, indent=1) + "\n").encode()
-    forge(small, {files.PUBLICATION: content})
-    assert problems(small, "files") == []
-    assert "the report leaves out audit 'try' of the same days, or shows another" in " ".join(
-        problems(small, "register")
-    )
+        Publication.from_json(written(fields))

@@ -9,10 +9,6 @@ WARNING = Finding(rule="blank-row", row=4, column=None, message="The row is empt
 WHOLE = Finding(rule="file-empty", row=None, column=None, message="There is nothing in the file.")
 
 
-def test_a_finding_has_the_severity_of_its_rule():
-    assert (ERROR.severity, WARNING.severity) == ("error", "warning")
-
-
 def test_one_line_a_finding():
     assert printed([WHOLE, ERROR, WARNING]).splitlines() == [
         "file: There is nothing in the file. [error file-empty]",
@@ -20,9 +16,6 @@ def test_one_line_a_finding():
         "4: The row is empty; remove it. [warning blank-row]",
     ]
     assert printed([]) == ""
-
-
-def test_warnings_alone_are_no_failure():
     assert exit_status([WARNING]) == 0
     assert exit_status([WARNING, ERROR]) == 1
 

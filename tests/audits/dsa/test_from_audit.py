@@ -1,17 +1,18 @@
-"""Part 8 from an audit in memory: rates from its result, the rest blank with the reason."""
+"""Parts 8 and 11 from an audit in memory: rates from its result, the rest blank with the reason."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 from examples import examples
+from golden_numbers import assert_reads_as
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audits.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8
-from modwatch.audits.dsa.from_audit import Measures, automated_means
-from modwatch.audits.dsa.statement import Missing
+from audits.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8, part_11
+from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
+from modwatch.audits.dsa.statement import Missing, value_text
 from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import LANGUAGES, NAM_TOTAL, OWN_INITIATIVE, TOTAL, Indicator
 from modwatch.common.errors import AuditError, DsaReportError
@@ -21,13 +22,15 @@ from modwatch.common.errors import AuditError, DsaReportError
 def test_the_validator_finds_nothing_wrong(kind: str) -> None:
     assert validate(part_8(kind)) == []
     assert validate(part_8(kind, {"": MEASURES[""]})) == []
+    assert validate(part_11(kind)) == []
 
 
-def test_it_reads_as_in_the_golden_file() -> None:
-    name = "audit_automated_means.csv"
-    assert part_8() == (GOLDEN / name).read_bytes(), (
-        f"{name} changed; if meant, write it to {GOLDEN}"
-    )
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [(part_8, "audit_automated_means.csv"), (part_11, "audit_qualitative.csv")],
+)
+def test_it_reads_as_in_the_golden_file(part: Callable[[], bytes], name: str) -> None:
+    assert_reads_as(part().decode(), (GOLDEN / name).read_bytes().decode(), GOLDEN / name)
 
 
 def test_rates_are_the_results_own() -> None:
@@ -41,15 +44,10 @@ def test_rates_are_the_results_own() -> None:
     ):
         for scope in (TOTAL, OWN_INITIATIVE):
             rate = means.scopes[scope].value_of(indicator)
-            figure = found[metric]
-            assert figure["status"] == "ok"
-            assert (rate.value, rate.low, rate.high, rate.labels, rate.level) == (
-                figure["value"],
-                figure["low"],
-                figure["high"],
-                figure["labels"],
-                0.95,
-            )
+            assert found[metric]["status"] == "ok"
+            for name in ("value", "low", "high", "labels"):
+                assert getattr(rate, name) == found[metric][name]
+            assert rate.level == 0.95
 
 
 def test_of_a_language_its_domain_is_reported_where_the_labels_suffice() -> None:
@@ -129,6 +127,7 @@ def test_a_bound_is_called_one() -> None:
     recall = cells(part_8("one-sided"))[TOTAL, "Recall"]["Contextual Information"]
     assert "90 % confidence interval" in recall
     assert "lower bound only" in recall
+    assert "only the lower bound is given" in part_11("one-sided").decode()
 
 
 def test_a_result_of_another_plan_is_refused() -> None:
@@ -138,6 +137,40 @@ def test_a_result_of_another_plan_is_refused() -> None:
         automated_means(other, result, MEASURES, service="Forum")
     with pytest.raises(DsaReportError, match="service"):
         automated_means(plan, result, MEASURES, service=" ")
+
+
+def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
+    plan, result = audited()
+    words = qualitative(plan, result, MEASURES, service="Forum")
+    means = automated_means(plan, result, MEASURES, service="Forum").scopes[TOTAL]
+    for rate in (means.accuracy, means.precision, means.recall):
+        assert f"{value_text(rate)}. 95 % confidence interval" in words.accuracy
+    assert "version 7" in words.description
+    assert plan.digest in words.safeguards
+    days = tuple(
+        replace(day, model_origin="trained on invented comments") for day in plan.population
+    )
+    words = qualitative(replace(plan, population=days), result, MEASURES, service="Forum")
+    assert "version 7 (trained on invented comments)" in words.description
+    assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
+
+
+def test_annotators_without_errors_agree() -> None:
+    _, result = audited("confirmed")
+    recall = next(item for item in result["uncorrected"] if item["metric"] == "recall")
+    assert result["agreement"][0]["value"] == pytest.approx(1)
+    # Assumed errors raise recall: some missed positives are false.
+    assert all(row["recall"] > recall["value"] for row in result["sensitivity"])
+
+
+def test_the_words_say_what_is_not_known() -> None:
+    plan, result = audited("insufficient")
+    errors = {"source": "assumed", "false_positive": 0.01, "false_negative": 0.1}
+    nothing_left = errors | {"precision": 0.0, "recall": None, "cut": True}
+    result = result | {"sensitivity": [nothing_left]}
+    words = qualitative(plan, result, MEASURES, service="Forum").accuracy
+    assert "that was flagged: unknown. 0 positive" in words
+    assert "corrected" not in words  # what the labels contradict is not said
 
 
 TAGS = st.sampled_from(["", "de", "de-AT", "DE", "el", "gr", "nb", "he", "pt-BR", "xx", "ga"])

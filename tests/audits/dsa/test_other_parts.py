@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audits.dsa.findings import Finding, exit_status, printed
+from modwatch.audits.dsa.findings import exit_status
 from modwatch.audits.dsa.validation import validate
 from modwatch.audits.dsa.vocabulary import COLUMNS, OTHER_PARTS, QUALITATIVE_COLUMNS, SECTION
 from modwatch.cli.main import main
@@ -55,17 +55,15 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize(
-    ("ending", "delimiter"), [("\r\n", ","), ("\n", ","), ("\r\n", ";"), ("\n", "\t")]
-)
-def test_another_part_is_named_and_not_validated(part: str, ending: str, delimiter: str) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter, lineterminator=ending).writerows(csv.reader(PARTS[part]))
-    [finding] = validate(text.getvalue().encode())
-    assert (finding.rule, finding.severity, finding.row) == ("other-part", "note", None)
-    assert finding.message.startswith(f"This is {part}")
-    assert "validates parts 8 and 11 only" in printed([finding])
-    assert exit_status([finding]) == 0
+def test_another_part_is_named_and_not_validated(part: str) -> None:
+    for ending, delimiter in (("\r\n", ","), ("\n", ";"), ("\n", "\t")):
+        text = io.StringIO(newline="")
+        rows = csv.reader(PARTS[part])
+        csv.writer(text, delimiter=delimiter, lineterminator=ending).writerows(rows)
+        [finding] = validate(text.getvalue().encode())
+        assert (finding.rule, finding.severity, finding.row) == ("other-part", "note", None)
+        assert finding.message.startswith(f"This is {part}")
+        assert exit_status([finding]) == 0
 
 
 def test_other_spellings_are_recognised() -> None:
@@ -73,17 +71,12 @@ def test_other_spellings_are_recognised() -> None:
     assert [finding.rule for finding in validate(content.encode("utf-8-sig"))] == ["other-part"]
 
 
-def test_a_file_with_a_section_of_part_8_is_part_8(tables: dict) -> None:
-    table = tables["platform"]
-    table.put(1, "Section", "AMAR")
-    assert table.rules() == ["section"]
-
-
-def test_a_part_11_without_a_column_is_part_11(tables: dict) -> None:
-    table = tables["texts"]
-    for row in table.rows:
+def test_parts_8_and_11_with_a_fault_are_still_these(tables: dict) -> None:
+    tables["platform"].put(1, "Section", "AMAR")
+    assert tables["platform"].rules() == ["section"]
+    for row in tables["texts"].rows:
         del row[2]
-    assert table.rules() == ["header"]
+    assert tables["texts"].rules() == ["header"]
 
 
 NAMES = [*COLUMNS, *QUALITATIVE_COLUMNS, *OTHER_PARTS, SECTION, "", "other"]
@@ -99,8 +92,6 @@ def test_any_file_is_validated_or_another_part(rows: list[list[str]]) -> None:
     if any(finding.rule == "other-part" for finding in findings):
         assert [finding.severity for finding in findings] == ["note"]
         assert any(mark in cells for cells in rows for mark in OTHER_PARTS)
-    else:
-        assert all(isinstance(finding, Finding) for finding in findings)
 
 
 def test_the_command_names_the_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

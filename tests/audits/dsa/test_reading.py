@@ -1,6 +1,5 @@
 import csv
 import io
-import time
 
 import pytest
 from hypothesis import given
@@ -12,12 +11,6 @@ from modwatch.audits.dsa.reading import MAX_BYTES, MAX_CELLS, MAX_ROWS, Sheet, r
 
 def rules(content: bytes) -> list[str]:
     return [finding.rule for finding in read(content).findings]
-
-
-def only(content: bytes) -> tuple[str, int | None, str]:
-    """Return the one finding of a file."""
-    [finding] = read(content).findings
-    return finding.rule, finding.row, finding.message
 
 
 CELLS = st.text(max_size=20).filter(lambda text: not HARMFUL.search(text))
@@ -35,7 +28,7 @@ def test_what_the_standard_library_writes_is_read_as_it_was(rows):
     assert [sheet.header, *(cells for _, cells in sheet.rows)] == [tuple(row) for row in rows]
 
 
-@given(st.binary(max_size=200))
+@given(st.binary(max_size=200) | st.text(alphabet='a",;\r\n\t\0é', max_size=40).map(str.encode))
 def test_any_bytes_are_read(content):
     sheet = read(content)
 
@@ -43,126 +36,68 @@ def test_any_bytes_are_read(content):
     assert all(len(cells) == len(sheet.header) for _, cells in sheet.rows)
 
 
-@given(st.text(alphabet='a",;\r\n\t\0é', max_size=40))
-def test_any_text_is_read(text):
-    sheet = read(text.encode())
-
-    assert all(len(cells) == len(sheet.header) for _, cells in sheet.rows)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\r\n\r\n", b" ,,\n;", b"\n" * 10**7])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xef\xbb\xbf", b"\r\n\r\n", b" ,,\n;", b"\n" * 10**6, b"sep=;\r\n"]
+)
 def test_an_empty_file(content):
     assert rules(content)[-1] == "file-empty"
 
 
-def test_a_byte_order_mark_is_reported_and_left_out():
-    sheet = read(b"\xef\xbb\xbfa,b\r\n1,2\r\n")
+ONE = ((2, ("1", "2")),)
+STRAY = "a,b\r\n{}\r\n3,4\r\n"
 
-    assert [finding.rule for finding in sheet.findings] == ["byte-order-mark"]
-    assert sheet.header == ("a", "b")
-
-
-def test_bytes_that_are_no_utf8_are_reported_where():
-    rule, row, message = only("a,b\r\n1,é\r\n".encode("latin-1"))
-
-    assert (rule, row) == ("encoding", None)
-    assert "Byte 8, in line 2" in message
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_other_kinds_of_unicode_are_reported_and_read(encoding):
-    sheet = read("a,b\r\n1,é\r\n".encode(encoding))
-
-    assert [finding.rule for finding in sheet.findings] == ["encoding"]
-    assert (sheet.header, sheet.rows) == (("a", "b"), ((2, ("1", "é")),))
-
-
-@pytest.mark.parametrize(("delimiter", "word"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
-def test_other_delimiters_are_reported_and_read(delimiter, word):
-    sheet = read(f"a{delimiter}b\r\n1{delimiter}2\r\n".encode())
-
-    assert [finding.rule for finding in sheet.findings] == ["delimiter"]
-    assert word in sheet.findings[0].message
-    assert sheet.rows == ((2, ("1", "2")),)
-
-
-@pytest.mark.parametrize("sign", [",", ";", "\t"])
-@pytest.mark.parametrize("ending", ["\r\n", "\n"])
-def test_a_first_line_of_excel_that_names_the_delimiter(sign, ending):
-    sheet = read(f'sep={sign}{ending}a{sign}b{ending}"1,5"{sign}2{ending}'.encode())
-
-    [finding] = [finding for finding in sheet.findings if finding.rule != "line-ending"]
-    assert finding.rule == "delimiter"
-    assert "delete the first line" in finding.message
-    assert (sheet.header, sheet.rows) == (("a", "b"), ((2, ("1,5", "2")),))
+#: A file, the rule that it breaks, the row, some words of the finding, and the rows that are read.
+FAULTS = [
+    ("\ufeffa,b\r\n1,2\r\n", "byte-order-mark", None, "byte order mark", ONE),
+    ("a,b\r\n1,é\r\n".encode("latin-1"), "encoding", None, "Byte 8, in line 2",
+     ((2, ("1", "\ufffd")),)),
+    *(("a,b\r\n1,é\r\n".encode(name), "encoding", None, "UTF-16 or UTF-32", ((2, ("1", "é")),))
+      for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32")),
+    ("a;b\r\n1,5;2\r\n", "delimiter", None, "';'", ((2, ("1,5", "2")),)),
+    ("a\tb\r\n1\t2\r\n", "delimiter", None, "tabs", ONE),
+    ("a|b\r\n1|2\r\n", "delimiter", None, "'|'", ONE),
+    *((f'sep={sign}\r\na{sign}b\r\n"1,5"{sign}2\r\n', "delimiter", None, "delete the first line",
+       ((2, ("1,5", "2")),)) for sign in (",", ";", "\t")),  # as Excel writes it
+    ("a,b\n1,2\n3,4\n", "line-ending", 1, "LF or CR", (*ONE, (3, ("3", "4")))),
+    ("a,b\r1,2\r3,4\r", "line-ending", 1, "LF or CR", (*ONE, (3, ("3", "4")))),
+    (STRAY.format('x"y,2'), "stray-quote", 2, "Cell 1", ((2, ('x"y', "2")), (3, ("3", "4")))),
+    (STRAY.format('"x"y,2'), "stray-quote", 2, "Cell 1", ((2, ("xy", "2")), (3, ("3", "4")))),
+    (STRAY.format('1,"2" '), "stray-quote", 2, "Cell 2", ((2, ("1", "2 ")), (3, ("3", "4")))),
+    (STRAY.format(' "1",2'), "stray-quote", 2, "Cell 1", ((2, (' "1"', "2")), (3, ("3", "4")))),
+    ('a,b\r\n1,2\r\n3,"4\r\n5,6\r\n', "unclosed-quote", 3, "cell 2", ONE),
+    ("a,b\r\n1\r\n", "ragged-row", 2, "1 cells, the header 2", ((2, ("1", "")),)),
+    ("a,b\r\n1,2,3\r\n", "ragged-row", 2, "3 cells, the header 2", ONE),
+    *((f"a,b\r\n{row}\r\n1,2\r\n", "blank-row", 2, "empty", ((3, ("1", "2")),))
+      for row in ("", ",", " , ")),
+    *((f"a,b\r\n1,x{sign}y\r\n", "control-character", 2, f"Cell 2 contains the invisible "
+       f"character U+{ord(sign):04X}.", ((2, ("1", f"x{sign}y")),))
+      for sign in "\0\x1b\x7f\x85\u202e\u2066"),
+]  # fmt: skip
 
 
-def test_a_file_of_only_the_line_that_names_the_delimiter_is_empty():
-    assert rules(b"sep=;\r\n") == ["file-empty"]
+@pytest.mark.parametrize(("content", "rule", "row", "words", "rows"), FAULTS)
+def test_a_fault_is_reported_where_it_is_and_the_rest_is_read(content, rule, row, words, rows):
+    sheet = read(content.encode() if isinstance(content, str) else content)
+
+    [finding] = sheet.findings
+    assert (finding.rule, finding.row) == (rule, row)
+    assert words in finding.message
+    assert set(finding.message).isdisjoint("\0\x1b\x7f\x85\u202e\u2066")
+    assert (sheet.header, sheet.rows) == (("a", "b"), rows)
 
 
-def test_a_comma_in_a_file_with_semicolons():
-    assert read(b"a;b\r\n1,5;2\r\n").rows == ((2, ("1,5", "2")),)
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (b'a,b\r\n"1\n2\r3\r\n4",5\r\n', ((2, ("1\n2\r3\r\n4", "5")),)),
+        (b"a,b\r\n1,2", ONE),  # the last row needs no end
+        (b'a,b\r\n1,"x\ty\nz"\r\n', ((2, ("1", "x\ty\nz")),)),
+    ],
+)
+def test_tabs_and_line_ends_within_quotes_are_no_faults(content, rows):
+    sheet = read(content)
 
-
-@pytest.mark.parametrize("ending", [b"\n", b"\r"])
-def test_other_line_ends_are_reported_once(ending):
-    content = b"a,b" + ending + b"1,2" + ending + b"3,4" + ending
-
-    assert only(content)[:2] == ("line-ending", 1)
-    assert len(read(content).rows) == 2
-
-
-def test_line_ends_within_quotes_belong_to_the_cell():
-    assert read(b'a,b\r\n"1\n2\r3\r\n4",5\r\n').rows == ((2, ("1\n2\r3\r\n4", "5")),)
-
-
-def test_the_last_row_needs_no_end():
-    assert read(b"a,b\r\n1,2").rows == ((2, ("1", "2")),)
-
-
-@pytest.mark.parametrize("row", [b'x"y,2', b'"x"y,2', b'1,"2" ', b' "1",2'])
-def test_stray_quotes(row):
-    rule, number, _ = only(b"a,b\r\n" + row + b"\r\n3,4\r\n")
-
-    assert (rule, number) == ("stray-quote", 2)
-    assert read(b"a,b\r\n" + row + b"\r\n3,4\r\n").rows[-1] == (3, ("3", "4"))
-
-
-def test_quotes_that_never_end():
-    rule, number, message = only(b'a,b\r\n1,2\r\n3,"4\r\n5,6\r\n')
-
-    assert (rule, number) == ("unclosed-quote", 3)
-    assert "cell 2" in message
-
-
-@pytest.mark.parametrize(("row", "cells"), [(b"1", ("1", "")), (b"1,2,3", ("1", "2"))])
-def test_ragged_rows_are_reported_and_fitted(row, cells):
-    content = b"a,b\r\n" + row + b"\r\n"
-
-    assert only(content)[:2] == ("ragged-row", 2)
-    assert read(content).rows == ((2, cells),)
-
-
-@pytest.mark.parametrize("row", [b"", b",", b" , "])
-def test_empty_rows_are_reported_and_left_out(row):
-    content = b"a,b\r\n" + row + b"\r\n1,2\r\n"
-
-    assert only(content)[:2] == ("blank-row", 2)
-    assert read(content).rows == ((3, ("1", "2")),)
-
-
-@pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x85", "\u202e", "\u2066"])
-def test_characters_that_no_one_sees(character):
-    rule, number, message = only(f"a,b\r\n1,x{character}y\r\n".encode())
-
-    assert (rule, number) == ("control-character", 2)
-    assert f"U+{ord(character):04X}" in message
-    assert character not in message
-
-
-def test_tabs_and_line_ends_are_no_harm():
-    assert rules(b'a,b\r\n1,"x\ty\nz"\r\n') == []
+    assert (sheet.findings, sheet.rows) == ((), rows)
 
 
 def test_a_file_that_is_too_large():
@@ -183,7 +118,7 @@ def test_a_row_of_too_many_cells():
     assert len(sheet.rows) == 1
 
 
-LARGE = 10 * 2**20
+LARGE = 2**20
 
 
 @pytest.mark.parametrize(
@@ -203,10 +138,9 @@ LARGE = 10 * 2**20
     ],
     ids=range(11),
 )
-def test_large_files_are_read_in_bounded_time(content):
-    start = time.process_time()
+def test_each_byte_of_a_large_file_is_read_once(content):
+    """With a pattern that goes back over what it has read, this would take hours."""
     sheet = read(content)
 
-    assert time.process_time() - start < 20
     assert len(sheet.rows) < MAX_ROWS
     assert len(sheet.findings) <= 3 * MAX_ROWS

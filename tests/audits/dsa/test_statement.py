@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -11,7 +12,7 @@ from modwatch.audits.dsa.vocabulary import (
     TOTAL,
     Provider,
 )
-from modwatch.common.errors import DsaReportError, ModwatchError
+from modwatch.common.errors import DsaReportError
 
 NONE = Missing(reason="nobody looked")
 
@@ -23,10 +24,6 @@ def rate(**changes) -> Rate:
 
 def counted(solely, others=0) -> ScopeValues:
     return ScopeValues(solely=solely, not_solely=others, accuracy=NONE, precision=NONE, recall=NONE)
-
-
-def test_its_errors_are_modwatchs():
-    assert issubclass(DsaReportError, ModwatchError)
 
 
 @pytest.mark.parametrize(
@@ -50,27 +47,24 @@ def test_impossible_rates_are_refused(changes, message):
         rate(**changes)
 
 
-@pytest.mark.parametrize("changes", [{"value": 0.4}, {"low": 0.5, "high": 0.5}, {"labels": 1}])
-def test_the_ends_of_an_interval_may_be_the_value(changes):
-    assert rate(**changes).value in (0.4, 0.5)
+def test_the_ends_of_an_interval_may_be_the_value():
+    for changes in ({"value": 0.4}, {"low": 0.5, "high": 0.5}, {"labels": 1}):
+        assert rate(**changes).value in (0.4, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("make", "message"),
     [
-        ({"reason": ""}, "reason: must not be empty"),
-        ({"reason": "few", "labels": -1}, "labels: must not be negative"),
+        (lambda: Missing(reason=""), "reason: must not be empty"),
+        (lambda: Missing(reason="few", labels=-1), "labels: must not be negative"),
+        (lambda: counted(-1), "solely: must .*negative"),
+        (lambda: counted(1.0), "solely: must .*whole"),
+        (lambda: counted("1"), "solely: must .*whole"),
     ],
 )
-def test_impossible_reasons_are_refused(fields, message):
+def test_impossible_reasons_and_counts_are_refused(make, message):
     with pytest.raises(DsaReportError, match=message):
-        Missing(**fields)
-
-
-@pytest.mark.parametrize(("count", "message"), [(-1, "negative"), (1.0, "whole"), ("1", "whole")])
-def test_impossible_counts_are_refused(count, message):
-    with pytest.raises(DsaReportError, match=f"solely: must .*{message}"):
-        counted(count)
+        make()
 
 
 def test_every_scope_that_is_asked_for_is_stated(report):
@@ -91,9 +85,8 @@ def test_every_scope_that_is_asked_for_is_stated(report):
         (NAM_TRUSTED_FLAGGER, NAM_TOTAL, Provider.PLATFORM),
     ],
 )
-@pytest.mark.parametrize("count", [10**6, np.int64(10**6)])
-def test_no_part_exceeds_its_whole(report, part, whole, provider, count):
-    scopes = {**report(provider).scopes, part: counted(count)}
+def test_no_part_exceeds_its_whole(report, part, whole, provider):
+    scopes = {**report(provider).scopes, part: counted(np.int64(10**6))}
 
     with pytest.raises(DsaReportError, match=f"{part} exceeds {whole}"):
         report(provider, scopes=scopes)
@@ -113,7 +106,5 @@ def test_an_impossible_report_is_refused(report, changes, message):
 
 
 def test_a_text_must_not_be_empty(qualitative):
-    fields = {name: getattr(qualitative, name) for name in qualitative.__dataclass_fields__}
-
     with pytest.raises(DsaReportError, match="safeguards: must not be empty"):
-        type(qualitative)(**fields | {"safeguards": "\n"})
+        replace(qualitative, safeguards="\n")

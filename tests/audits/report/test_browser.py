@@ -16,7 +16,7 @@ RULES = {
 }
 
 #: Screens by width and theme.
-SCREENS = [(1100, "light"), (1100, "dark"), (390, "light"), (390, "dark")]
+SCREENS = [(1100, "dark"), (390, "light")]
 
 
 def test_it_is_accessible_fits_and_prints(

@@ -25,15 +25,15 @@ RULES = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21
 def written(tmp_path):
     """Write the page of three groups, one of which has a long name that could be markup."""
     rng = np.random.default_rng(0)
-    items, people = 400, 240
+    items, people = 100, 120
     share = rng.beta(0.6, 1.2, items)
-    likely = np.clip(share[:, None] - 0.25 * (np.arange(people) >= 160), 0, 1)
+    likely = np.clip(share[:, None] - 0.25 * (np.arange(people) >= 80), 0, 1)
     annotations = Annotations.from_columns(
         item=np.repeat(np.arange(items), people), annotator=np.tile(np.arange(people), items),
         label=(rng.random((items, people)) < likely).ravel().astype(int),
     )  # fmt: skip
     names = ("north", "<b>south</b> " + "W" * 300, "west")
-    groups = {person: names[person // 80] for person in range(people)}
+    groups = {person: names[person // 40] for person in range(people)}
     report = annotation_report(annotations, y_prob=share, groups={"country": groups})
     account = Account(read=items * people + 3)
     account.count("header")

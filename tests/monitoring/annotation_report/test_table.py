@@ -61,10 +61,6 @@ def triples(table):
     ]
 
 
-def slip_rate(table):
-    return annotation_report(table.annotations).rates.mean
-
-
 def elsewhere(time):
     return time.tz_convert("Asia/Kolkata")
 
@@ -91,16 +87,14 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("again", [0, 300])
 @pytest.mark.parametrize("copies", COPIES)
-def test_an_annotation_exported_again_is_one_annotation(tmp_path, copies, again):
-    table = timed(again=again)
+def test_an_annotation_exported_again_is_one_annotation(tmp_path, copies):
+    table = timed(items=60, again=100)
     once = read_annotations(written(table, tmp_path / "once.csv"))
     copied = COPIES[copies](table)
     twice = read_annotations(written(copied, tmp_path / "twice.csv"))
     assert Counter(triples(twice)) == Counter(triples(once))
-    assert slip_rate(twice) == pytest.approx(slip_rate(once), abs=1e-12)
-    assert once.annotations.retests.item.size == twice.annotations.retests.item.size == again
+    assert once.annotations.retests.item.size == twice.annotations.retests.item.size == 100
     merged = len(copied) - len(table)
     assert twice.account.places["merged"] == merged
     (note,) = twice.notes
@@ -123,21 +117,12 @@ def test_the_page_and_the_output_say_where_the_rows_went(tmp_path, capsys):
     assert re.search(r"At most 2[0-9]\.\d% of the labels are slips", page)
 
 
-def test_labels_given_again_are_counted_apart_from_annotations(tmp_path, capsys):
-    path = written(timed(again=300), tmp_path / "mine.csv")
-    assert main(["annotations", "report", str(path), "--output", str(tmp_path / "out")]) == 0
-    assert "600 annotations and 300 labels given again of 150 items: " in capsys.readouterr().out
-    page = " ".join(re.sub("<[^>]*>", " ", (tmp_path / "out" / "report.html").read_text()).split())
-    assert "Of 901 rows, 900 are labels, 300 of them given again." in page
-    assert "Annotations 600, the first label of each annotator and item" in page
-
-
-@pytest.mark.parametrize("indent", [None, 1])
-def test_one_object_with_the_records_is_named(tmp_path, indent):
+def test_one_object_with_the_records_is_named(tmp_path):
     path = tmp_path / "mine.json"
-    path.write_text(json.dumps({"data": [{"item": "a"}]}, indent=indent))
-    with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
-        read_annotations(path)
+    for indent in (None, 1):
+        path.write_text(json.dumps({"data": [{"item": "a"}]}, indent=indent))
+        with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
+            read_annotations(path)
 
 
 def test_copies_without_a_time_are_merged_and_the_page_says_why(tmp_path):
@@ -173,24 +158,24 @@ def test_a_number_of_a_round_tells_labels_given_again_from_copies(tmp_path, name
     assert found.account.places["merged"] == 900
 
 
+#: Spellings of one label each.
 ONE_CLASS = [
-    ["toxic", "Toxic", "TOXIC", "toxic ", " toxic", "\ttoxic", "\xa0toxic"],
-    ["toxic", "ｔｏｘｉｃ", "Ｔoxic"],
-    ["1", "1.0", "1.00", " 1", "1e0", "０1", "+1"],
-    ["true", "True", "TRUE", "true "],
+    ["toxic", "Toxic", "TOXIC", "toxic ", "\ttoxic", "\xa0toxic", "ｔｏｘｉｃ"],
+    ["1", "1.0", " 1", "1e0", "０1", "+1"],
     ["STRASSE", "straße"],
     ["caf\u00e9", "cafe\u0301", "CAFÉ"],
     ["0.5", "0.50", ".5", "5e-1"],
 ]
 
 
-@pytest.mark.parametrize("forms", ONE_CLASS, ids=lambda forms: forms[0])
-def test_spellings_of_a_label_are_one_class(tmp_path, forms):
-    rows = [(f"c{n}", "ann", form) for n, form in enumerate([*forms, "other"])]
+def test_spellings_of_a_label_are_one_class(tmp_path):
+    labels = [form for forms in ONE_CLASS for form in forms]
+    rows = [(f"c{n}", "ann", form) for n, form in enumerate(labels)]
     path = written(pd.DataFrame(rows, columns=["item", "annotator", "label"]), tmp_path / "m.csv")
     found = read_annotations(path)
-    assert len(found.annotations.classes) == 2
-    assert len(set(found.annotations.label[: len(forms)])) == 1
+    assert len(found.annotations.classes) == len(ONE_CLASS)
+    codes = iter(found.annotations.label)
+    assert [len({next(codes) for _ in forms}) for forms in ONE_CLASS] == [1] * len(ONE_CLASS)
     assert found.account.places["used"] == len(rows)
 
 
@@ -209,13 +194,13 @@ def test_labels_of_json_and_parquet_are_those_of_csv(tmp_path):
     assert one == two == three
 
 
-@pytest.mark.parametrize("blank", ["", "  ", "NaN", "nan", "<NA>", "NULL", "NaT", r"\N", "\u200b"])
-def test_a_missing_label_is_no_class(tmp_path, blank):
-    table = timed(items=20).astype({"label": object, "time": object})
-    table.loc[3, "label"] = blank
-    found = read_annotations(written(table.drop(columns="time"), tmp_path / "m.csv"))
+def test_a_missing_label_is_no_class(tmp_path):
+    blanks = ["", "  ", "NaN", "nan", "<NA>", "NULL", "NaT", r"\N", "\u200b"]
+    table = timed(items=20).astype({"label": object}).drop(columns="time")
+    table.loc[3 : 2 + len(blanks), "label"] = blanks
+    found = read_annotations(written(table, tmp_path / "m.csv"))
     assert found.annotations.classes == ("0", "1")
-    assert found.account.left_out == {"no_label": 1}
+    assert found.account.left_out == {"no_label": len(blanks)}
     assert found.account.first["no_label"] == "m.csv, line 5"
 
 
@@ -223,20 +208,15 @@ def test_a_missing_label_is_no_class(tmp_path, blank):
     "alike",
     [
         ["non-toxic", "non toxic"],
-        ["nontoxic", "non_toxic"],
         ["toxic", "t\u043exic"],
         ["toxic", "to\u200bxic"],
-        ["hate  speech", "hate speech"],
         ["1", "yes"],
-        ["true", "t"],
         ["naïve", "naive"],
     ],
 )
 def test_labels_that_look_alike_are_reported_and_not_merged(tmp_path, alike):
     labels = [*alike, "something else", "-1", "15", "1.5"]
-    rows = [(f"c{n}", f"ann{n % 3}", label) for n, label in enumerate(labels * 3)]
-    path = written(pd.DataFrame(rows, columns=["item", "annotator", "label"]), tmp_path / "m.csv")
-    found = read_annotations(path)
+    found = rated(labels * 3, tmp_path / "m.csv")
     assert len(found.annotations.classes) == len(labels)
     assert [set(found) for found in look_alikes(labels)] == [set(alike)]
     (note,) = found.notes
@@ -250,19 +230,16 @@ def rated(values, path, **options):
     return read_annotations(written(table, path), **options)
 
 
-RATINGS = {
-    "1 to 5": [1, 2, 3, 4, 5],
-    "0 to 10": list(range(11)),
-    "floats": [1.0, 1.5, 2.0, 2.5],
-    "negative": [-2, -1, 0, 1, 2],
-    "shares": [0, 0.25, 0.5, 0.75, 1],
-    "as texts": ["10", "9.0", "8", "7 "],
-}
-
-
-@pytest.mark.parametrize("kind", RATINGS)
-def test_ratings_are_in_order_of_size_with_a_hint(tmp_path, kind):
-    values = RATINGS[kind]
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2, 3, 4, 5],
+        [1.0, 1.5, 2.0, 2.5],
+        [-2, -1, 0, 1, 2],
+        ["10", "9.0", "8", "7 "],
+    ],
+)
+def test_ratings_are_in_order_of_size_with_a_hint(tmp_path, values):
     found = rated(values * 6, tmp_path / "m.csv")
     assert [float(label) for label in found.annotations.classes] == sorted(map(float, values))
     assert "--toxic-from" in found.notes[-1]
@@ -275,19 +252,10 @@ def test_ratings_are_in_order_of_size_with_a_hint(tmp_path, kind):
     assert not any("--toxic-from" in note for note in two.notes)
 
 
-SLIDERS = {
-    "0 to 100": list(range(101)),
-    "0 to 1": [n / 997 for n in range(100)],
-    "21 numbers": list(range(21)),
-    "fine": [50 + n / 10 for n in range(60)],
-    "as texts": [f"{n}.0 " for n in range(40)],
-    "negative": [-0.01 * n for n in range(50)],
-}
-
-
-@pytest.mark.parametrize("kind", SLIDERS)
-def test_a_slider_is_not_a_hundred_classes(tmp_path, kind):
-    values = SLIDERS[kind]
+@pytest.mark.parametrize(
+    "values", [[n / 997 for n in range(100)], list(range(21)), [f"{n}.0 " for n in range(40)]]
+)
+def test_a_slider_is_not_a_hundred_classes(tmp_path, values):
     with pytest.raises(SourceError, match=f"{len(values)} different numbers.*--toxic-from"):
         rated(values, tmp_path / "m.csv")
     middle = float(np.median([float(value) for value in values]))
@@ -323,7 +291,6 @@ WIDE = {
     "all": (wide(), "ann,bob,cleo"),
     "blank cells": (with_blanks(wide()), "ann,bob,cleo"),
     "some columns": (wide().assign(text="secret words"), "ann,cleo"),
-    "blanks in names": (wide(people=("rater 1", "rater 2", "rater 3")), "rater 1, rater 2,rater 3"),
     "numbers as names": (wide(people=("1", "2", "3")), "1,2,3"),
     "a column that is named label": (wide(people=("label", "annotator", "z")), "label,annotator,z"),
     "a row without a label": (with_blanks(wide()).assign(ann=None), "ann,bob,cleo"),
@@ -341,8 +308,6 @@ def test_a_wide_table_is_read_like_its_long_form(tmp_path, kind):
     blank = len(table) * len(names) - len(rows)
     assert found.account.places["blank_cell"] == blank
     assert found.account.read == len(table) * len(names) + 1
-    arguments = ["annotations", "report", str(tmp_path / "wide.csv"), "--votes", votes]
-    assert main([*arguments, "--output", str(tmp_path / "out")]) == 0
 
 
 @pytest.mark.parametrize("kind", WIDE)
@@ -355,6 +320,17 @@ def test_a_wide_table_without_votes_is_explained_without_a_value(tmp_path, kind)
     message = str(error.value)
     assert not re.search(r"\bc\d|toxic|secret|rater 1", message)
     assert ("it has item" in message) == (kind != "numbers as names")
+
+
+def test_the_command_takes_votes_and_names_of_columns(tmp_path):
+    people = ("rater 1", "rater 2", "rater 3")
+    path = written(wide(people=people), tmp_path / "wide.csv")
+    command = ["annotations", "report", str(path), "--output", str(tmp_path / "out")]
+    assert main([*command, "--votes", "rater 1, rater 2,rater 3"]) == 0
+    table = timed(items=20).drop(columns="time")
+    table.insert(1, "text", "some words")
+    table.to_csv(path, index=False, header=False)
+    assert main([*command, "--columns", "item,,annotator,label"]) == 0
 
 
 def test_votes_that_are_no_columns_are_refused(tmp_path):
@@ -389,21 +365,18 @@ def test_a_file_without_names_gets_them(tmp_path, kind):
     found = read_annotations(path, header=[part.strip() for part in columns.split(",")])
     assert triples(found) == expected
     assert found.account.places["header"] == has_header
-    arguments = ["annotations", "report", str(path), "--columns", columns]
-    assert main([*arguments, "--output", str(tmp_path / "out")]) == 0
 
 
-FIRST = {
-    "other names": ("Item ID,Worker,Answer", 1),
-    "with a number": ("Item ID,Worker,7", 0),
-    "a row": ("c1,ann0,unclear", 0),
-    "a row of a new label and item": ("new,ann0,unclear", 0),
-}
-
-
-@pytest.mark.parametrize("kind", FIRST)
-def test_a_first_row_that_shares_no_value_names_columns(tmp_path, kind):
-    first, headers = FIRST[kind]
+@pytest.mark.parametrize(
+    ("first", "headers"),
+    [
+        ("Item ID,Worker,Answer", 1),
+        ("Item ID,Worker,7", 0),  # with a number
+        ("c1,ann0,unclear", 0),
+        ("new,ann0,unclear", 0),  # a row of a new label and item
+    ],
+)
+def test_a_first_row_that_shares_no_value_names_columns(tmp_path, first, headers):
     path, table = tmp_path / "mine.csv", timed(items=20).drop(columns="time")
     table.to_csv(path, index=False, header=False)
     path.write_text(f"{first}\n{path.read_text()}")
@@ -422,18 +395,14 @@ def test_a_first_row_of_votes_that_shares_no_value_names_columns(tmp_path):
     assert len(triples(read_annotations(path, header=["item", "annotator", "label"]))) == 3
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["c1,ann1,0", "c1,ann1,toxic", "2026-03-01,ann1,toxic", "some private words,ann1,toxic"],
-)
-def test_a_first_row_is_never_shown(tmp_path, first):
+def test_a_first_row_is_never_shown(tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("\n".join([first, *(f"c{n},ann1,toxic" for n in range(2, 9))]))
-    with pytest.raises(SourceError, match="--columns item,annotator,label") as error:
-        read_annotations(path)
-    assert not any(
-        value in str(error.value).split("has no column")[1] for value in first.split(",")
-    )
+    for first in ("c1,ann1,0", "2026-03-01,ann1,toxic", "some private words,ann1,toxic"):
+        path.write_text("\n".join([first, *(f"c{n},ann1,toxic" for n in range(2, 9))]))
+        with pytest.raises(SourceError, match="--columns item,annotator,label") as error:
+            read_annotations(path)
+        shown = str(error.value).split("has no column")[1]
+        assert not any(value in shown for value in first.split(","))
 
 
 def test_names_are_for_files_without_them(tmp_path):
@@ -445,17 +414,6 @@ def test_names_are_for_files_without_them(tmp_path):
         SourceError, match=r"most of 21 records are left out.*malformed_record 21.*fewer fields"
     ):
         read_annotations(path, header=["item", "annotator", "label"])
-
-
-def test_an_encoding_can_be_named(tmp_path, capsys):
-    path = tmp_path / "mine.csv"
-    rows = [f"c{n},ann{n % 3},{label}" for n, label in enumerate(["groß", "klein", "egal"] * 4)]
-    path.write_text("\n".join(["item,annotator,label", *rows]), encoding="cp1252")
-    arguments = ["annotations", "report", str(path), "--output", str(tmp_path / "out")]
-    assert main(arguments) == 0
-    assert "undecodable_text 4 (the first: mine.csv, line 2; name" in capsys.readouterr().out
-    assert main([*arguments, "--encoding", "cp1252"]) == 0
-    assert "used records 12" in capsys.readouterr().out
 
 
 def test_an_unclosed_quotation_mark_costs_one_row(tmp_path):
@@ -531,7 +489,7 @@ def lines_of(rows, harm):
     return lines, places
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, harm=HARM)
 def test_the_account_closes_and_no_valid_row_changes(tmp_path, rows, harm):
     clean, damaged = tmp_path / "clean.csv", tmp_path / "damaged.csv"

@@ -2,7 +2,6 @@
 
 import datetime
 import itertools
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -89,7 +88,7 @@ FALLEN = [0.965] * 20 + [0.715] * 15 + [0.965] * 25
 
 def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> None:
     receiver = Receiver()
-    receiver.evenings(range(60), [*estimates(FALLEN), *windows(FALLEN)])
+    receiver.evenings(range(18, 60), [*estimates(FALLEN), *windows(FALLEN)])
     assert receiver.events[0] == ("quality", "opened", 20)
     opened = receiver.heard[0]
     assert opened.record.severity == opened.alert.facts["severity"] == "critical"
@@ -104,7 +103,7 @@ def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> N
 
 def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None:
     receiver = Receiver()
-    receiver.evenings(range(26), estimates([0.965] * 20 + [0.715] * 3 + [None, None, 0.715]))
+    receiver.evenings(range(18, 26), estimates([0.965] * 20 + [0.715] * 3 + [None, None, 0.715]))
     quality = next(cause for cause in receiver.causes if cause.name == "quality")
     alerts = [quality.alert_on(day(number)) for number in (22, 23, 24)]
     fell = "The model's accuracy fell from 0.965 to 0.715"
@@ -117,11 +116,11 @@ def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported() ->
     window = windows(FALLEN)
     assert any(value.high is not None and value.high < 0.8 for value in window)
     receiver = Receiver()
-    receiver.evenings(range(60), [*estimates(FALLEN), *window])
+    receiver.evenings(range(18, 60), [*estimates(FALLEN), *window])
     assert {name for name, _, _ in receiver.events} == {"quality"}
     assert len(receiver.events) == 2
     alone = Receiver()
-    alone.evenings(range(60), window)
+    alone.evenings(range(18, 60), window)
     assert [event for _, event, _ in alone.events] == ["opened", "recovered"]
     assert alone.events[0][2] > 25
 
@@ -129,7 +128,7 @@ def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported() ->
 def test_a_fall_that_grows_escalates_the_same_incident() -> None:
     levels = [0.965] * 20 + [0.91] * 12 + [0.7] * 8
     receiver = Receiver()
-    receiver.evenings(range(40), estimates(levels, margin=0.02))
+    receiver.evenings(range(18, 40), estimates(levels, margin=0.02))
     (opened, escalated) = receiver.heard
     assert [change.event for change in (opened, escalated)] == ["opened", "escalated"]
     assert [change.record.severity for change in (opened, escalated)] == ["warning", "critical"]
@@ -144,7 +143,7 @@ def test_a_fall_that_grows_escalates_the_same_incident() -> None:
 def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
     receiver = Receiver()
     both = [*estimates(FALLEN), *estimates([accuracy + 0.02 for accuracy in FALLEN], "oc_accuracy")]
-    receiver.evenings(range(30), both)
+    receiver.evenings(range(18, 30), both)
     assert receiver.events == [("quality", "opened", 20)]
     assert "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].alert.text
 
@@ -163,7 +162,7 @@ def test_late_labels_that_weaken_a_fall_do_not_withdraw_it() -> None:
 
 def test_late_labels_that_move_the_change_day_do_not_withdraw_it() -> None:
     receiver = Receiver()
-    receiver.evenings(range(21), estimates([0.965] * 20 + [0.75]))
+    receiver.evenings(range(18, 21), estimates([0.965] * 20 + [0.75]))
     moved = [0.965] * 19 + [0.8, 0.75, 0.75]
     receiver.evening(21, estimates(moved))
     later = [0.965] * 21 + [0.75, 0.75]
@@ -177,7 +176,7 @@ def test_late_labels_that_move_the_change_day_do_not_withdraw_it() -> None:
 
 def test_labels_that_refute_a_fall_withdraw_it() -> None:
     receiver = Receiver()
-    receiver.evenings(range(21), estimates([0.965] * 20 + [0.75]))
+    receiver.evenings(range(18, 21), estimates([0.965] * 20 + [0.75]))
     receiver.evening(21, estimates([0.965] * 22))
     assert [event for _, event, _ in receiver.events] == ["opened", "withdrawn"]
 
@@ -200,14 +199,11 @@ def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> 
     assert "do not meet the condition" not in ended.text
 
 
-@pytest.mark.parametrize(("days_ago", "missing"), [(0, False), (1, True), (None, True)])
-def test_a_day_that_was_routed_today_is_not_without_labels_yet(
-    days_ago: int | None, missing: bool
-) -> None:
+def test_a_day_that_was_routed_today_is_not_without_labels_yet() -> None:
     """Such as one of a backfill, whose comments were written long ago."""
-    routed = {} if days_ago is None else {day(2): days_ago}
-    _, changes = evaluate_rules(RULES, completion([1, 1, 0]), {}, day(9), routed=routed)
-    assert [change.record.rule for change in changes] == ["labels_missing"] * missing
+    for routed, missing in (({day(2): 0}, False), ({day(2): 1}, True), ({}, True)):
+        _, changes = evaluate_rules(RULES, completion([1, 1, 0]), {}, day(9), routed=routed)
+        assert [change.record.rule for change in changes] == ["labels_missing"] * missing
 
 
 def rejections(states: Sequence[int]) -> list[MetricValue]:
@@ -242,35 +238,15 @@ def test_a_repaired_day_is_recovered() -> None:
     )
 
 
-def test_an_incident_of_a_hundred_days_keeps_its_beginning() -> None:
+def test_gaps_and_days_delivered_again_change_nothing_about_an_incident() -> None:
     receiver = Receiver()
-    levels = [0.965] * 20 + [0.715] * 100
-    values = estimates(levels)
-    receiver.evenings([*range(19, 25), *range(100, 120)], values)
+    levels: list[float | None] = [0.965] * 20 + [0.75] * 3 + [None] * 30 + [0.75] * 60
+    receiver.evenings([*range(19, 26), *range(50, 60), *range(100, 113)], estimates(levels))
     assert receiver.events == [("quality", "opened", 20)]
-
-
-def test_a_better_model_in_mid_incident_ends_it_and_a_worse_one_does_not() -> None:
-    better, worse = Receiver(), Receiver()
-    fallen = [0.965] * 20 + [0.75] * 10
-    better.evenings(range(45), estimates([*fallen, *[0.97] * 15]))
-    worse.evenings(range(45), estimates([*fallen, *[0.7] * 15]))
-    assert [event for _, event, _ in better.events] == ["opened", "recovered"]
-    assert [event for _, event, _ in worse.events] == ["opened"]
-
-
-def test_a_month_of_missing_days_changes_nothing_about_an_incident() -> None:
-    receiver = Receiver()
-    levels: list[float | None] = [0.965] * 20 + [0.75] * 3 + [None] * 30 + [0.75] * 3
-    receiver.evenings(range(len(levels)), estimates(levels))
-    assert receiver.events == [("quality", "opened", 20)]
-
-
-def test_a_day_delivered_again_with_other_content_is_one_day() -> None:
-    receiver = Receiver()
-    receiver.evenings(range(22), estimates([0.965] * 20 + [0.75] * 2))
-    assert receiver.evening(21, estimates([0.965] * 20 + [0.75, 0.77])) == []
-    assert receiver.evening(21, estimates([0.965] * 20 + [0.77, 0.75])) == []
+    again = Receiver()
+    again.evenings(range(18, 22), estimates([0.965] * 20 + [0.75] * 2))
+    assert again.evening(21, estimates([0.965] * 20 + [0.75, 0.77])) == []
+    assert again.evening(21, estimates([0.965] * 20 + [0.77, 0.75])) == []
 
 
 # Grouping of other rules
@@ -280,15 +256,9 @@ def drift(
     metric: str, feature: str, size: float, number: int, reference: str = "trailing"
 ) -> MetricValue:
     return MetricValue(
-        day=day(number),
-        metric=metric,
-        feature=feature,
-        reference=reference,
-        value=size,
-        low=size - 0.01,
-        high=size + 0.01,
-        n=2000,
-    )
+        day=day(number), metric=metric, feature=feature, reference=reference, value=size,
+        low=size - 0.01, high=size + 0.01, n=2000,
+    )  # fmt: skip
 
 
 def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> None:
@@ -375,20 +345,10 @@ def test_an_incident_of_a_rule_that_has_a_cause_now_is_handed_over() -> None:
     assert "belongs to the incident quality now" in receiver.heard[-1].alert.text
 
 
-def test_ten_thousand_incidents_are_evaluated_in_seconds() -> None:
-    """The receiver evaluates them twice: when none is known, and when all are."""
-    values = [drift("missing_share_change", f"column {number}", 0.5, 0) for number in range(10_000)]
-    receiver = Receiver()
-    began = time.process_time()
-    receiver.evening(0, values)
-    assert time.process_time() - began < 20
-    assert len(receiver.heard) == 10_000
-
-
 @pytest.mark.simulation
 def test_an_incident_does_not_end_and_open_again_from_evening_to_evening() -> None:
     """Small falls near the threshold, whose labels come in over two evenings."""
-    for seed in range(12):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         right = rng.binomial(100, np.where(np.arange(50) < 20, 0.93, 0.87)) / 100
         first_look = rng.binomial(60, right) / 60

@@ -20,12 +20,8 @@ def test_pauses_double_and_end() -> None:
     with pytest.raises(AlertError, match=r"no luck \(busy, 4 attempts\)"):
         retry.call(lambda: "busy", failure="no luck")
     assert pauses == [0.5, 1.0, 2.0]
-
-
-def test_what_goes_well_waits_for_nothing() -> None:
-    pauses: list[float] = []
-    Retry(sleep=pauses.append).call(lambda: "", failure="no luck")
-    assert pauses == []
+    retry.call(lambda: "", failure="no luck")  # what goes well waits for nothing
+    assert pauses == [0.5, 1.0, 2.0]
 
 
 ALERT = Alert(
@@ -36,11 +32,6 @@ ALERT = Alert(
     links={"MLflow": "http://mlflow"},
 )
 SECRET = "hunter2"
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 @pytest.fixture
@@ -65,28 +56,23 @@ def address(server: Webhook) -> str:
     return server.url.replace("http://", f"json://user:{SECRET}@").partition("?")[0] + f"/{SECRET}"
 
 
-@pytest.mark.parametrize(
-    ("facts", "kind"),
-    [
-        ({"event": "opened", "severity": "critical"}, "failure"),
-        ({"event": "escalated", "severity": "warning"}, "warning"),
-        ({"event": "question", "severity": "info"}, "info"),
-        ({"event": "recovered", "severity": "critical"}, "success"),
-    ],
-)
-def test_an_alert_arrives_with_its_severity(facts: dict[str, str], kind: str) -> None:
+def test_an_alert_arrives_with_its_severity_and_a_title_of_one_line() -> None:
+    kinds = {
+        ("opened", "critical"): "failure",
+        ("escalated", "warning"): "warning",
+        ("question", "info"): "info",
+        ("recovered", "critical"): "success",
+    }
     with webhook() as server:
-        channel(address(server)).send(replace(ALERT, facts=facts))
-    [request] = server.requests
-    assert request.json["title"] == f"Modwatch: {ALERT.title}"
-    assert request.json["message"] == f"{ALERT.text}\nMLflow: http://mlflow"
-    assert request.json["type"] == kind
-
-
-def test_a_title_is_one_line() -> None:
-    with webhook() as server:
+        for event, severity in kinds:
+            facts = {"event": event, "severity": severity}
+            channel(address(server)).send(replace(ALERT, facts=facts))
         channel(address(server)).send(replace(ALERT, title="a\r\nBcc: thief@example.org"))
-    assert server.requests[0].json["title"] == "Modwatch: a Bcc: thief@example.org"
+    *requests, last = [request.json for request in server.requests]
+    assert [request["type"] for request in requests] == [*kinds.values()]
+    assert requests[0]["title"] == f"Modwatch: {ALERT.title}"
+    assert requests[0]["message"] == f"{ALERT.text}\nMLflow: http://mlflow"
+    assert last["title"] == "Modwatch: a Bcc: thief@example.org"
 
 
 def test_slack_shows_text_and_neither_mentions_nor_links(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,14 +88,14 @@ def test_slack_shows_text_and_neither_mentions_nor_links(monkeypatch: pytest.Mon
     assert "<http://evil|click>" not in sent
 
 
-@pytest.mark.parametrize("answers", [[500], [503, 502], [429], [408], [None], [b""]])
+@pytest.mark.parametrize("answers", [[503, 502], [429], [408], [None], [b""]])
 def test_what_passes_is_tried_again(answers: list[int | bytes | None]) -> None:
     with webhook(*answers) as server:
         channel(address(server)).send(ALERT)
     assert len(server.requests) == len(answers) + 1
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 400, 401, 404, 410])
+@pytest.mark.parametrize("status", [301, 307, 400, 410])
 def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -> None:
     with webhook() as elsewhere:
         answer = f"HTTP/1.1 {status} No\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"

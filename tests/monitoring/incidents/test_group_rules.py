@@ -1,17 +1,13 @@
 """The rules of Modwatch on groups, of comments every day and of moderators every fourth week."""
 
 import datetime
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from receivers import Webhook, webhook
+from receivers import Webhook
 
-from conftest import Registry
-from installation import Installation
 from modwatch.data.lake.schemas import ANNOTATOR_GROUPS, COMMENT_GROUPS
-from modwatch.installation.resources import Resources, open_resources
+from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.pipeline import daily, opinions
 from modwatch.review.people.groups import KEPT
@@ -36,50 +32,22 @@ WEEKLY = {
 }
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with webhook() as running:
-        yield running
-
-
-@pytest.fixture
-def resources(
-    tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook
-) -> Iterator[Resources]:
-    """An installation with the rules of Modwatch, whose alerts go to `server`."""
-    home = Installation(
-        values={
-            "home": tmp_path / "home",
-            "source": {"kind": "community"},
-            "database_url": queue_url,
-            "mlflow_url": unmanned.copy(tmp_path / "mlflow"),
-            "alert_webhook_url": server.url,
-            "alert_webhook_secret": "s3cret",
-        }
-    )
-    with open_resources(home.settings) as opened:
-        yield opened
-
-
 def put_comments(
-    resources: Resources,
-    metric: str,
-    difference: float,
-    *,
-    day: datetime.date,
-    p_holm: float = 0.001,
+    resources: Resources, differences: dict[str, float], *, day: datetime.date, p_holm: float
 ) -> None:
-    """Keep a group of comments that differs by `difference`, give or take a hundredth."""
-    row = {
-        "dt": day, "scope": "day", "attribute": "platform", "group": "forum", "metric": metric,
-        "value": 0.5, "low": 0.4, "high": 0.6, "difference": difference,
-        "difference_low": difference - 0.01, "difference_high": difference + 0.01,
-        "p_value": p_holm, "p_holm": p_holm, "n": 900, "comments": 900, "status": "ok",
-        "reason": "", "digest": "",
-    }  # fmt: skip
-    rows = pa.RecordBatch.from_pylist([row], schema=COMMENT_GROUPS)
-    resources.lake.replace("comment_groups", day, [rows])
+    """Keep a group of comments for each metric, which differs, give or take a hundredth."""
+    rows = [
+        {
+            "dt": day, "scope": "day", "attribute": "platform", "group": f"forum {metric}",
+            "metric": metric, "value": 0.5, "low": 0.4, "high": 0.6, "difference": difference,
+            "difference_low": difference - 0.01, "difference_high": difference + 0.01,
+            "p_value": p_holm, "p_holm": p_holm, "n": 900, "comments": 900, "status": "ok",
+            "reason": "", "digest": "",
+        }
+        for metric, difference in differences.items()
+    ]  # fmt: skip
+    batch = pa.RecordBatch.from_pylist(rows, schema=COMMENT_GROUPS)
+    resources.lake.replace("comment_groups", day, [batch])
 
 
 def put_annotators(
@@ -126,88 +94,74 @@ def test_five_points_between_chosen_groups_are_less_between_those_that_people_co
     }
 
 
-@pytest.mark.parametrize("rule", DAILY)
-def test_a_group_of_comments_opens_one_incident_a_rule(
-    resources: Resources, server: Webhook, rule: str
+def test_groups_of_comments_open_an_incident_a_rule_if_they_differ_by_much_and_not_by_chance(
+    by_defaults: Resources, server: Webhook
 ) -> None:
-    metric, difference = DAILY[rule]
-    days = [SUNDAY + datetime.timedelta(days=number) for number in range(4)]
-    for day in days[:2]:
-        put_comments(resources, metric, difference, day=day)
-        daily.raise_alerts(resources, day)
-    assert sent(resources, server) == [("opened", rule, "platform forum")]
-    for day in days[2:]:
-        put_comments(resources, metric, 0.0, day=day)
-        daily.raise_alerts(resources, day)
-    assert sent(resources, server) == [("recovered", rule, "platform forum")]
-
-
-@pytest.mark.parametrize("rule", DAILY)
-def test_a_group_of_comments_that_differs_by_chance_or_little_opens_none(
-    resources: Resources, server: Webhook, rule: str
-) -> None:
-    metric, difference = DAILY[rule]
-    for number in range(4):
-        day = SUNDAY + datetime.timedelta(days=number)
-        if number < 2:
-            put_comments(resources, metric, difference, day=day, p_holm=0.2)
-        else:
-            put_comments(resources, metric, difference / 2, day=day)
-        daily.raise_alerts(resources, day)
-    assert sent(resources, server) == []
+    large = dict(DAILY.values())
+    small = {metric: difference / 2 for metric, difference in large.items()}
+    none = dict.fromkeys(large, 0.0)
+    subjects = [(rule, f"platform forum {metric}") for rule, (metric, _) in DAILY.items()]
+    number = 0
+    for differences, p_holm, event in (
+        (large, 0.2, ""),
+        (small, 0.001, ""),
+        (large, 0.001, "opened"),
+        (none, 0.001, "recovered"),
+    ):
+        for _ in range(2):
+            day = SUNDAY + datetime.timedelta(days=number)
+            put_comments(by_defaults, differences, day=day, p_holm=p_holm)
+            daily.raise_alerts(by_defaults, day)
+            number += 1
+        expected = [(event, *subject) for subject in subjects] if event else []
+        assert sorted(sent(by_defaults, server)) == sorted(expected)
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
 def test_a_group_of_moderators_opens_one_incident_a_rule(
-    resources: Resources, server: Webhook, rule: str
+    by_defaults: Resources, server: Webhook, rule: str
 ) -> None:
     metric, difference = WEEKLY[rule]
-    put_annotators(resources, metric, {"north": difference, "south": 0.01, "west": 0.0})
-    assert opinions.raise_alerts(resources, SUNDAY) == 1
-    assert opinions.raise_alerts(resources, SUNDAY) == 0
-    assert sent(resources, server) == [("opened", rule, "moderators north")]
+    before = SUNDAY - datetime.timedelta(days=28)
+    for times, p_holm in ((1, 0.06), (0.8, 0.01)):  # by chance, or small
+        groups = {"north": times * difference, "south": 0.0, "west": 0.0}
+        put_annotators(by_defaults, metric, groups, day=before, p_holm=p_holm)
+        assert opinions.raise_alerts(by_defaults, before) == 0
+    put_annotators(by_defaults, metric, {"north": difference, "south": 0.01, "west": 0.0})
+    assert opinions.raise_alerts(by_defaults, SUNDAY) == 1
+    assert opinions.raise_alerts(by_defaults, SUNDAY) == 0
+    assert sent(by_defaults, server) == [("opened", rule, "moderators north")]
     [request] = server.requests
     assert request.json["figure"]["value"] == difference
     assert "tags.day%20%3D%20%272026-01-04%27" in request.json["links"]["MLflow"]
     assert request.json["links"]["Airflow"].endswith("/dags/monitor_disagreement/runs")
     week = SUNDAY + datetime.timedelta(days=7)
-    assert opinions.raise_alerts(resources, week) == 0
-    put_annotators(resources, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
-    assert opinions.raise_alerts(resources, NEXT) == 1
-    assert sent(resources, server) == [("recovered", rule, "moderators north")]
+    assert opinions.raise_alerts(by_defaults, week) == 0
+    put_annotators(by_defaults, metric, {"north": 0.0, "south": 0.01, "west": 0.0}, day=NEXT)
+    assert opinions.raise_alerts(by_defaults, NEXT) == 1
+    assert sent(by_defaults, server) == [("recovered", rule, "moderators north")]
 
 
-@pytest.mark.parametrize("rule", WEEKLY)
-@pytest.mark.parametrize(("times", "p_holm"), [(1, 0.06), (0.8, 0.01)], ids=["chance", "small"])
-def test_a_difference_of_moderators_must_be_significant_and_large(
-    resources: Resources, rule: str, times: float, p_holm: float
-) -> None:
-    metric, difference = WEEKLY[rule]
-    groups = {"north": times * difference, "south": 0.0, "west": 0.0}
-    put_annotators(resources, metric, groups, p_holm=p_holm)
-    assert opinions.raise_alerts(resources, SUNDAY) == 0
-
-
-def test_two_groups_of_moderators_are_one_incident(resources: Resources, server: Webhook) -> None:
-    put_annotators(resources, "agreement", {"north": -0.2, "south": 0.2})
-    opinions.raise_alerts(resources, SUNDAY)
-    assert sent(resources, server) == [("opened", "annotator_agreement_low", "moderators north")]
+def test_two_groups_of_moderators_are_one_incident(by_defaults: Resources, server: Webhook) -> None:
+    put_annotators(by_defaults, "agreement", {"north": -0.2, "south": 0.2})
+    opinions.raise_alerts(by_defaults, SUNDAY)
+    assert sent(by_defaults, server) == [("opened", "annotator_agreement_low", "moderators north")]
 
 
 def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
-    resources: Resources, server: Webhook
+    by_defaults: Resources, server: Webhook
 ) -> None:
     """Comments of years ago may be labelled today."""
     long_ago = datetime.date(2017, 3, 6)
-    put_comments(resources, "accuracy", -0.1, day=long_ago)
-    put_annotators(resources, "agreement", {"north": -0.2, "south": 0.1, "west": 0.1})
+    put_comments(by_defaults, {"accuracy": -0.1}, day=long_ago, p_holm=0.001)
+    put_annotators(by_defaults, "agreement", {"north": -0.2, "south": 0.1, "west": 0.1})
     for _ in range(2):
-        daily.raise_alerts(resources, long_ago)
-        opinions.raise_alerts(resources, SUNDAY)
-    assert sorted(sent(resources, server))[:2] == [
+        daily.raise_alerts(by_defaults, long_ago)
+        opinions.raise_alerts(by_defaults, SUNDAY)
+    assert sorted(sent(by_defaults, server))[:2] == [
         ("opened", "annotator_agreement_high", "moderators south"),
         ("opened", "annotator_agreement_high", "moderators west"),
     ]
     assert {request.json["event"] for request in server.requests} == {"opened"}
-    daily.raise_alerts(resources, long_ago + datetime.timedelta(days=1))
-    assert sent(resources, server) == []
+    daily.raise_alerts(by_defaults, long_ago + datetime.timedelta(days=1))
+    assert sent(by_defaults, server) == []

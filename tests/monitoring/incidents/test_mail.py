@@ -64,23 +64,18 @@ def test_an_alert_arrives_as_plain_text() -> None:
     assert server.logins == []
 
 
-def test_the_same_alert_has_the_same_id_again_and_another_has_another() -> None:
+def test_the_same_alert_has_the_same_id_again_and_nothing_can_be_smuggled_in() -> None:
+    forged = replace(ALERT, title="a\r\nBcc: thief@example.org\r\n\r\nbody", key="k\r\nBcc: x@y")
     with mail_server() as server:
-        for alert in (ALERT, ALERT, replace(ALERT, key="other")):
+        for alert in (ALERT, ALERT, forged):
             channel(server.port).send(alert)
     once, again, other = (message_from_string(text)["Message-ID"] for text in server.messages)
     assert once == again != other
-
-
-def test_nothing_can_be_smuggled_into_the_headers() -> None:
-    forged = replace(ALERT, title="a\r\nBcc: thief@example.org\r\n\r\nbody", key="k\r\nBcc: x@y")
-    with mail_server() as server:
-        channel(server.port).send(forged)
-    message = received(server)
+    message = message_from_string(server.messages[-1], policy=policy.default)
     assert message["Bcc"] is None
     assert message["Subject"] == "Modwatch: a Bcc: thief@example.org body"
     assert message["Idempotency-Key"] == "k__Bcc:_x@y"
-    assert server.recipients == ["ops@example.org", "lead@example.org"]
+    assert {*server.recipients} == {"ops@example.org", "lead@example.org"}
 
 
 @pytest.mark.parametrize(
@@ -100,18 +95,15 @@ def test_what_passes_is_tried_again(says: dict[str, list[str | None]]) -> None:
     assert received(server)["Idempotency-Key"] == ALERT.key
 
 
-@pytest.mark.parametrize(
-    ("says", "code"),
-    [
+def test_a_refusal_is_not_tried_again() -> None:
+    for says, code in (
         ({"MAIL": ["550 no"]}, 550),
         ({"RCPT": ["550 no", "553 no"]}, 550),
         ({"MESSAGE": ["554 spam"]}, 554),
-    ],
-)
-def test_a_refusal_is_not_tried_again(says: dict[str, list[str | None]], code: int) -> None:
-    with mail_server(says=says) as server, pytest.raises(AlertRefusedError, match=f"{code}"):
-        channel(server.port).send(ALERT)
-    assert server.messages == []
+    ):
+        with mail_server(says=says) as server, pytest.raises(AlertRefusedError, match=f"{code}"):
+            channel(server.port).send(ALERT)
+        assert server.messages == []
 
 
 def test_one_recipient_who_is_refused_does_not_make_the_others_get_it_twice(
@@ -130,13 +122,10 @@ def test_what_was_taken_counts_even_if_the_farewell_fails() -> None:
     assert len(server.messages) == 1
 
 
-def test_no_one_at_the_address_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(closed_port()).send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
-
-
-def test_a_name_that_is_none_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="MODWATCH_ALERT_SMTP_URL"):
         channel(25, server=SmtpServer.from_url("smtp://a..b")).send(ALERT)
 
@@ -193,14 +182,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .sign(key, hashes.SHA256())
     )
     path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    pem = serialization.Encoding.PEM
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(made.public_bytes(pem) + key.private_bytes(pem, *plain))
     return path
 
 
@@ -228,19 +212,15 @@ def test_a_certificate_that_no_one_vouches_for_is_refused(tls: dict[str, Any]) -
     assert server.logins == []
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
+def test_an_address_says_how_to_talk() -> None:
+    for url, expected in (
         ("smtp://mail", ("mail", 25, False, "auto", "", "")),
         ("smtp://u:p%40ss@mail", ("mail", 587, False, "auto", "u", "p@ss")),
         ("smtps://u:p@mail", ("mail", 465, True, "auto", "u", "p")),
         ("smtp://mail:2525?starttls=required", ("mail", 2525, False, "required", "", "")),
-    ],
-)
-def test_an_address_says_how_to_talk(url: str, expected: tuple[object, ...]) -> None:
-    server = SmtpServer.from_url(url)
-    found = (server.host, server.port, server.tls, server.starttls, server.user, server.password)
-    assert found == expected
+    ):
+        at = SmtpServer.from_url(url)
+        assert (at.host, at.port, at.tls, at.starttls, at.user, at.password) == expected
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,7 @@ def test_one_of_two_channels_of_a_scheme_is_named_in_full(route, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            entry("slak"),
-            r"channel 'slak': unknown or repeated 'name'; choose from mail, pagerduty-",
-        ),
+        (entry("slak"), "channel 'slak': unknown or repeated 'name'; choose from mail, pagerduty-"),
         (entry("mail") + entry("mail", "digest = true"), "channel 'mail': unknown or repeated"),
         (
             entry("mail", 'causes = ["volumes"]'),

@@ -2,7 +2,6 @@
 
 import datetime
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,27 +11,16 @@ from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
 from modwatch.statistics.live.group_falls import FallenGroup
 
+FIGURE = {"value": -0.06}
 DAY = datetime.date(2026, 3, 4)
 APP = FallenGroup(
-    name="platform=app",
-    n=310,
-    share=0.2,
-    value=0.67,
-    low=0.6,
-    high=0.73,
-    others=0.953,
-    value_before=0.951,
-    others_before=0.96,
-)
+    name="platform=app", n=310, share=0.2, value=0.67, low=0.6, high=0.73, others=0.953,
+    value_before=0.951, others_before=0.96,
+)  # fmt: skip
 
 
 def change(**facts: object) -> IncidentChange:
-    known = {
-        "event": "opened",
-        "metric": "accuracy_change",
-        "subject": "",
-        "figure": {"value": -0.06},
-    }
+    known = {"event": "opened", "metric": "accuracy_change", "subject": "", "figure": FIGURE}
     record = IncidentRecord(
         name="quality",
         severity="warning",
@@ -47,11 +35,6 @@ def change(**facts: object) -> IncidentChange:
     return IncidentChange(alert=alert, record=record)
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path))
-
-
 def test_the_group_is_named_and_kept(lake: Lake) -> None:
     asked = []
     named = with_segment(lake, change(), lambda *given: asked.append(given) or APP)
@@ -62,17 +45,14 @@ def test_the_group_is_named_and_kept(lake: Lake) -> None:
     assert named.alert.facts["segment"]["sentence"] == named.record.segment == APP.sentence()
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [{"metric": "accuracy"}, {"metric": "psi", "subject": "language"}, {"figure": None}],
-    ids=["a level", "another metric", "no value"],
-)
-def test_other_messages_ask_nothing(lake: Lake, facts: dict[str, object]) -> None:
-    plain = change(**facts)
-    assert with_segment(lake, plain, lambda *_: pytest.fail("asked")) == plain
-
-
-def test_an_end_asks_nothing(lake: Lake) -> None:
+def test_other_messages_and_ends_ask_nothing(lake: Lake) -> None:
+    for facts in (
+        {"metric": "accuracy"},  # a level
+        {"metric": "psi", "subject": "language"},
+        {"figure": None},
+    ):
+        plain = change(**facts)
+        assert with_segment(lake, plain, lambda *_: pytest.fail("asked")) == plain
     opened = change(event="recovered")
     ended = replace(opened, record=opened.record.ended_by("recovered", opened.alert, DAY))
     assert with_segment(lake, ended, lambda *_: pytest.fail("asked")) == ended

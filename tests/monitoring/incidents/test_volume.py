@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -16,7 +15,8 @@ from modwatch.statistics.drift.seasons import Calendar
 MONDAY = datetime.date(2026, 1, 5)
 VOLUME = [rule for rule in load_rules() if rule.cause == "volume"]
 (LOW,) = (rule for rule in load_rules() if rule.name == "volume_low")
-RUNS = 200
+#: Of 0.01 alarms a run allowed, 70 runs with none have a chance of a half: a fault has more.
+RUNS = 70
 
 
 def day(number: int) -> datetime.date:
@@ -52,23 +52,16 @@ def drawn(rng: np.random.Generator, weekend: float, start: int, days: int = 42) 
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("weekend", [0.3, 0.4, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("weekend", [0.3, 0.5, 1.0])
 def test_weekends_are_no_alarm_whatever_day_it_starts(weekend: float) -> None:
     rng = np.random.default_rng(round(100 * weekend))
     alarms = [len(opened(drawn(rng, weekend, run % 7), run % 7)) for run in range(RUNS)]
     assert np.mean(alarms) <= 0.01
 
 
-def test_without_the_allowance_a_weekend_of_30_percent_is_an_alarm() -> None:
-    rng = np.random.default_rng(1)
-    values = [[*ratios(drawn(rng, 0.3, 0))] for _ in range(50)]
-    bounds = [[replace(value, high=3 * (value.value or 1)) for value in run] for run in values]
-    raw = [len(incidents(LOW, run)) for run in bounds]
-    assert np.mean(raw) > 1
-
-
-@pytest.mark.parametrize("weekend", [0.3, 0.5, 0.7, 1.0])
-@pytest.mark.parametrize("lost", range(4, 25))
+@pytest.mark.simulation
+@pytest.mark.parametrize("weekend", [0.3, 1.0])
+@pytest.mark.parametrize("lost", [4, 5, 12, 15, 24])
 def test_a_lost_platform_is_reported_on_the_next_working_day(weekend: float, lost: int) -> None:
     """It had four fifths of the volume, and is lost on any day of the first weeks."""
     rng = np.random.default_rng([round(100 * weekend), lost])
@@ -127,12 +120,12 @@ def year(seed: int, *, holiday: float, calendar: Calendar) -> list[datetime.date
 
 @pytest.mark.simulation
 def test_a_year_with_two_holidays_has_no_alarm_with_a_calendar_and_a_fault_on_one_has() -> None:
-    without = [year(seed, holiday=0.3, calendar=Calendar()) for seed in range(10)]
+    without = [year(seed, holiday=0.3, calendar=Calendar()) for seed in range(3)]
     assert all(set(HOLIDAYS) <= {*found} for found in without)
-    named = [year(seed, holiday=0.3, calendar=CALENDAR) for seed in range(10)]
+    named = [year(seed, holiday=0.3, calendar=CALENDAR) for seed in range(3)]
     assert max(map(len, named)) <= 4
     assert np.mean([len(found) for found in named]) <= 0.5
-    faulty = [year(seed, holiday=0.02, calendar=CALENDAR) for seed in range(10)]
+    faulty = [year(seed, holiday=0.02, calendar=CALENDAR) for seed in range(3)]
     assert all(HOLIDAYS[1] in found and HOLIDAYS[0] not in found for found in faulty)
 
 

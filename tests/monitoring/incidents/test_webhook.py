@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from receivers import Webhook, closed_port, webhook
+from receivers import closed_port, webhook
 
 from modwatch.common.errors import AlertError, AlertRefusedError
 from modwatch.monitoring.incidents.channels import Retry, WebhookChannel
@@ -27,11 +27,6 @@ def channel(url: str, **changes: object) -> WebhookChannel:
     return WebhookChannel(url=url, secret=SECRET, retry=retry, clock=lambda: 1_767_600_000.9)
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-
-
 def test_an_alert_arrives_whole_and_signed() -> None:
     with webhook() as server:
         channel(server.url).send(ALERT)
@@ -44,6 +39,7 @@ def test_an_alert_arrives_whole_and_signed() -> None:
         "rule": "scores_shifted",
         "figure": {"value": 0.31, "low": None},
     }
+    assert json.loads(request.body.decode("ascii"))["text"] == ALERT.text  # for any parser
     assert request.path == "/hook?token=hunter2"
     assert request.headers["webhook-id"] == ALERT.key
     assert request.headers["content-type"] == "application/json"
@@ -57,7 +53,6 @@ def test_an_alert_arrives_whole_and_signed() -> None:
 @pytest.mark.parametrize(
     "answers",
     [
-        [500],
         [503, 502],
         [None],  # silence until the other side loses retry
         [b""],  # hangs up
@@ -79,35 +74,24 @@ def test_the_attempts_end() -> None:
         assert len(server.requests) == 3
 
 
-def test_no_one_at_the_address_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(f"http://127.0.0.1:{closed_port()}/hook?token=hunter2").send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
+    for host in ("a..b", "[::1"):
+        with pytest.raises(AlertError, match="MODWATCH_ALERT_WEBHOOK_URL") as caught:
+            channel(f"http://{host}/hook?token=hunter2").send(ALERT)
+        assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["a..b", "[::1"])
-def test_a_name_that_is_none_is_an_error_of_the_channel(host: str) -> None:
-    with pytest.raises(AlertError, match="MODWATCH_ALERT_WEBHOOK_URL") as caught:
-        channel(f"http://{host}/hook?token=hunter2").send(ALERT)
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize("status", [400, 401, 404, 410, 429])
-def test_a_refusal_is_not_tried_again(status: int) -> None:
-    with webhook(status, status) as server:
-        with pytest.raises(AlertRefusedError, match=f"answer {status}"):
-            channel(server.url).send(ALERT)
-        assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_signed_alert_follows_no_redirect(status: int) -> None:
+@pytest.mark.parametrize("status", [301, 308, 400, 410, 429])
+def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -> None:
     with webhook() as elsewhere:
-        answer = (
-            f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
-        )
-        with webhook(answer.encode()) as server, pytest.raises(AlertRefusedError):
-            channel(server.url).send(ALERT)
+        answer = f"HTTP/1.1 {status} No\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
+        with webhook(answer.encode()) as server:
+            with pytest.raises(AlertRefusedError, match=f"answer {status}"):
+                channel(server.url).send(ALERT)
+            assert len(server.requests) == 1
         assert elsewhere.requests == []
 
 
@@ -129,10 +113,3 @@ def test_a_number_that_json_has_not_is_never_sent() -> None:
     with webhook() as server, pytest.raises(ValueError, match="JSON"):
         channel(server.url).send(broken)
     assert server.requests == []
-
-
-def test_the_body_is_readable_by_any_json_parser() -> None:
-    with webhook() as server:
-        channel(server.url).send(ALERT)
-    assert isinstance(server, Webhook)
-    assert json.loads(server.requests[0].body.decode("ascii"))["text"] == ALERT.text

@@ -8,7 +8,6 @@ from mlflow import MlflowClient
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
-    TO_THE_QUEUE,
     TUESDAY,
     assert_same,
     picture_of,
@@ -74,9 +73,9 @@ def test_a_challenger_scores_and_changes_nothing_else(install_routed):
     assert_same(before, picture_of(home))
 
 
-def test_without_a_challenger_and_where_it_is_the_champion_nothing_is_scored(install):
-    home = install()
-    assert home.run(*TO_THE_QUEUE)[-1] == 0
+def test_without_a_challenger_and_where_it_is_the_champion_nothing_is_scored(install_routed):
+    home = install_routed()
+    assert home.run("score_challenger") == [0]
     with open_resources(home.settings) as resources:
         shadow_scores(resources, MONDAY, blurred)
         set_alias(resources, "1", "challenger")
@@ -85,9 +84,10 @@ def test_without_a_challenger_and_where_it_is_the_champion_nothing_is_scored(ins
         assert not resources.lake.count("scores", MONDAY, role="challenger")
 
 
-def test_a_challenger_without_probabilities_is_refused_and_the_day_stays(install, monkeypatch):
-    home = install()
-    home.run(*TO_THE_QUEUE[:-1])
+def test_a_challenger_without_probabilities_is_refused_and_the_day_stays(
+    install_routed, monkeypatch
+):
+    home = install_routed()
     with open_resources(home.settings) as resources:
         set_alias(resources, second_version(resources.settings.mlflow_url), "challenger")
         scorer = resources.scorer("2")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from mlflow import MlflowClient
 
-from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, review
+from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements import comment_groups, measurement
@@ -93,6 +93,16 @@ def test_the_groups_of_a_day_are_compared_by_scores_and_routing(home):
     identity = rows[rows["attribute"] == "identity"].drop_duplicates("group")
     assert identity.set_index("group")["comments"].to_dict() == named[named >= 20].to_dict()
 
+    # Rows of scores that left since are not counted.
+    with open_resources(home.settings) as resources:
+        batches = [
+            batch.slice(0, len(batch) // 2) for batch in resources.lake.read("scores", MONDAY)
+        ]
+        resources.lake.replace("scores", MONDAY, batches, role="champion")
+    home.run("compare_groups")
+    both = rows.merge(rows_of(home, "day"), on=["attribute", "group"], suffixes=("", "_after"))
+    assert np.all(both["comments_after"] < both["comments"])
+
 
 def test_the_window_is_compared_by_its_labels_and_not_twice(home, monkeypatch):
     assert rows_of(home, "window").empty
@@ -133,20 +143,17 @@ def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
     assert set(rows["group"]) == {"vowels"}
 
 
-def test_columns_without_any_value_make_no_groups(home):
-    with open_resources(home.settings) as resources:
-        change_comments(
-            resources, platform=lambda _: None, language=lambda _: None, groups=lambda _: None
-        )
-    home.run("compare_groups")
-    assert set(rows_of(home, "day")["attribute"]) <= {"identity"}
-
-
-def test_a_group_of_all_comments_is_not_compared(home):
-    with open_resources(home.settings) as resources:
-        change_comments(resources, platform=lambda _: "one")
-    home.run("compare_groups")
-    assert "platform" not in set(rows_of(home, "day")["attribute"])
+def test_columns_without_values_or_with_one_make_no_groups(home):
+    for changes in (
+        {"platform": lambda _: "one"},
+        {name: lambda _: None for name in ("platform", "language", "groups")},
+    ):
+        with open_resources(home.settings) as resources:
+            change_comments(resources, **changes)
+        home.run("compare_groups")
+        attributes = set(rows_of(home, "day")["attribute"])
+        assert attributes <= {"language", "identity"}
+    assert attributes <= {"identity"}
 
 
 def test_an_empty_day_has_no_groups(install):
@@ -172,34 +179,11 @@ def test_alerts_see_differences_and_chance_as_none(home):
             assert value.low == pytest.approx(row["difference_low"])
 
 
-def test_with_two_platforms_the_what_if_table_has_a_row_by_prediction_sets(home, monkeypatch):
+def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(home, monkeypatch):
     monkeypatch.setattr(measurement, "MINIMUM_LABELS", 5)
     review(home)
-    home.run("collect_labels", "measure", "publish")
-    with open_resources(home.settings) as resources:
-        window = resources.lake.table("window_measurements", MONDAY).to_pandas()
-        day = resources.lake.table("measurements", MONDAY).to_pandas()
-    assert "conformal" not in set(day["strategy"])
-    client = MlflowClient(home.settings.mlflow_url)
-    (run,) = client.search_runs(
-        [client.get_experiment_by_name("modwatch").experiment_id],
-        filter_string=f"tags.day = '{MONDAY}'",
-    )
-    table = pd.read_csv(client.download_artifacts(run.info.run_id, "tables/what_if.csv"))
-    rows = table[table["strategy"] == "conformal"].set_index("alpha")
-    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
-    assert not rows["deployed"].any()
-    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
-    assert rows["review_efficiency"].tolist() == pytest.approx(
-        source["value"].tolist(), nan_ok=True
-    )
-
-
-def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
-    review(home)
     home.run(*FROM_THE_QUEUE)
-    url = home.settings.mlflow_url
-    client = MlflowClient(url)
+    client = MlflowClient(home.settings.mlflow_url)
     (day,) = client.search_runs(
         [client.get_experiment_by_name("modwatch").experiment_id],
         filter_string=f"tags.day = '{MONDAY}'",
@@ -215,30 +199,30 @@ def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
         assert f"uncertainty/platform_{name}" in keys
         assert f"uncertainty_difference/platform_{name}" in keys
     assert len(keys) <= 60
-    again = home.run("publish")
-    assert again == [0]
+    assert home.run("publish") == [0]
     assert [run.info.run_id for run in client.search_runs([experiment])] == [timeline.info.run_id]
 
-
-def test_rows_of_scores_that_left_since_are_not_counted(home):
-    home.run("compare_groups")
-    before = rows_of(home, "day").drop_duplicates(["attribute", "group"])
+    # With two platforms the what-if table has a row by prediction sets.
     with open_resources(home.settings) as resources:
-        batches = [
-            batch.slice(0, len(batch) // 2) for batch in resources.lake.read("scores", MONDAY)
-        ]
-        resources.lake.replace("scores", MONDAY, batches, role="champion")
-    home.run("compare_groups")
-    after = rows_of(home, "day").drop_duplicates(["attribute", "group"])
-    both = before.merge(after, on=["attribute", "group"], suffixes=("", "_after"))
-    assert np.all(both["comments_after"] < both["comments"])
+        window = resources.lake.table("window_measurements", MONDAY).to_pandas()
+        alone = resources.lake.table("measurements", MONDAY).to_pandas()
+    assert "conformal" not in set(alone["strategy"])
+    table = pd.read_csv(client.download_artifacts(day.info.run_id, "tables/what_if.csv"))
+    rows = table[table["strategy"] == "conformal"].set_index("alpha")
+    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
+    assert not rows["deployed"].any()
+    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
+    assert rows["review_efficiency"].tolist() == pytest.approx(
+        source["value"].tolist(), nan_ok=True
+    )
 
 
-def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monkeypatch):
+def test_behind_a_fall_the_days_since_are_compared_with_those_before(install_routed, monkeypatch):
     """Thirty labels a day are too few to name a group; what is compared is."""
-    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    home = install_routed(days=2)
     with open_resources(home.settings) as resources:
-        change_comments(resources, TUESDAY, platform=lambda row: f"p{row % 2}")
+        for day in (MONDAY, TUESDAY):
+            change_comments(resources, day, platform=lambda row: f"p{row % 2}")
     review(home)
     home.run("collect_labels", "measure", day=TUESDAY)
     asked = {}

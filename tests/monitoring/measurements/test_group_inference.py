@@ -91,19 +91,17 @@ def likelihood(counted: list[str], sets: NDArray[np.float32]) -> NDArray[np.floa
     return np.asarray((KEPT * (sets == here) + drawn_so).prod(axis=1), np.float64)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_who_counts_in_a_group_follows_from_two_reports(seed: int) -> None:
+def test_who_counts_in_a_group_follows_from_two_reports() -> None:
     """Otherwise the draws would be for nothing, and rounding would do."""
-    counted = drawn(seed)
+    counted = drawn(0)
     one, other = (
-        consistent(labels, published(labels, counted))
-        for labels in (labels_of(2 * seed), labels_of(2 * seed + 1))
+        consistent(labels, published(labels, counted)) for labels in (labels_of(0), labels_of(1))
     )
     assert 1 <= one.sum() < 2_000
     assert np.flatnonzero(one & other).tolist() == [number_of(counted)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_who_chose_a_group_does_not_follow_even_from_knowing_who_counts_in_it(seed: int) -> None:
     """Thousands of the 184,756 sets of ten people remain, and nobody's group is certain."""
     counted = drawn(seed)

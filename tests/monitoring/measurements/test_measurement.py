@@ -1,10 +1,12 @@
 """What a day's measuring plans and finds, on a whole installation."""
 
+import shutil
+
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
+from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, known_labels, review
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.installation.resources import open_resources
@@ -36,9 +38,11 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install_routed):
 
 
 def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measured_once(
-    install_routed,
+    install, two_scored_days
 ):
-    home = install_routed(gold_share=0.5, retest_share=0, review_fraction=0.3)
+    home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
+    shutil.copytree(two_scored_days.home, home.home)
+    home.run("route")
     review(home)
     home.run(*FROM_THE_QUEUE[:3])
     with open_resources(home.settings) as resources:
@@ -54,7 +58,7 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
             for k, row in enumerate(monday)
         ]
         add_gold(resources.database, panel)
-    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    home.run("route", day=TUESDAY)
     with open_resources(home.settings) as resources:
         answered, contradicted = answer(resources, {gold.comment_id: gold.label for gold in panel})
     assert answered > 30

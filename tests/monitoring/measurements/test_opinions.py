@@ -65,50 +65,24 @@ def table_of(client, run, name):
     return pd.read_csv(client.download_artifacts(run.info.run_id, f"tables/{name}.csv"))
 
 
-def test_every_independent_label_is_in_the_long_table(reviewed):
+def test_labels_are_kept_and_reported_once_with_page_tables_and_few_keys(reviewed):
+    """Every independent label is in the long table; one that was undone leaves it."""
     with open_resources(reviewed.settings) as resources:
         number = opinions.collect_annotations(resources, today())
         rows = resources.lake.table("annotations", today()).to_pandas()
+        query = "SELECT count(*) FROM decision WHERE action = 'label'"
         with resources.database.connect() as connection:
-            given = connection.execute(
-                text("SELECT count(*) FROM decision WHERE action = 'label'")
-            ).scalar()
-        assert number == len(rows) == given > 0
+            assert number == len(rows) == connection.execute(text(query)).scalar() > 0
         assert set(rows["source"]) >= {"review"}
         assert set(rows["comment_dt"]) == {MONDAY}
         assert set(rows["annotator"]) <= {"ann", "bob", "cem"}
         assert opinions.collect_annotations(resources, today()) == number
-
-
-def test_a_label_that_was_undone_leaves_the_long_table(reviewed):
-    with open_resources(reviewed.settings) as resources:
-        before = opinions.collect_annotations(resources, today())
-        with resources.database.connect() as connection:
-            item = connection.execute(
-                text(
-                    "SELECT d.id, d.moderator_id FROM decision d JOIN review_item i "
-                    "ON i.id = d.item_id WHERE d.action = 'label' AND i.kind = 'review' "
-                    "ORDER BY d.id DESC LIMIT 1"
-                )
-            ).one()
-        undo(
-            resources.database,
-            moderator_id=item.moderator_id,
-            decision_id=item.id,
-            idempotency_key="u",
-        )
-        assert opinions.collect_annotations(resources, today()) == before - 1
-
-
-def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
-    with open_resources(reviewed.settings) as resources:
-        opinions.collect_annotations(resources, today())
-        number = opinions.publish_opinions(resources, today())
-        assert number >= 4
-        opinions.publish_opinions(resources, today())
+        reported = opinions.publish_opinions(resources, today())
+        assert reported >= 4
+        opinions.publish_opinions(resources, today())  # once
     (run,) = runs_in(reviewed)
     assert run.info.run_name == f"opinions {today()}"
-    assert run.data.metrics["disagreement/annotations"] == number
+    assert run.data.metrics["disagreement/annotations"] == reported
     assert len(run.data.metrics) <= 60
     client = MlflowClient(reviewed.settings.mlflow_url)
     paths = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
@@ -118,11 +92,20 @@ def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
     assert run.data.metrics["disagreement/model_raw"] == pytest.approx(
         metrics.loc["accuracy", "raw"]
     )
-    page = client.download_artifacts(run.info.run_id, "report.html")
-    with open(page, encoding="utf-8") as file:  # noqa: PTH123
-        content = file.read()
-    assert "ann" not in content.split()
+    page = Path(client.download_artifacts(run.info.run_id, "report.html"))
+    assert "ann" not in page.read_text("utf-8").split()
     assert "labels" in run.data.tags["mlflow.note.content"]
+
+    newest = (
+        "SELECT d.id AS decision_id, d.moderator_id FROM decision d JOIN review_item i "
+        "ON i.id = d.item_id WHERE d.action = 'label' AND i.kind = 'review' "
+        "ORDER BY d.id DESC LIMIT 1"
+    )
+    with open_resources(reviewed.settings) as resources:
+        with resources.database.connect() as connection:
+            (last,) = connection.execute(text(newest)).mappings()
+        undo(resources.database, **last, idempotency_key="u")
+        assert opinions.collect_annotations(resources, today()) == number - 1
 
 
 @pytest.fixture
@@ -224,9 +207,8 @@ def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
     name = f"groups of moderators {today()}"
     of_groups = {run.info.run_name: run for run in runs_in(reviewed)}[name]
     client = MlflowClient(reviewed.settings.mlflow_url)
-    page = client.download_artifacts(of_groups.info.run_id, "report.html")
-    with open(page, encoding="utf-8") as file:  # noqa: PTH123
-        content = file.read()
+    page = Path(client.download_artifacts(of_groups.info.run_id, "report.html"))
+    content = page.read_text("utf-8")
     assert "group of ann" not in content
     assert "no group has 10 annotators" in content
     with open_resources(reviewed.settings) as resources:

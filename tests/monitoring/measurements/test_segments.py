@@ -182,16 +182,11 @@ def test_threads_that_always_differ_explain_nothing(lake: Lake, checks: CheckSto
 @pytest.mark.parametrize(
     ("thread", "shown"),
     [
-        ("t3_1a2b3c", "thread=t3_1a2b3c"),
-        ("r/news/123", "thread=r/news/123"),
         ("3f9a8b7c-12ab-4cde-8f01-23456789abcd", "thread=3f9a8b7c-12ab-4cde-8f01-23456789abcd"),
-        ("politics", "thread=politics"),
-        ("you are an invented fool", "thread=sha256:"),
+        ("r/news/123", "thread=r/news/123"),
         ("you-are-an-invented-fool-2", "thread=sha256:"),
         ("9" * 41, "thread=sha256:"),
-        ("a\r\nBcc: all", "thread=sha256:"),
-        ("<b>1</b>", "thread=sha256:"),
-        ("ты", "thread=sha256:"),
+        ("<b>1</b>\r\n", "thread=sha256:"),
         ("invented", "thread=sha256:"),
     ],
 )

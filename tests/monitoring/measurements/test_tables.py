@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from lake_days import batch as batch_of
 
 from modwatch.common.errors import RoutingOutdatedError
 from modwatch.data.lake.day_scores import DayScores, day_scores
@@ -35,9 +36,7 @@ POLICY = RoutingPolicy(review_fraction=0.5, slice_share=0.4, strata=2)
 def batch(schema: pa.Schema, **columns: object) -> pa.RecordBatch:
     """Return rows of a table; a single value stands for a whole column."""
     size = max(len(v) for v in columns.values() if isinstance(v, list | np.ndarray))
-    whole = {k: v if isinstance(v, list | np.ndarray) else [v] * size for k, v in columns.items()}
-    arrays = [pa.array(whole.get(f.name, [None] * size), f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return batch_of(schema, size, **columns)
 
 
 def ids(size: int) -> list[str]:
@@ -120,23 +119,20 @@ def label_rows(
     )
 
 
-def test_scores_come_back_as_arrays(scored: Callable[[int], DayScores]) -> None:
-    scores = scored(4)
-    assert scores.comment_id.to_pylist() == ids(4)
-    assert scores.prob.tolist() == [0, 0.25, 0.5, 0.75]
-    assert scores.flagged.tolist() == [False, False, True, True]
-    assert (scores.threshold, scores.model_version) == (0.25, "3")
-
-
-def test_a_challengers_scores_are_not_read(lake: Lake, scored: Callable[[int], DayScores]) -> None:
-    scored(2)
+def test_scores_come_back_as_arrays_without_those_of_a_challenger(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    scored(4)
     other = batch(
         SCORES, dt=DAY, comment_id=ids(2), model_version="4", role="challenger",
         prob=[0.9, 0.9], uncertainty=[0.1, 0.1], cut=False, flagged=True, threshold=0.1,
     )  # fmt: skip
     lake.replace("scores", DAY, [other], role="challenger")
-    assert day_scores(lake, DAY).model_version == "3"
-    assert len(day_scores(lake, DAY).prob) == 2
+    scores = day_scores(lake, DAY)
+    assert scores.comment_id.to_pylist() == ids(4)
+    assert scores.prob.tolist() == [0, 0.25, 0.5, 0.75]
+    assert scores.flagged.tolist() == [False, False, True, True]
+    assert (scores.threshold, scores.model_version) == (0.25, "3")
 
 
 def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
@@ -239,14 +235,9 @@ def test_confirmations_of_the_routed_are_copies_but_for_their_place(
             assert replace(item, **same) == replace(first[comment], **same)
         first |= later
     assert len(items) == 20 + 2 * len(again)
-
-
-def test_without_a_share_nothing_is_confirmed(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
-    policy = replace(POLICY, confirmation_share=0)
-    routed = route(lake, scored(40), policy)
-    assert routing_rows.confirmations(DAY, routed, policy=policy, salt="salt") == {}
+    none = replace(policy, confirmation_share=0)
+    routed = route(lake, scores, none)
+    assert routing_rows.confirmations(DAY, routed, policy=none, salt="salt") == {}
 
 
 def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
@@ -324,7 +315,8 @@ def test_a_labelled_day_is_the_whole_population(
     scores = scored(20)
     routed = route(lake, scores).to_pandas()
     first, second = routed["comment_id"][:2]
-    label(lake, {first: 1, second: 0})
+    stray = next(comment for comment in ids(20) if comment not in set(routed["comment_id"]))
+    label(lake, {first: 1, second: 0, stray: 1, "unheard of": 1})  # the last two count nowhere
     day = tables.labelled_day(lake, DAY, scores, POLICY)
     at = {comment: number for number, comment in enumerate(ids(20))}
     assert day.labelled.sum() == 2
@@ -341,16 +333,6 @@ def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
     route(lake, scored(20))
     with pytest.raises(RoutingOutdatedError, match=f"{DAY}.*route"):
         tables.labelled_day(lake, DAY, scored(10), POLICY)
-
-
-def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
-    scores = scored(20)
-    routed = set(route(lake, scores).column("comment_id").to_pylist())
-    stray = next(comment for comment in ids(20) if comment not in routed)
-    label(lake, {stray: 1, "unheard of": 1})
-    assert not tables.labelled_day(lake, DAY, scores, POLICY).labelled.any()
 
 
 def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(

@@ -70,6 +70,8 @@ def test_a_day_counts_once_half_of_either_part_is_labelled(
     measured(lake, DAYS[0], top=top, rest=rest)
     measured(lake, DAYS[3])
     assert (DAYS[0] in window(lake).days) is ripe
+    write(lake, "labels", DAYS[0], [{"comment_id": f"old {n}"} for n in range(8)])
+    assert DAYS[0] not in window(lake).days  # labels of what is routed no more
 
 
 def test_a_last_day_without_labels_leaves_the_others(lake: Lake) -> None:
@@ -83,12 +85,6 @@ def test_another_model_is_another_window(lake: Lake) -> None:
     for day, model in zip(DAYS, "1122", strict=True):
         measured(lake, day, model=model)
     assert window(lake).days == tuple(DAYS[2:])
-
-
-def test_labels_of_what_is_routed_no_more_do_not_count(lake: Lake) -> None:
-    measured(lake, DAYS[3])
-    write(lake, "labels", DAYS[3], [{"comment_id": f"old {n}"} for n in range(8)])
-    assert window(lake).days == ()
 
 
 def test_no_day_at_all_is_no_window(lake: Lake) -> None:

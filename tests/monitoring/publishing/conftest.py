@@ -19,20 +19,10 @@ from modwatch.statistics.collaboration.what_if import what_if_table
 @pytest.fixture
 def facts() -> Day:
     """A day of 2,000 comments, 40 of them routed, 38 labelled."""
-    return Day(
-        day=date(2026, 1, 5),
-        comments=2000,
-        quarantined=12,
-        flagged=31,
-        routed=40,
-        labelled=38,
-        model_version="3",
-        strategy="uncertainty",
-        review_fraction=0.02,
-        checks="warned",
-        pooled_days=12,
-        window_days=14,
-    )
+    counts = {"comments": 2000, "quarantined": 12, "flagged": 31, "routed": 40, "labelled": 38}
+    routed = {"model_version": "3", "strategy": "uncertainty", "review_fraction": 0.02}
+    window = {"pooled_days": 12, "window_days": 14}
+    return Day(day=date(2026, 1, 5), checks="warned", **counts, **routed, **window)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The charts of a day and of the days."""
 
 import dataclasses
-import io
 from datetime import date, timedelta
 
 import numpy as np
@@ -61,8 +60,11 @@ def rows(figure):
     return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
-def test_a_cell_for_every_effect_and_day(measure, drift_of, words):
-    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="2026-01-05")
+def test_a_cell_for_every_effect_and_day_hatched_where_comments_are_too_few(
+    measure, drift_of, words, curves
+):
+    drift = drift_of(DAY, 4)
+    figure = drift_strip(drift, measure(DAY), title="2026-01-05")
     assert rows(figure) == [
         *("scores, fixed reference", "scores, trailing days"),
         *("uncertainty, fixed reference", "uncertainty, trailing days", "volume, trailing days"),
@@ -70,14 +72,16 @@ def test_a_cell_for_every_effect_and_day(measure, drift_of, words):
     assert len(cells(figure)) == 4 * 5
     assert words(figure).count("↑.25") == 2
     assert words(figure).count("×1.1") == 3
-
-
-def test_too_few_comments_are_hatched_and_hold_no_number(measure, drift_of):
-    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="")
     hatched = [box for box in cells(figure) if box.get_hatch()]
     assert len(hatched) == 5  # all of the first day
     assert {round(box.get_x() + 0.47) for box in hatched} == {0}
     assert len([text for text in figure.axes[0].texts if text.get_text()]) == 15
+    shades = [sum(box.get_facecolor()[:3]) for box in cells(figure) if not box.get_hatch()]
+    assert min(shades) == pytest.approx(sum(cells(figure)[3].get_facecolor()[:3]))  # PSI 0.25
+    assert "CBPE assumes calibrated probabilities" in words(figure)
+    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), [0.94] * 4)
+    [seen] = curves(figure, 1).values()
+    assert seen[0, 1] == 0.95
 
 
 def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(measure, drift_of):
@@ -89,29 +93,14 @@ def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(measure, drift_o
     assert shown == ["scores, trailing days", "uncertainty, trailing days", "volume, trailing days"]
 
 
-def test_worse_is_darker(measure, drift_of):
-    drift = drift_of(DAY, 4)
-    figure = drift_strip(drift, measure(DAY), title="")
-    shades = [sum(box.get_facecolor()[:3]) for box in cells(figure) if not box.get_hatch()]
-    assert min(shades) == pytest.approx(sum(cells(figure)[3].get_facecolor()[:3]))  # PSI 0.25
-
-
-def test_the_assumption_of_cbpe_stands_on_the_chart(measure, drift_of, words):
-    text = words(drift_strip(drift_of(DAY, 4), measure(DAY), title=""))
-    assert "CBPE assumes calibrated probabilities" in text
-
-
-def test_labels_are_set_next_to_what_cbpe_expects(measure, drift_of, curves):
-    figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="")
-    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), [0.94] * 4)
-    [seen] = curves(figure, 1).values()
-    assert seen[0, 1] == 0.95
-
-
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("days", [1, 2, 14, 40])
+@pytest.mark.parametrize("days", [1, 14])
 def test_any_number_of_days_can_be_drawn(measure, drift_of, draw, days):
     assert draw(drift_strip(drift_of(DAY, days), measure(DAY), title=""))
+    assert draw(queue_health(drift_of(DAY, days), title=""))
+    values = list(ROWS.values())
+    rows = {DAY + timedelta(number): values[number % 2] for number in range(days)}
+    assert draw(timeline_figure(rows))
 
 
 def test_a_missing_day_is_a_gap(measure, drift_of, draw):
@@ -163,12 +152,6 @@ def test_what_is_not_known_is_stated(drift_of, words):
     assert text.count("unknown") == 3
 
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("days", [1, 14, 40])
-def test_a_queue_of_any_number_of_days_can_be_drawn(drift_of, draw, days):
-    assert draw(queue_health(drift_of(DAY, days), title=""))
-
-
 def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
     bins = pd.DataFrame(
         {
@@ -186,10 +169,6 @@ def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
     assert [bar.get_height() for bar in figure.axes[1].patches] == [30, 4]
     assert "34 labelled comments" in words(figure)
     assert draw(figure)
-
-
-def test_intervals_are_drawn_where_there_are_any(pictures, curves):
-    assert "observed, 95 % intervals" in curves(reliability(pictures["reliability"], title=""), 0)
 
 
 def test_a_bin_without_an_estimate_is_absent(pictures, curves):
@@ -254,22 +233,8 @@ def titles(figure):
     return [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
 
 
-def drawn(figure):
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=20)
-    return buffer.tell()
-
-
 def test_every_metric_has_a_panel_with_gaps_at_missing_days():
     figure = timeline_figure(ROWS)
     assert titles(figure) == ["Comments (day)", "Accuracy (model window)"]
     (line,) = figure.axes[1].lines
     np.testing.assert_array_equal(line.get_ydata(), [0.8, np.nan, 0.9])
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("days", [1, 2, 60])
-def test_a_timeline_of_any_length_can_be_drawn(days):
-    values = list(ROWS.values())
-    first = date(2026, 1, 31)
-    assert drawn(timeline_figure({first + timedelta(n): values[n % 2] for n in range(days)}))

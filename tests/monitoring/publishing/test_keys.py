@@ -69,18 +69,15 @@ def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
     assert "review/age_oldest_hours" not in metrics  # nothing waits today
 
 
-def test_errors_of_the_moderators_are_keys_of_the_window(full_tables, facts):
+def test_errors_of_the_moderators_are_keys_of_the_window(full_tables, measure, facts):
     metrics = all_metrics(full_tables(DAY), facts)
     assert metrics["review/annotator_false_positive_rate"] == 0.021 + 0.01
     assert metrics["review/annotator_false_negative_rate"] == 0.184 + 0.01
     assert metrics["review/overturned"] == 0.128 + 0.01
     low, high = intervals_of(full_tables(DAY), facts)["review/overturned"]
     assert low < metrics["review/overturned"] < high
-
-
-def test_a_day_without_a_window_has_no_keys_of_errors(measure, facts):
-    metrics = metrics_of(measure(DAY), facts)
-    assert not [key for key in metrics if "annotator" in key or "overturned" in key]
+    alone = metrics_of(measure(DAY), facts)
+    assert not [key for key in alone if "annotator" in key or "overturned" in key]
 
 
 def test_every_key_is_on_the_list_and_the_list_is_short(full_tables, facts):
@@ -99,24 +96,11 @@ def test_every_key_is_counted_or_has_an_interval(full_tables, facts):
     assert set(COUNTED) < set(KEYS)
 
 
-def test_the_order_of_rows_does_not_matter(measure, facts):
-    table = measure(DAY)
-    shuffled = table.sample(frac=1, random_state=3)
-    assert metrics_of(shuffled, facts) == metrics_of(table, facts)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_no_number_makes_no_key(measure, facts, value):
-    table = measure(DAY)
-    table.loc[table["metric"] == "accuracy", "value"] = value
-    metrics = metrics_of(table, facts)
-    assert "single_day/accuracy" not in metrics
-
-
-def test_an_insufficient_estimate_makes_no_key_whatever_its_value(measure, facts):
-    table = measure(DAY)
-    table.loc[table["metric"] == "accuracy", "status"] = "insufficient"
-    assert "single_day/accuracy" not in metrics_of(table, facts)
+def test_what_is_no_number_or_insufficient_makes_no_key(measure, facts):
+    for column, value in (("value", np.nan), ("value", np.inf), ("status", "insufficient")):
+        table = measure(DAY)
+        table.loc[table["metric"] == "accuracy", column] = value
+        assert "single_day/accuracy" not in metrics_of(table, facts)
 
 
 def test_an_estimate_without_interval_has_a_value_only(measure, facts):
@@ -139,8 +123,9 @@ def test_an_empty_day_has_counts_and_no_shares(facts):
     }
 
 
-def test_a_metric_of_no_key_makes_none(measure, facts):
+def test_a_metric_of_no_key_makes_none_and_the_order_does_not_matter(measure, facts):
     table = measure(DAY)
+    assert metrics_of(table.sample(frac=1, random_state=3), facts) == metrics_of(table, facts)
     row = table[table["metric"] == "accuracy"]
     many = pd.concat([table, *(row.assign(metric=f"m{i}") for i in range(MAX_KEYS))])
     assert metrics_of(many, facts) == metrics_of(table, facts)

@@ -116,15 +116,6 @@ def test_a_run_says_all_about_its_day(
     }
 
 
-def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
-    with connect(mlflow_url) as client:
-        path = client.download_artifacts(publish(DAY), "tables/measurements.csv", str(tmp_path))
-    table = pd.read_csv(path, parse_dates=["dt"])
-    expected = measure(DAY)
-    assert list(table.columns) == MEASUREMENTS.names
-    pd.testing.assert_series_equal(table["value"], expected["value"])
-
-
 def test_no_name_from_the_comments_is_a_formula(mlflow_url, publish, measure, tmp_path):
     prob = np.linspace(0, 1, 400)
     members = {("platform", name): prob < 0.5 for name in ("=1+1", "fine")}
@@ -143,6 +134,9 @@ def test_tables_are_shown_as_they_are(mlflow_url, publish, full_tables, tmp_path
     run_id = publish(tables=tables)
     with connect(mlflow_url) as client:
         folder = client.download_artifacts(run_id, "tables", str(tmp_path))
+    measured = pd.read_csv(f"{folder}/measurements.csv")
+    assert list(measured.columns) == MEASUREMENTS.names
+    pd.testing.assert_series_equal(measured["value"], tables.measurements["value"])
     drift = pd.read_csv(f"{folder}/drift.csv")
     assert set(drift["dt"]) == {"2026-01-05"}
     assert len(drift) == (tables.drift["dt"] == DAY).sum()
@@ -153,20 +147,16 @@ def test_tables_are_shown_as_they_are(mlflow_url, publish, full_tables, tmp_path
     assert '"None"' not in text
 
 
-def test_a_check_page_is_kept_and_linked(publish, live):
-    run_id = publish(page="<p>fine</p>")
-    [run] = live()
-    assert f"{run_id}/artifacts/checks.html" in run.data.tags["mlflow.note.content"]
-
-
 def test_publishing_again_replaces_the_run(publish, live):
     old = publish(DAY)
     other_day = publish(NEXT_DAY)
-    new = publish(DAY, shift=0.01)
+    new = publish(DAY, shift=0.01, checks="rejected")
     assert {run.info.run_id for run in live()} == {new, other_day}
     assert old not in {new, other_day}
     values = {run.info.run_id: run.data.metrics["single_day/accuracy"] for run in live()}
     assert values[new] == 0.95 + 0.01
+    states = {run.info.run_id: (run.info.status, run.data.tags["status"]) for run in live()}
+    assert states[new] == ("FAILED", "rejected")  # after it was measured
 
 
 @pytest.fixture
@@ -193,28 +183,20 @@ def test_an_unfinished_run_hides_nothing_and_is_removed(
 
 
 def test_a_day_is_outdated_without_exactly_one_whole_run_of_its_result(
-    mlflow_url, experiment, publish, outdated
+    mlflow_url, experiment, publish, live, outdated
 ):
     assert outdated()
-    run_id = publish()
+    publish()
     assert not outdated()
     assert outdated("of other labels")
     with connect(mlflow_url) as client:
         second = client.create_run(experiment_id(client, experiment), tags=TAGS)
         client.set_terminated(second.info.run_id)
         assert outdated(), "killed before the earlier run was deleted"
-        client.delete_run(second.info.run_id)
-        client.delete_run(run_id)
+        whole = publish()
+        assert [run.info.run_id for run in live()] == [whole]
+        client.delete_run(whole)
     assert outdated()
-
-
-def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, publish, live):
-    publish(DAY)
-    with connect(mlflow_url) as client:  # killed before the last step
-        left_over = client.create_run(experiment_id(client, experiment), tags=TAGS)
-        client.set_terminated(left_over.info.run_id)
-    new = publish(DAY)
-    assert [run.info.run_id for run in live()] == [new]
 
 
 def test_an_empty_day_has_a_run(publish, live):
@@ -224,13 +206,6 @@ def test_an_empty_day_has_a_run(publish, live):
     assert run.data.metrics["day/comments"] == 0
     assert run.data.tags["labels"] == "0 of 0"
     assert run.data.tags["window accuracy"] == "insufficient"
-
-
-def test_a_day_rejected_after_it_was_measured_is_marked(publish, live):
-    publish(checks="rejected")
-    [run] = live()
-    assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
-    assert run.data.metrics["single_day/accuracy"] == 0.95
 
 
 def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, publish, live):
