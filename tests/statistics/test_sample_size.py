@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from simulated_audits import draw_positives
 
-from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
+from modwatch.common.errors import MetricInputError
 from modwatch.statistics.sample_size import (
     labels_for_width,
     optimal_shares,
@@ -30,12 +30,6 @@ def test_nothing_to_be_seen_takes_labels_all_the_same():
 def test_a_small_population_needs_fewer_labels():
     assert labels_for_width(0.5, 0.1, population=500) < labels_for_width(0.5, 0.1)
     assert labels_for_width(0.5, 1e-6, population=500) == 500
-
-
-@pytest.mark.parametrize("width", [0, -0.1, 1.5, float("nan")])
-def test_a_width_that_cannot_be_is_refused(width):
-    with pytest.raises(MetricInputError, match="width"):
-        labels_for_width(0.5, width)
 
 
 def test_more_labels_than_anybody_can_have_are_refused():
@@ -100,35 +94,3 @@ def test_labels_are_the_least_whole_number_that_does(prevalence, relative, confi
     exact = (1 - prevalence) / prevalence * (stats.norm.ppf((1 + confidence) / 2) / relative) ** 2
     assert labels >= max(1, exact - 1e-6)
     assert labels - 1 <= exact + 1e-6
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: required_labels(0),
-        lambda: required_labels(1.1),
-        lambda: required_labels(float("nan")),
-        lambda: required_labels(0.1, relative_error=0),
-        lambda: required_labels(0.1, relative_error=float("inf")),
-        lambda: required_labels(0.1, confidence=1),
-        lambda: required_labels(0.1, confidence=0),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [0.5, 0.4]),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0, 0.0]),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0]),
-        lambda: required_labels_stratified([9, 9], [0.1], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 0], [0.1, 0.1], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.1, 1.5], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.0, 0.0], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.1, float("nan")], [0.5, 0.5]),
-        lambda: optimal_shares([9, 9], [0.0, 1.0]),
-        lambda: optimal_shares([9, 9], [0.1]),
-    ],
-)
-def test_impossible_wishes_are_refused(call):
-    with pytest.raises(ModwatchError):
-        call()
-
-
-def test_a_prevalence_of_none_has_no_number_of_labels():
-    with pytest.raises(DesignError, match=r"Expected prevalence must be in \(0, 1\], got 0"):
-        required_labels(0)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from simulated_audits import draw_positives, simulate
 
 from modwatch.audits.verify import read_evidence
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.labels import AuditLabel, unlabelled
 from modwatch.statistics.audit.metric_intervals import METRICS
@@ -22,13 +21,13 @@ from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, 
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 
-REPETITIONS, AUDITS = 500, 200
+REPETITIONS, AUDITS = 300, 100
 #: Metrics of which the bound is an upper one.
 ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
 LEAST = 0.93
 
 
-def simulated(prevalence, score, hidden, labels, repetitions=REPETITIONS):
+def simulated(prevalence, score, hidden, labels):
     """Return the truth, the counts of both sides of many audits, and the sizes of the sides."""
     population = simulate(prevalence=prevalence, score=score, hidden=hidden, comments=100_000)
     sides = population.flagged, population.unflagged
@@ -43,7 +42,7 @@ def simulated(prevalence, score, hidden, labels, repetitions=REPETITIONS):
                 labels=planned.labels,
                 positives=draw_positives(
                     planned.population, positives, planned.labels, generator,
-                    repetitions=repetitions,
+                    repetitions=REPETITIONS,
                 ),
                 score=planned.score,
             ).weighted()
@@ -79,22 +78,12 @@ def holds(estimate: AuditEstimate, truth: float) -> bool:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("prevalence", "score", "hidden", "labels"),
-    [
-        (0.001, "sharp", 0.3, 500),
-        (0.001, "miscalibrated", 0.3, 500),  # an estimate in a third of the audits
-        (0.005, "sharp", 0.3, 500),
-        (0.005, "dull", 0.3, 500),
-        (0.01, "sharp", 0.3, 500),
-        (0.04, "miscalibrated", 0.3, 500),
-    ],
-)
-def test_what_is_reported_covers_with_three_in_ten_positives_hidden(
-    prevalence, score, hidden, labels
-):
-    """Exactly the promised share of all positives of the period; few enough labels for bounds."""
-    truth, sides, sizes = simulated(prevalence, score, hidden, labels)
+def test_what_is_reported_covers_with_three_in_ten_positives_hidden():
+    """Exactly the promised share of all positives of the period; few enough labels for bounds.
+
+    A third of the audits have an estimate. `benchmarks/audit.py` has 108 populations.
+    """
+    truth, sides, sizes = simulated(0.001, "miscalibrated", 0.3, 500)
     audit = AuditEstimator(flagged=sides[0], unflagged=sides[1], comments=sizes)
     positives = [side.positives.sum(-1) for side in sides]
     some = [number >= ENOUGH_POSITIVES for number in positives]
@@ -126,23 +115,6 @@ def test_what_is_reported_covers_with_three_in_ten_positives_hidden(
             if one.high is not None:
                 assert one.high == pytest.approx(high[row])
     assert {name: share for name, share in covered.items() if share < LEAST} == {}
-
-
-@pytest.mark.simulation
-def test_the_share_among_the_missed_alone_was_not_what_was_promised():
-    """The reason: `inversion` allows for three in ten of the missed, and these are six in ten."""
-    truth, sides, sizes = simulated(0.005, "sharp", 0.3, 500, 1000)
-    covered = []
-    for method in ("inversion", "finite_inversion"):
-        audit = AuditEstimator(
-            flagged=sides[0], unflagged=sides[1], comments=sizes,
-            options=IntervalOptions(method=method),
-        )  # fmt: skip
-        ends = audit.interval_estimate("prevalence_unflagged")
-        missed = truth["prevalence_unflagged"]
-        covered.append(float(((ends.low <= missed) & (missed <= ends.high)).mean()))
-    assert covered[0] < 0.925
-    assert covered[1] > 0.94
 
 
 @examples(60)
@@ -187,18 +159,8 @@ def test_a_one_sided_audit_has_no_bound_on_its_other_side():
     assert (made.estimate("recall").bound, made.estimate("recall").low) == (None, None)
 
 
-def test_a_bound_of_nothing_known_is_refused():
-    made = AuditEstimator(flagged=None, unflagged=None, comments=(1, 1))
-    with pytest.raises(MetricInputError, match="Metric must be one of"):
-        made.bound("kappa", upper=True)
-
-
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("hard_positives", "hard_negatives"),
-    [(0.4, 0.004), pytest.param(0.0, 0.05, marks=pytest.mark.soak)],
-)
-def test_difficult_comments_without_a_label(hard_positives, hard_negatives):
+def test_difficult_comments_without_a_label():
     """Two in five missed positives are disputed and never settled: the rest alone covers 19 %."""
     generator = np.random.default_rng(5)
     sizes, labels, shares = (4_000, 96_000), (300, 1500), (0.85, 0.041)
@@ -212,29 +174,21 @@ def test_difficult_comments_without_a_label(hard_positives, hard_negatives):
             positives = generator.hypergeometric(
                 round(size * share), size - round(size * share), drawn
             )
-            lost = generator.binomial(positives, hard_positives)
-            other = generator.binomial(drawn - positives, hard_negatives)
+            lost = generator.binomial(positives, 0.4)
+            other = generator.binomial(drawn - positives, 0.004)
             settled = drawn - lost - other
             plain.append(side([size], [settled], [positives - lost]))
             extremes[name] = (
                 side([size], [drawn], [positives - lost]),
                 side([size], [drawn], [positives + other]),
             )
-        for use, tally in ((extremes, held), ({}, None)):
-            made = AuditEstimator(
-                flagged=plain[0], unflagged=plain[1], comments=sizes, extremes=use
-            )
-            if tally is None:
-                ignored += holds(
-                    made.estimate("prevalence_unflagged"), truth["prevalence_unflagged"]
-                )
-                continue
-            for estimate in made.estimates():
-                held[estimate.metric] += holds(estimate, truth[estimate.metric])
-                assert estimate.low_if_random is not None
+        made = AuditEstimator(flagged=plain[0], unflagged=plain[1], comments=sizes)
+        ignored += holds(made.estimate("prevalence_unflagged"), truth["prevalence_unflagged"])
+        for estimate in dataclasses.replace(made, extremes=extremes).estimates():
+            held[estimate.metric] += holds(estimate, truth[estimate.metric])
+            assert estimate.low_if_random is not None
     assert {name: n / AUDITS for name, n in held.items() if n < LEAST * AUDITS} == {}
-    if hard_positives:
-        assert ignored / AUDITS < 0.25
+    assert ignored / AUDITS < 0.25
 
 
 def test_the_ends_take_the_label_that_moves_them_outwards():

@@ -131,8 +131,7 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
     assert found.population == stands_for
 
 
-@pytest.mark.parametrize("labels", [1, 3, 10, 100])
-@pytest.mark.parametrize("step", [1, 7, 400])
+@pytest.mark.parametrize(("labels", "step"), [(1, 7), (10, 400), (100, 1)])
 def test_of_a_long_stream_the_smallest_are_kept(labels: int, step: int) -> None:
     rows = [Row(number % 2, f"c{number}", number / 400) for number in range(400)]
     plan = plan_of(parts_of(rows), {"unflagged": [0.125]}, labels)
@@ -172,7 +171,7 @@ def a_plan(**changes: object) -> AuditPlan:
 
 def test_every_sample_of_a_stratum_is_as_likely() -> None:
     """Simple random sampling without replacement: all pairs of a stratum are drawn as often."""
-    times, plan = 2000, a_plan()
+    times, plan = 600, a_plan()
     drawn, pairs = Counter[str](), Counter[frozenset[str]]()
     for seed in range(times):
         found = draw(plan, PARTS, sizes_of(plan), seed=f"seed {seed}").comments
@@ -195,11 +194,11 @@ def test_every_sample_of_a_stratum_is_as_likely() -> None:
 
 
 def test_memory_holds_the_sample_and_one_part() -> None:
-    size, part = 2_000_000, 10_000
+    size, part = 400_000, 10_000
 
     def stream() -> Iterator[Scored]:
         for first in range(0, size, part):
-            if first == size * 9 // 10:  # tracing is slow: the last tenth tells
+            if first == size // 2:  # tracing is slow: the last half tells
                 tracemalloc.start()
             numbers = np.arange(first, first + part)
             prob = (numbers % 1000 / 1000).astype(np.float32)
@@ -223,7 +222,7 @@ def test_memory_holds_the_sample_and_one_part() -> None:
     finally:
         tracemalloc.stop()
     assert len(drawn.comments) == 1000
-    assert peak < 5_000_000  # the ids of that tenth alone would be twice as much
+    assert peak < 5_000_000  # the ids of that half alone would be twice as much
 
 
 def without(number: int) -> list[Row]:
@@ -266,22 +265,6 @@ def test_a_comment_that_is_there_twice_is_refused_when_it_is_drawn() -> None:
     rows = [*without(5), ROWS[6]]
     with pytest.raises(AuditError, match="comment 'c6' of 2026-01-05 occurs twice"):
         draw(a_plan(), parts_of(rows), [9, 10, 10, 11])
-
-
-def test_parts_that_do_not_fit_are_refused() -> None:
-    prob = np.array([0.5], np.float32)
-    columns: dict[str, Any] = {"day": FIRST, "comment_id": ["a"], "prob": prob, "flagged": prob > 1}
-    assert Scored(**columns).prob.size == 1
-    for changes in (
-        {"comment_id": ["a", "b"]},
-        {"flagged": np.zeros(2, dtype=bool)},
-        {"traits": {"language": []}},
-    ):
-        with pytest.raises(MetricInputError, match="inconsistent numbers of samples"):
-            Scored(**columns | changes)
-    for score in (np.nan, np.inf, -0.1, 1.1):
-        with pytest.raises(MetricInputError, match="prob contains"):
-            Scored(**columns | {"prob": np.array([score], np.float32)})
 
 
 def test_the_extremes_of_the_score_have_strata_too() -> None:
@@ -365,11 +348,8 @@ def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score() -
 
 
 @pytest.mark.parametrize("method", ["neyman", "quantile", "equal_width", "sqrt_mass"])
-@pytest.mark.parametrize("score", ["sharp", "dull"])
-def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(
-    method: str, score: str
-) -> None:
-    comments = make_comments(20_000, score=score)
+def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(method: str) -> None:
+    comments = make_comments(5_000, score="dull")
     sides = ScoreHistogram(), ScoreHistogram()
     for part in comments.parts:
         for histogram, inside in zip(sides, (part.flagged, ~part.flagged), strict=True):

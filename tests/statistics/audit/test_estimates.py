@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_audits import draw_positives
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.share_interval import IntervalOptions
@@ -205,11 +204,9 @@ class TestInsufficient:
         )
         assert received.reason.startswith(words)
 
-    def test_none_found_asks_for_more(self):
+    def test_none_found_asks_for_more_but_not_for_more_than_there_are(self):
         result = audit(([100], [50], [40]), ([9_900], [300], [0])).estimate("recall")
         assert result.labels_needed == np.ceil(300 * 6 / 0.7)
-
-    def test_no_more_labels_than_comments_are_asked_for(self):
         answers = audit(([100], [50], [40]), ([400], [300], [0])).estimate("recall")
         assert answers.labels_needed == 400
 
@@ -260,20 +257,12 @@ class TestInsufficient:
         assert float(made.interval_estimate("recall").low) < 0.02
 
 
-@pytest.mark.parametrize("call", ["estimate", "interval_estimate"])
-def test_an_unknown_metric_is_refused(call):
-    made = audit(([5], [5], [1]), ([7], [7], [1]))
-    with pytest.raises(MetricInputError, match=r"Metric must be one of .*got 'auc'"):
-        getattr(made, call)("auc")
-
-
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("method", ["inversion", "korn_graubard", "logit"])
-def test_a_bound_is_the_end_of_the_interval_with_both_tails(metric, method):
+def test_a_bound_is_the_end_of_the_interval_with_both_tails(metric):
     sides = ([100, 200], [50, 60], [45, 40]), ([700, 900], [100, 200], [2, 11])
-    both = audit(*sides, method=method, level=0.9).estimate(metric)
-    least = audit(*sides, method=method, level=0.95, sides="lower").estimate(metric)
-    most = audit(*sides, method=method, level=0.95, sides="upper").estimate(metric)
+    both = audit(*sides, method="logit", level=0.9).estimate(metric)
+    least = audit(*sides, method="logit", level=0.95, sides="lower").estimate(metric)
+    most = audit(*sides, method="logit", level=0.95, sides="upper").estimate(metric)
     assert least.low == pytest.approx(both.low, abs=1e-6)
     assert most.high == pytest.approx(both.high, abs=1e-6)
     assert least.high >= both.high

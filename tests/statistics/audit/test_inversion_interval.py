@@ -12,7 +12,6 @@ from scipy import stats
 from scipy.optimize import brentq
 from simulated_audits import draw_positives, simulate
 
-from modwatch.common.errors import ModwatchError
 from modwatch.statistics.audit.inversion_interval import _below, inversion_interval, pattern
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
@@ -48,10 +47,9 @@ def mid_p(positives, labels, tail):
 
 
 @pytest.mark.parametrize(
-    ("positives", "labels"),
-    [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (1, 400), (12, 400), (399, 400), (5, 50_000)],
+    ("positives", "labels", "tail"),
+    [(0, 1, 0.025), (1, 1, 0.025), (3, 10, 0.1), (12, 400, 0.025), (5, 50_000, 0.1)],
 )
-@pytest.mark.parametrize("tail", [0.025, 0.1])
 def test_of_a_random_sample_it_is_the_mid_p_interval(positives, labels, tail):
     found = inversion_interval(
         random_sample(labels, positives), tails=(tail, tail), hidden_share=0.0
@@ -88,7 +86,7 @@ def test_with_more_positives_both_ends_rise():
 def designed():
     """Return strata, labels and true rates of the package's own design, scores blind to some."""
     made = []
-    for prevalence, score in itertools.product((0.003, 0.03), ("sharp", "dull")):
+    for prevalence, score in ((0.003, "sharp"), (0.03, "dull")):
         population = simulate(
             prevalence=prevalence, score=score, hidden=0.2, comments=60_000, seed=5
         )
@@ -103,23 +101,11 @@ def designed():
     return made
 
 
-def test_one_positive_more_in_any_stratum_raises_the_upper_end(designed):
-    """Holds for the designs made here; a few labels in strange strata may tell the pattern anew."""
-    generator = np.random.default_rng(3)
-    for plan, rate in designed:
-        found = generator.binomial(plan.labels, rate)
-        more = np.minimum(
-            found + np.vstack([np.zeros_like(found), np.eye(found.size)]), plan.labels
-        )
-        _, high = inversion_interval(of(plan.population, plan.labels, more, plan.score))
-        assert (high[1:] >= high[0] - 1e-7).all()
-
-
 def test_the_blinder_the_score_may_be_the_wider(designed):
     """From a few parts up to the hidden one the largest end is taken: their steps may show."""
     generator = np.random.default_rng(4)
     for plan, rate in designed:
-        found = generator.binomial(plan.labels, rate, size=(30, rate.size))
+        found = generator.binomial(plan.labels, rate, size=(20, rate.size))
         made = of(plan.population, plan.labels, found, plan.score)
         ends = [inversion_interval(made, hidden_share=part) for part in (0.0, 0.1, 0.3, 0.6)]
         for low, _ in ends:
@@ -187,20 +173,6 @@ def test_ends_of_smaller_tails_lie_outside(made):
     assert (one[0][0], one[1][1]) == pytest.approx(ends[2])
 
 
-@pytest.mark.simulation
-@examples(30)
-@given(counts(most=10))
-def test_repetitions_at_once_are_those_one_by_one(made):
-    every = np.stack([made.positives, made.labels - made.positives, made.labels, 0 * made.labels])
-    scores = made.population, made.labels, made.score
-    population, labels, score = scores
-    low, high = inversion_interval(of(population, labels, every[None], score))
-    assert low.shape == (1, 4)
-    for number, item in enumerate(every):
-        alone = inversion_interval(of(population, labels, item, score))
-        assert (low[0, number], high[0, number]) == pytest.approx(alone, abs=1e-8)
-
-
 @given(counts())
 def test_the_pattern_has_a_mean_of_one(made):
     weighted = made.weighted()
@@ -211,14 +183,9 @@ def test_the_pattern_has_a_mean_of_one(made):
 
 #: Population, labels and true rate of each stratum.
 DESIGNS = {
-    "one stratum": ([10**9], [100], [0.05]),
-    "sharp": ([900_000, 90_000, 10_000], [200, 100, 100], [0.001, 0.05, 0.5]),
     "sharp and rare": ([990_000, 9_000, 1_000], [500, 200, 100], [1e-5, 0.05, 0.6]),
     "dull": ([10**5] * 8, [50] * 8, [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.3]),
-    "few labels where most are": ([990_000, 9_000, 1_000], [50, 200, 100], [0.01, 0.05, 0.6]),
     "mostly positive": ([4_000_000, 10**6, 500_000], [30] * 3, [0.97, 0.8, 0.6]),
-    "finite": ([5_000, 500, 100], [100, 100, 50], [0.004, 0.05, 0.4]),
-    "mostly labelled": ([500, 110], [200, 100], [0.03, 0.3]),
     "half labelled": ([400, 200, 100], [200, 100, 50], [0.05, 0.2, 0.5]),
 }
 
@@ -227,7 +194,7 @@ class TestBelow:
     """The distribution of the estimate that the interval rests on, against draws of it."""
 
     @staticmethod
-    def off(population, labels, rate, generator, draws=60_000):
+    def off(population, labels, rate, generator, draws=30_000):
         """Return how far the probability is off, at 60 draws, and at those in tails of 10 %."""
         population, labels = np.array(population), np.array(labels)
         found = draw_positives(
@@ -250,15 +217,3 @@ class TestBelow:
         anywhere, tails = self.off(*DESIGNS[name], np.random.default_rng(1))
         assert anywhere < 0.03
         assert tails < 0.01
-
-    def test_designs_of_the_package(self, designed):
-        for plan, rate in designed:
-            anywhere, tails = self.off(plan.population, plan.labels, rate, np.random.default_rng(2))
-            # In the middle a few positives of nearly the same weight make steps; no end lies there.
-            assert anywhere < 0.12
-            assert tails < 0.02
-
-
-def test_an_impossible_hidden_share_is_refused():
-    with pytest.raises(ModwatchError):
-        inversion_interval(random_sample(10, 1), hidden_share=1.5)

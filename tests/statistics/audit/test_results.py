@@ -94,9 +94,8 @@ def census(comments: Comments, **changes: object) -> AuditPlan:
 
 
 @pytest.mark.parametrize("method", ["inversion", "logit", "korn_graubard"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_census_gives_the_figures_themselves(method: str, seed: int) -> None:
-    comments = make_comments(900, prevalence=0.1, seed=seed)
+def test_a_census_gives_the_figures_themselves(method: str) -> None:
+    comments = make_comments(900, prevalence=0.1, seed=1)
     plan = census(comments, rule=IntervalOptions(method=method))
     result = computed(carried_out(comments, plan, perfect(comments)))
     truth = plainly(comments)
@@ -180,7 +179,7 @@ def test_groups_overlap_and_few_comments_have_no_line() -> None:
 
 # --- free of bias ------------------------------------------------------------------------------
 
-TIMES = 250
+TIMES = 100
 
 
 def half_missing(comments: Comments, seed: int) -> People:
@@ -190,7 +189,6 @@ def half_missing(comments: Comments, seed: int) -> People:
 
 
 Rates = dict[str, float]
-Audits = dict[str | None, list[Rates]]
 
 
 def rates(evidence: Evidence, language: str | None = None) -> Rates:
@@ -220,22 +218,23 @@ def truth_of(comments: Comments, language: str | None = None) -> Rates:
 
 
 def many(
-    comments: Comments, plan: AuditPlan, people: Callable[[int], People], *languages: str | None
-) -> Audits:
+    comments: Comments,
+    plan: AuditPlan,
+    people: Callable[[int], People],
+    language: str | None = None,
+) -> list[Rates]:
     """Return the figures of audits that differ by their seeds."""
-    found: Audits = {language: [] for language in languages or (None,)}
-    for seed in range(TIMES):
-        evidence = carried_out(comments, plan, people(seed), f"seed {seed}")
-        for language, item in found.items():
-            item.append(rates(evidence, language))
-    return found
+    return [
+        rates(carried_out(comments, plan, people(seed), f"seed {seed}"), language)
+        for seed in range(TIMES)
+    ]
 
 
 def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
     """The mean of the audits is within 3.5 of its standard errors, or half a per cent.
 
-    Of 250 audits that finds a bias of half a per cent of recall, of 2 % of the positives missed,
-    and of 4 % of them where half of the labels is missing.
+    Of 100 audits that finds a bias of 1 % of recall, of 3 % of the positives missed,
+    and of 6 % of them where half of the labels is missing.
     Where false alarms are rare, most audits see none, and their spread is underestimated.
     """
     for name, value in truth.items():
@@ -249,49 +248,21 @@ def comments() -> Comments:
     return make_comments(1500, days=1, prevalence=0.12, seed=5)
 
 
-ONE: dict[str, Any] = {"rule": QUICK}
 ADAPTIVE: dict[str, Any] = {"second_stage_labels": 120, "first_stage_share": 0.5, "rule": QUICK}
 
 
-@pytest.fixture(scope="module")
-def audits(comments: Comments) -> list[Audits]:
-    """Audits of one stage, and adaptive ones, with every label."""
-    return [
-        many(comments, make_plan(comments, 300, **plan), lambda _: perfect(comments), None, "de")
-        for plan in (ONE, ADAPTIVE)
-    ]
-
-
-@pytest.mark.soak
 @pytest.mark.simulation
-@pytest.mark.parametrize("stages", [1, 2])
-def test_figures_are_free_of_bias_also_of_a_language(
-    comments: Comments, audits: list[Audits], stages: int
+@pytest.mark.parametrize(("language", "half"), [("de", False), (None, True)])
+def test_figures_are_free_of_bias_of_a_language_and_when_half_of_the_labels_is_missing(
+    comments: Comments, language: str | None, half: bool
 ) -> None:
-    for language, found in audits[stages - 1].items():
-        assert_unbiased(found, truth_of(comments, language))
-
-
-@pytest.mark.simulation
-def test_an_adaptive_audit_misses_by_less_than_its_first_stage(audits: list[Audits]) -> None:
-    one, two = (np.std([match["unflagged"] for match in found[None]]) for found in audits)
-    assert two < 0.9 * one
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize(
-    "plan",
-    [
-        pytest.param(ONE, marks=pytest.mark.soak, id="one stage"),
-        pytest.param(ADAPTIVE, id="adaptive"),
-    ],
-)
-def test_figures_are_free_of_bias_when_half_of_the_labels_is_missing(
-    comments: Comments, plan: dict[str, Any]
-) -> None:
-    made = make_plan(comments, 300, **plan)
-    found = many(comments, made, lambda seed: half_missing(comments, seed))
-    assert_unbiased(found[None], truth_of(comments))
+    found = many(
+        comments,
+        make_plan(comments, 300, **ADAPTIVE),
+        lambda seed: half_missing(comments, seed) if half else perfect(comments),
+        language,
+    )
+    assert_unbiased(found, truth_of(comments, language))
 
 
 def test_two_stages_have_the_weights_of_the_plan() -> None:
@@ -318,7 +289,7 @@ def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_known_fr
     strata[last] = replace(strata[last], labels=strata[last].population)
     plan = replace(plan, strata=tuple(strata))
     found = many(comments, plan, lambda seed: half_missing(comments, seed))
-    assert_unbiased(found[None], truth_of(comments))
+    assert_unbiased(found, truth_of(comments))
 
 
 # --- what the labels do not suffice for -------------------------------------------------------
@@ -340,7 +311,6 @@ def partial_census(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -
         ([1, 2, 3, 4], [[1], [2], [3], [4]]),
         ([2, 3, 4], [[1, 2], [3], [4]]),
         ([1, 4], [[1], [2, 3, 4]]),
-        ([1], [[1, 2, 3, 4]]),
         ([2], [[1, 2, 3, 4]]),
         ([1, 3], [[1], [2, 3, 4]]),
     ],
@@ -399,8 +369,7 @@ def test_no_one_labelled_anything() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0], ids=["none", "some", "all"])
 @pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("method", ["inversion", "bootstrap"])
-def test_extremes_have_a_result_without_nan(share: float, label: int, method: str) -> None:
+def test_extremes_have_a_result_without_nan(share: float, label: int) -> None:
     """No comment flagged, or all; every label the same; people who always differ."""
     prob = np.linspace(0, 0.5, 200) if not share else np.linspace(0.6 if share == 1 else 0, 1, 200)
     prob = prob.astype(np.float32)
@@ -410,7 +379,7 @@ def test_extremes_have_a_result_without_nan(share: float, label: int, method: st
         traits={"language": [("de",) if number % 2 else () for number in range(200)]},
     )  # fmt: skip
     comments = Comments(parts=(part,), truth=dict.fromkeys(ids, label), recall=1.0, threshold=0.5)
-    plan = plan_of(comments.parts, {}, 40, rule=IntervalOptions(method=method))
+    plan = plan_of(comments.parts, {}, 40, rule=IntervalOptions(method="inversion"))
     for people in (
         perfect(comments),
         lambda drawn: [

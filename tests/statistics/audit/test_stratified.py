@@ -9,7 +9,6 @@ from audit_drawing import counts
 from hypothesis import given
 from scipy import stats
 
-from modwatch.common.errors import MetricInputError, ModwatchError
 from modwatch.statistics.audit.stratified import StratumCounts, combine
 
 
@@ -59,12 +58,6 @@ def rough(found):
     return total
 
 
-def test_rate_is_that_of_the_weighted_sum():
-    made = stage([900, 100, 7], [30, 20, 7], [[1, 8, 3], [0, 0, 7]])
-    assert made.weighted().rate == pytest.approx(made.rate())
-    assert made.rate().shape == (2,)
-
-
 @given(counts())
 def test_any_counts_have_a_rate_and_a_variance(made):
     weighted = made.weighted()
@@ -107,13 +100,6 @@ class TestCombine:
         assert chance.sum() == pytest.approx(1)
         assert chance @ rate == pytest.approx(self.TRUTH, abs=1e-12)
 
-    def test_pooled_labels_miss_positives(self):
-        pooled = sum(
-            p * float(stage(WHOLE, one.labels + two.labels, one.positives + two.positives).rate())
-            for p, one, two in adaptive(4, 1)
-        )
-        assert pooled < 0.97 * self.TRUTH
-
     def test_the_variance_is_free_of_bias(self):
         """With two labels or more in each stratum and stage: a single one tells no variance."""
         rows = [
@@ -153,49 +139,3 @@ class TestCombine:
         made = combine([first, second], (0.5, 0.5), population=[50, 4])
         exact, guess = (1 + 2 + 3) / 54, float(first.rate())
         assert made.rate == pytest.approx((exact + guess) / 2)
-
-    @pytest.mark.parametrize(
-        ("stages", "shares", "message"),
-        [
-            ([], [], "sum to 1"),
-            ([stage([9], [2], [1])], [0.5], "sum to 1, got 0.5"),
-            ([stage([9], [2], [1])], [0.5, 0.5], "Each stage"),
-            ([stage([9], [2], [1])], [float("nan")], "Each stage"),
-            ([stage([9], [2], [1]), stage([7], [2], [1])], [1.0, 0.0], "Each stage"),
-            ([stage([9], [2], [1]), stage([9], [2], [1])], [0.5, 0.5], "9 comments, but 7 are"),
-            ([stage([8], [2], [1])], [1.0], "Stage 1 represents 8 comments, but 9"),
-            ([stage([9], [2], [1]), stage([7], [2], [[1], [0]])], [0.5, 0.5], "repetitions"),
-        ],
-    )
-    def test_stages_that_do_not_fit_are_refused(self, stages, shares, message):
-        with pytest.raises(MetricInputError, match=message):
-            combine(stages, shares, population=[9])
-
-    def test_an_empty_population_is_refused(self):
-        with pytest.raises(ModwatchError):
-            combine([stage([9], [2], [1])], [1.0], population=[])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"population": []}, "must have equal lengths"),
-        ({"population": [10], "labels": [5], "positives": [1], "score": []}, "no strata"),
-        ({"labels": [5]}, "must have equal lengths"),
-        ({"positives": [[1, 2], [1]]}, "positives has rows of different lengths"),
-        ({"score": [0.1, 1.1]}, r"score must contain values in \[0, 1\]"),
-        ({"score": [0.1, np.nan]}, "score contains NaN"),
-        ({"labels": [0, 5]}, "A stratum has no labels"),
-        ({"labels": [5, 11]}, "more labels than comments"),
-        ({"positives": [6, 0]}, "more positives than labels"),
-        ({"positives": [-1, 0]}, "positives must contain whole numbers"),
-        ({"positives": [0.5, 0]}, "positives must contain whole numbers"),
-        ({"positives": ["1", "0"]}, "positives should be numeric"),
-        ({"population": [10, np.nan]}, "population contains NaN"),
-        ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "should be a 1d array"),
-    ],
-)
-def test_counts_that_do_not_fit_are_named(changes, message):
-    given = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
-    with pytest.raises(MetricInputError, match=message):
-        StratumCounts.from_arrays(**given | changes)

@@ -171,15 +171,6 @@ def test_no_result_leaves_its_range_whatever_the_weights(drawn, alpha, weights):
             assert metric(*args, review_fraction=1, sample_weight=weight) in (whole, None)
 
 
-@given(rows, alphas)
-def test_exchanging_the_classes_changes_nothing_but_precision(drawn, alpha):
-    label, prob, score = columns(drawn)
-    prob = prob * 0.9 + 0.03  # never ½, where the decision would not turn with the label
-    for metric in (c.oc_accuracy, c.oc_auroc, c.review_efficiency, c.review_effectiveness):
-        turned = metric(1 - label, 1 - prob, score, review_fraction=alpha)
-        assert same(metric(label, prob, score, review_fraction=alpha), turned)
-
-
 @given(rows, st.sampled_from(STRATEGIES), times)
 def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
     label, prob, _ = columns(drawn)
@@ -220,28 +211,6 @@ def test_closed_forms_of_a_calibrated_model_with_evenly_spread_scores(alpha):
     expected = 3 / 4 + alpha / 2 - alpha**2 / 4
     assert c.oc_accuracy(*args, **at) == pytest.approx(expected, abs=1e-5)
     assert c.oc_auroc(*args, **at) == pytest.approx(1 - (1 - alpha) ** 3 / 6, abs=1e-5)
-
-
-def test_ties_at_the_capacity_are_reviewed_in_part():
-    # Two of the three places go to three equal rows, of which one is wrong.
-    label, prob = [1, 1, 0, 0], [0.9, 0.1, 0.1, 0.1]
-    value = c.review_efficiency(label, prob, [2, 1, 1, 1], review_fraction=3 / 4)
-    assert value == pytest.approx((2 / 3) / 3)
-
-
-def test_constant_review_scores_review_at_random():
-    label, prob, score = [1, 1, 0, 0], [0.9, 0.1, 0.1, 0.1], [7, 7, 7, 7]
-    assert c.review_efficiency(label, prob, score, review_fraction=0.5) == 0.25  # the error rate
-    assert c.review_effectiveness(label, prob, score, review_fraction=0.5) == 0.5  # α
-    assert c.oc_accuracy(label, prob, score, review_fraction=0.5) == 0.75 + 0.5 * 0.25
-
-
-def test_constant_probabilities_rank_nothing():
-    label, prob = [1, 0, 0, 0], [0.3, 0.3, 0.3, 0.3]
-    assert c.oc_auroc(label, prob, prob, review_fraction=0) == 0.5
-    assert c.oc_auprc(label, prob, prob, review_fraction=0) == 0.25
-    # Of half of each row, the positive's half beats all, its other half ¾ of the negatives.
-    assert c.oc_auroc(label, prob, prob, review_fraction=0.5) == pytest.approx((1 + 0.75) / 2)
 
 
 def test_other_weights_are_masses_without_rounding():

@@ -124,9 +124,9 @@ def test_three_classes_have_scikit_learns_macro_f1() -> None:
 
 @pytest.mark.simulation
 def test_intervals_of_three_classes_cover_the_figure_of_all_such_people() -> None:
-    truth = group_report(*several(99, people=8_000), draws=1).set_index(["group", "metric"])
+    truth = group_report(*several(99, people=3_000), draws=1).set_index(["group", "metric"])
     hits = []
-    for seed in range(100):
+    for seed in range(40):
         table = group_report(*several(seed), draws=1).set_index(["group", "metric"])
         for metric in ("agreement", "f1"):
             row, of_all = table.loc[("x", metric)], truth.loc[("x", metric)]
@@ -159,15 +159,14 @@ def test_two_classes_are_two_of_three() -> None:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("people", [20, pytest.param(100, marks=pytest.mark.soak)])
-def test_intervals_cover_the_figure_of_all_such_people(people: int) -> None:
+def test_intervals_cover_the_figure_of_all_such_people() -> None:
     """`benchmarks/group_coverage.py` draws more."""
-    large = crowd(99, people=8_000, bias=0.1)
+    large = crowd(99, people=3_000, bias=0.1)
     truth = group_report(large.annotations, large.prob, large.groups, draws=1)
     truth = truth.set_index(["metric", "group"])
     hits: dict[str, list[bool]] = {}
-    for seed in range(120):
-        made = crowd(seed, people=people, bias=0.1)
+    for seed in range(50):
+        made = crowd(seed, people=20, bias=0.1)
         table = group_report(made.annotations, made.prob, made.groups, draws=1)
         table = table.set_index(["metric", "group"])
         own = (table["low"] <= truth["value"]) & (truth["value"] <= table["high"])
@@ -177,23 +176,6 @@ def test_intervals_cover_the_figure_of_all_such_people(people: int) -> None:
         hits.setdefault("difference", []).extend(gap["agreement"])
     for metric, held in hits.items():
         assert 0.91 <= np.mean(held) <= 0.99, metric
-
-
-@pytest.mark.soak
-@pytest.mark.simulation
-def test_a_bias_of_five_points_is_found_and_none_is_not() -> None:
-    found = {0.0: 0, 0.063: 0}  # 6.3 % of the labels that agree are 5 points of agreement
-    gaps = []
-    for bias in found:
-        for seed in range(60):
-            made = crowd(seed, people=100, bias=bias)
-            table = group_report(made.annotations, made.prob, made.groups, draws=200, seed=seed)
-            row = table[(table["group"] == "group 2") & (table["metric"] == "agreement")].iloc[0]
-            found[bias] += row["p_value"] < 0.05
-            gaps.append(row["difference"])
-    assert np.mean(gaps[60:]) == pytest.approx(-0.05, abs=0.01)
-    assert found[0.0] <= 8  # 3 expected
-    assert found[0.063] >= 48
 
 
 def test_small_groups_are_shrunk_more() -> None:
@@ -253,7 +235,7 @@ def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
     """A twentieth of all people decide otherwise than the model; most groups of ten have none."""
     held, alike = 0, 0
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(100):
         label = np.repeat(rng.random(20) < 0.05, 10).astype(int)
         annotations = Annotations.from_columns(
             item=np.tile(np.arange(10), 20), annotator=np.repeat(np.arange(20), 10), label=label,
@@ -263,8 +245,8 @@ def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
         row = group_report(annotations, np.full(10, 0.1), groups, draws=1).iloc[0]
         held += row["low"] <= 0.95 <= row["high"]
         alike += row["value"] == 1
-    assert alike > 100
-    assert held >= 186  # 93 %
+    assert alike > 50
+    assert held >= 92
 
 
 def test_without_a_majority_there_is_no_divergence() -> None:

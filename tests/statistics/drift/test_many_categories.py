@@ -15,7 +15,7 @@ from modwatch.statistics.drift.distance import (
 from modwatch.statistics.drift.profile import Profile
 
 DIVERGENCES = (population_stability_index, jensen_shannon)
-RUNS = 150
+RUNS = 100
 
 
 def shares(tail: str, categories: int) -> np.ndarray:
@@ -39,17 +39,9 @@ def found(
     ("tail", "categories", "n", "m"),
     [
         ("zipf", 100, 220, 3_080),  # a hundred languages of a small platform
-        ("zipf", 1_000, 2_000, 28_000),
-        ("zipf", 1_000, 20, 280),
         ("zipf", 2, 20, 20),
-        ("uniform", 100, 220, 3_080),
         ("uniform", 1_000, 2_000, 2_000),
-        ("uniform", 30, 200, 600),
-        ("uniform", 10, 20, 20),
-        ("geometric", 100, 220, 3_080),
         ("geometric", 300, 10_000, 140_000),
-        ("huge", 100, 2_000, 28_000),
-        ("huge", 1_000, 10_000, 10_000),
         ("huge", 300, 20, 280),
     ],
 )
@@ -68,7 +60,7 @@ def test_categories_of_the_reference_only_do_not_matter() -> None:
         assert np.mean([effect.low > 0 for effect in effects]) <= 0.1
 
 
-@pytest.mark.parametrize(("categories", "n"), [(10, 220), (100, 220), (300, 2_000), (1_000, 2_000)])
+@pytest.mark.parametrize(("categories", "n"), [(100, 220), (300, 2_000)])
 def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: int) -> None:
     usual = shares("zipf", categories)
     moved = usual.copy()
@@ -77,8 +69,8 @@ def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: i
         assert np.mean([effect.low > 0 for effect in effects]) >= 0.9
 
 
-@pytest.mark.parametrize(("categories", "n"), [(100, 2_000), (300, 5_000)])
-def test_a_tail_that_doubles_and_a_new_language_are_found(categories: int, n: int) -> None:
+def test_a_tail_that_doubles_and_a_new_language_are_found() -> None:
+    categories, n = 100, 2_000
     usual = shares("zipf", categories)
     tail = np.where(np.arange(categories) < categories // 5, 1, 2) * usual
     new = np.append(0.9 * usual, 0.1)
@@ -87,9 +79,7 @@ def test_a_tail_that_doubles_and_a_new_language_are_found(categories: int, n: in
             assert np.mean([effect.low > 0 for effect in effects]) >= 0.95
 
 
-@pytest.mark.parametrize(
-    ("categories", "n"), [(2, 5), (2, 20), (10, 20), (2, 220), (10, 220), (100, 220), (100, 2_000)]
-)
+@pytest.mark.parametrize(("categories", "n"), [(2, 5), (10, 20), (100, 2_000)])
 def test_intervals_of_few_rows_hold(categories: int, n: int) -> None:
     usual = shares("zipf", categories)
     moved = usual[::-1] / 3 + 2 * usual / 3
@@ -140,12 +130,7 @@ def profile(counts: np.ndarray, most: int) -> Profile:
     ("tail", "categories", "n", "most"),
     [
         ("zipf", 100, 220, 1_000),
-        ("uniform", 100, 220, 1_000),
-        ("huge", 100, 220, 1_000),
-        # Days name different languages.
-        ("zipf", 60, 220, 20),
-        ("uniform", 60, 2_000, 20),
-        ("uniform", 30, 2_000, 20),
+        ("uniform", 60, 2_000, 20),  # days name different languages
     ],
 )
 def test_the_same_mix_of_languages_every_day_is_no_shift(

@@ -58,7 +58,7 @@ def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None
     rng, before = np.random.default_rng(0), GOOD | {"news": 0.8}
     after = before | {"app": 0.66}
     right = 0
-    for _ in range(100):
+    for _ in range(40):
         found = fallen_group(
             table(rng, 3_000, before),
             table(rng, 600, after),
@@ -66,7 +66,7 @@ def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None
             fall=mean(before) - mean(after),
         )
         right += found is not None and found.name == "platform=app"
-    assert right >= 97
+    assert right >= 38
 
 
 @pytest.mark.simulation
@@ -75,9 +75,9 @@ def test_where_all_groups_fell_alike_none_is_named() -> None:
     named = sum(
         fallen_group(table(rng, 3_000, GOOD), table(rng, 600, after), comments=COMMENTS, fall=0.1)
         is not None
-        for _ in range(400)
+        for _ in range(120)
     )
-    assert named <= 0.05 * 400
+    assert named <= 0.05 * 120
 
 
 def test_a_new_group_is_compared_with_all_others() -> None:
@@ -149,7 +149,7 @@ def test_from_the_labels_of_two_ordinary_days_the_platform_is_named() -> None:
     before = measured(rng, 10, fallen=False)
     found = [
         fallen_group(before, measured(rng, 2, fallen=True), comments=2_400, fall=0.066)
-        for _ in range(5)
+        for _ in range(3)
     ]
     assert {match.name for match in found if match} == {"platform=app"}
-    assert sum(match is not None for match in found) >= 4
+    assert sum(match is not None for match in found) >= 2
