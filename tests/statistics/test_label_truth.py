@@ -5,9 +5,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
 from reviewed_days import community, labelled_by_people, reviewed_day
 from scipy.special import expit, logit
 
@@ -18,10 +15,8 @@ from modwatch.statistics.label_truth import (
     ErrorEvidence,
     GivenLabels,
     KnownErrors,
-    TrueLabels,
     true_labels,
 )
-from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import Measured, measure_days, reliability_estimates
 from modwatch.statistics.live.sample import Sample
@@ -41,21 +36,6 @@ def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
     return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
 
 
-def sure(label):
-    """Return true labels that are known."""
-    prob = np.array([[0.0, 1.0]])
-    rates = np.zeros((1, 1))
-    return TrueLabels(
-        cell=np.asarray(label, np.int64),
-        group=np.zeros(len(label), np.int64),
-        labelled=np.ones(len(label), bool),
-        prior=np.full((1, 2), 0.5),
-        prob=prob,
-        false_positive=rates,
-        false_negative=rates,
-    )
-
-
 def partly_labelled(seed=0, **more):
     rng = np.random.default_rng(seed)
     prob = rng.beta(0.5, 2, 2000)
@@ -70,20 +50,6 @@ def partly_labelled(seed=0, **more):
         sample=np.array([population[0], (stratum == 1).sum()]),
         **more,
     )
-
-
-def test_known_true_labels_give_the_plain_estimates():
-    sample = Sample([partly_labelled()])
-    options = {"threshold": 0.5, "seed": 0}
-    plain = Estimator(sample, **options).of_the_model()
-    certain = Estimator(sample, labels=sure(sample.label), **options).of_the_model()
-    for one, other in zip(plain, certain, strict=True):
-        assert other.value == pytest.approx(one.value, abs=1e-12)
-        assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=2e-3)
-        assert (other.n, other.status) == (one.n, one.status)
-
-
-ENDS = ["value", "low", "high"]
 
 
 def window(prevalence, seed=1):
@@ -149,15 +115,6 @@ def test_three_equal_labels_of_everything_give_the_estimates_of_a_single_phase()
     for end in ("low", "high"):
         # The chance in how draws are joined remains.
         assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
-
-
-def test_three_equal_labels_of_everything_are_the_truth():
-    rng = np.random.default_rng(3)
-    prob = rng.beta(0.5, 2, 3000)
-    truth = (rng.random(3000) < prob).astype(np.int64)
-    ones = np.ones(3000, np.int64)
-    labels = GivenLabels(prob=prob, group=0 * ones, given=3 * ones, toxic=3 * truth)
-    assert alone(labels).mean == pytest.approx(truth, abs=1e-3)
 
 
 @pytest.mark.simulation
@@ -232,28 +189,6 @@ def test_the_order_of_the_rows_changes_no_estimate():
         assert other[end].to_numpy(float, na_value=-1) == pytest.approx(
             one[end].to_numpy(float, na_value=-1), abs=1e-9
         )
-
-
-@pytest.mark.simulation
-@examples(2)
-@given(
-    seed=st.integers(0, 1000),
-    errors=st.tuples(st.floats(0.02, 0.2), st.floats(0.02, 0.2)),
-    shift=st.floats(-1, 1),
-)
-def test_the_rates_change_places_when_the_classes_do(seed, errors, shift):
-    """Up to the priors, which differ: by less than a standard deviation of the posterior."""
-    labels, _ = team(seed, errors=errors, shift=shift)
-    mirrored = replace(labels, prob=1 - labels.prob, toxic=labels.given - labels.toxic)
-    found, other = alone(labels), alone(mirrored)
-    for mine, theirs in (
-        (found.false_positive, other.false_negative),
-        (found.false_negative, other.false_positive),
-    ):
-        assert theirs.mean() == pytest.approx(mine.mean(), abs=mine.mean(axis=1).std())
-    share = np.full(labels.prob.size, 1 / labels.prob.size)
-    error = found.deviations(share, np.ones(share.size), np.random.default_rng(0)).std()
-    assert 1 - other.mean.mean() == pytest.approx(found.mean.mean(), abs=error)
 
 
 def test_frequent_toxic_comments_are_not_taken_for_false_positives():

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from modwatch.common.errors import DesignError, MetricInputError
-from modwatch.statistics import agreement, label_truth, recalibration, review_scores
+from modwatch.statistics import (
+    agreement,
+    conformal_prediction,
+    label_truth,
+    recalibration,
+    review_scores,
+)
 from modwatch.statistics.audit import allocation, sample_design
 from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.draw import Scored
@@ -110,6 +116,12 @@ def known_errors(**changes):
 
 def reviewed(prob=(0.5,), strategy="hybrid", **changes):
     return review_scores(list(prob), strategy, **changes)
+
+
+def predicted(**changes):
+    return conformal_prediction(
+        **{"y_true": [0, 1], "y_prob": [0.2, 0.8], "new_prob": [0.5]} | changes
+    )
 
 
 LENGTHS = "inconsistent numbers|for \\d+ strata|equal lengths|different lengths"
@@ -281,6 +293,11 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "shared: negative": (lambda: label_truth.ErrorEvidence.sharing(-0.1, -0.1), "shared"),
     "given: none": (lambda: given_labels(given=0, toxic=1), "label"),
     "given: more": (lambda: given_labels(toxic=2), "label"),
+    "sets: coverage": (lambda: predicted(coverage=1.0), "coverage must be between 0 and 1"),
+    "sets: groups": (lambda: predicted(groups=["a", "b"]), "pass both of groups and new_groups"),
+    "sets: NaN": (lambda: predicted(new_prob=[NAN]), "new_prob contains NaN"),
+    "sets: label": (lambda: predicted(y_true=[0, 2]), "y_true contains values other than 0 and 1"),
+    "sets: weights": (lambda: predicted(new_weight=[1.0, 2.0]), "inconsistent numbers of samples"),
     "answers: more": (lambda: known_errors(wrong=2), "wrong"),
     "answers: repeated": (lambda: known_errors(repeated=2), "wrong"),
 }  # fmt: skip

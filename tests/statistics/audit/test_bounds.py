@@ -245,13 +245,6 @@ def test_disputed_passed_over_and_not_reached_are_distinguished():
     assert counted == {"disputed": 1, "passed_over": 3, "not_reached": len(keys) - 7}
 
 
-def test_without_any_label_nothing_is_passed_over():
-    evidence = labels_of()
-    found = unlabelled(evidence.samples, evidence.labels)
-    assert (found.disputed, found.passed_over) == (frozenset(), frozenset())
-    assert len(found.not_reached) == len(evidence.samples[-1])
-
-
 def test_whoever_passes_over_positives_widens_the_interval_and_hides_nothing():
     comments = make_comments(3000, prevalence=0.1)
     results = []

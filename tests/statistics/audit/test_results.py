@@ -27,7 +27,6 @@ from audit_making import (
 )
 
 from modwatch.audits.verify import read_evidence
-from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.plan import AuditPlan
@@ -546,10 +545,3 @@ def test_labels_given_at_once_are_taken_in_one_order(comments: Comments) -> None
         labels = [*evidence.labels]
         chance.shuffle(labels)
         assert to_json(computed(replace(evidence, labels=labels))) == content
-
-
-def test_labels_that_cannot_be_give_no_result(comments: Comments) -> None:
-    evidence = carried_out(comments, make_plan(comments, 300), perfect(comments))
-    stranger = replace(evidence.labels[0], comment_id="other")
-    with pytest.raises(AuditError, match="was not drawn"):
-        computed(replace(evidence, labels=[*evidence.labels, stranger]))

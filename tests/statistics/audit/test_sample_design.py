@@ -102,26 +102,6 @@ def test_a_wanted_part_is_taken():
     assert made.flagged.labels.sum() == 300
 
 
-def test_what_one_side_cannot_spend_the_other_gets():
-    few, many = (
-        ScoreCounts.from_scores([0.9] * 20),
-        ScoreCounts.from_scores(np.linspace(0, 0.5, 5_000)),
-    )
-    assert design(few, many, 1_000, DesignOptions(flagged_share=0.5)).flagged.labels.sum() == 20
-    made = design(many, few, 1_000, DesignOptions(flagged_share=0.1))
-    assert made.unflagged.labels.sum() == 20
-    assert made.labels == 1_000
-
-
-@pytest.mark.parametrize("empty", [0, 1])
-def test_one_side_may_be_empty(empty):
-    sides = [ScoreCounts.from_scores(np.linspace(0, 1, 500))] * 2
-    sides[empty] = ScoreCounts.from_scores([])
-    made = design(*sides, 100)
-    assert (made.flagged, made.unflagged)[empty] is None
-    assert made.labels == 100
-
-
 def test_scores_are_recalibrated_to_what_is_expected():
     flagged, unflagged = (
         ScoreCounts.from_scores([0.9] * 50),
@@ -217,14 +197,6 @@ def test_few_labels_are_drawn_in_fewer_strata():
     assert len(equal.strata) == 8
 
 
-def test_all_of_the_labels_are_spent_even_when_the_flagged_part_is_small():
-    """A tenth of 30 labels is fewer than four strata need; they get what they need."""
-    scores = ScoreCounts.from_scores(np.linspace(0, 1, 5_000))
-    made = design(scores, scores, 30, DesignOptions(flagged_share=0.05))
-    assert made.flagged.labels.sum() == MINIMUM * 4
-    assert made.labels == 30
-
-
 @pytest.mark.parametrize("labels", [-5, 0, 23])
 def test_fewer_labels_than_the_strata_need_are_refused(labels):
     scores = ScoreCounts.from_scores(np.linspace(0, 1, 5_000))
@@ -278,10 +250,6 @@ def test_equal_widths_are_tenths():
     assert strata(np.arange(100) / 100, method="equal_width", bins=10).edges == pytest.approx(
         np.arange(1, 10) / 10
     )
-
-
-def test_an_equal_width_without_comments_is_left_out():
-    assert strata([0.05, 0.95], method="equal_width", bins=10).edges == (0.95,)
 
 
 def test_sqrt_mass_is_the_rule_of_dalenius_and_hodges():

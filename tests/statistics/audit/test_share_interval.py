@@ -10,7 +10,6 @@ from audit_drawing import counts
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from modwatch.statistics.audit.share_interval import (
     METHODS,
@@ -94,13 +93,6 @@ class TestAgainstSvy:
             low, high = method(sampled(*survey))
             assert low < 0.1 < high
             assert high - low > 0.1
-
-
-def test_korn_graubard_of_a_random_sample_is_clopper_pearson_when_n_is_large():
-    made = sampled([10**9], [500], [10])
-    # t(n−1)/t(df) is 1 with one stratum; the variance divides by n−1, so n* is n−1.
-    expected = stats.beta.ppf([0.025, 0.975], [10 * 499 / 500, 10 * 499 / 500 + 1], [490, 489.02])
-    assert korn_graubard(made) == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_bootstrap_varies_as_the_estimate_does():

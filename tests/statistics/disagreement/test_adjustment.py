@@ -1,6 +1,6 @@
 """Adjusted metrics: equal to plain ones without flips, and to the truth of simulated people."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -219,43 +219,6 @@ def test_planted_labels_of_three_classes_are_recovered() -> None:
     for column, chosen in (("adjusted", np.eye(3)[decision]), ("oracle", None)):
         alone = agreement_with_people(made.annotations, rates, decision=chosen)
         assert table.loc["accuracy", column] == pytest.approx(alone.value)
-
-
-@pytest.mark.parametrize("review_fraction", [0.0, 0.2])
-def test_two_classes_are_two_of_three(review_fraction: float) -> None:
-    """A class that nobody gives or predicts changes nothing; macro is the mean of both sides."""
-    made = world(3, items=300)
-    label, prob, options = made.annotations.label, made.prob, {"review_fraction": review_fraction}
-    both = np.stack([1 - prob, prob], axis=1)
-
-    def table(of: Annotations, p: np.ndarray) -> pd.DataFrame:
-        return adjusted_metrics(of, p, fixed_flip_rate(of, 0.0), **options)
-
-    two = table(made.annotations, prob)
-    assert two.equals(table(made.annotations, both))
-    other = table(replace(made.annotations, label=1 - label), 1 - prob)
-    columns = ["majority", "raw"]
-    three = table(replace(made.annotations, classes=(0, 1, 2)), np.c_[both, np.zeros(prob.size)])
-    alone = ["accuracy", "oc_accuracy", "review_effectiveness"]
-    alone += ["review_efficiency"] if review_fraction else []
-    assert np.allclose(three.loc[alone, columns], two.loc[alone, columns])
-    of_classes = [name for name in two.index if name not in (*alone, "review_efficiency")]
-    mean = (two.loc[of_classes, columns] + other.loc[of_classes, columns]) / 2
-    assert np.allclose(three.loc[of_classes, "raw"], mean["raw"])
-
-
-def test_accuracy_of_three_classes_needs_no_probabilities() -> None:
-    made = three_classes()
-    decision = np.where(np.arange(2_000) % 10 < 7, made.primary, (made.primary + 1) % 3)
-    raw, found = (
-        agreement_with_people(
-            made.annotations, fixed_flip_rate(made.annotations, rate), decision=np.eye(3)[decision]
-        )
-        for rate in (0.0, 0.15)
-    )
-    assert found.value == pytest.approx(0.7, abs=0.01)
-    assert found.low < 0.7 < found.high
-    assert raw.value < found.value - 0.05
 
 
 def nearly_by_chance() -> Annotations:

@@ -305,18 +305,6 @@ def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> Non
 
 
 @pytest.mark.simulation
-def test_a_fall_of_twenty_points_is_dated_on_the_day_after() -> None:
-    rng = np.random.default_rng(4)
-    path = np.r_[np.full(30, 0.96), np.full(15, 0.76)]
-    found = [follow_falls(*draw(rng, path)) for _ in range(50)]
-    days = np.array([run[31].first.day if run[31] else -1 for run in found])
-    assert (np.abs(days - 30) <= 1).mean() > 0.9
-    assert np.mean([all(run[32:]) for run in found]) > 0.98
-    covered = [run[-1].first.day_low <= 30 <= run[-1].first.day_high for run in found if run[-1]]
-    assert np.mean(covered) > 0.9
-
-
-@pytest.mark.simulation
 @pytest.mark.parametrize("before", [3, 6])
 def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before: int) -> None:
     """Two low days may be a weekend: no season is known yet."""

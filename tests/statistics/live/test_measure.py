@@ -312,11 +312,3 @@ def test_decisions_are_taken_as_they_are_and_curves_by_the_scores():
     assert cell(table, "calibration_auroc")["value"] == pytest.approx(2.5 / 5)
     by_threshold = measure_days([fully_labelled(label, prob)], review_fractions=[1 / 6])
     assert cell(by_threshold, "accuracy")["value"] == pytest.approx(4 / 6)
-
-
-def test_equal_scores_with_different_decisions_are_distinguished():
-    prob, flagged = np.full(40, 0.4), np.arange(40) % 4 == 0
-    label = flagged.astype(int)
-    table = measure_days([fully_labelled(label, prob, flagged=flagged)], review_fractions=[0.1])
-    for metric in ("accuracy", "precision_flagged", "recall_flagged"):
-        assert cell(table, metric)["value"] == 1

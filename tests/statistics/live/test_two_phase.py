@@ -1,17 +1,13 @@
 """Two-phase labels of one score against closed forms: a mixture of two binomial distributions.
 
 With one score, the labels are a mixture of two binomial distributions: its moments give the
-parameters (Blischke 1964), and the information of both phases adds up. Weighted figures of
-confirmations are compared with svy, the survey package.
+parameters (Blischke 1964), and the information of both phases adds up.
 """
 
 import numpy as np
-import polars
 import pytest
-import svy
 from scipy import stats
 
-from modwatch.statistics import observed_agreement
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
@@ -91,20 +87,6 @@ def test_rates_and_their_spread_are_those_of_the_mixture(single, triple):
     error = np.sqrt(np.diag(np.linalg.inv(result)))
     assert drawn.std(axis=0) == pytest.approx(error, rel=0.15)
     assert drawn.mean(axis=0) == pytest.approx(by_moments(counts), abs=0.3 * error.max())
-
-
-def test_weighted_agreement_is_that_of_svy():
-    rng = np.random.default_rng(2)
-    probability = np.where(rng.random(500) < 0.5, 0.1, 1.0)
-    first = (rng.random(500) < 0.4).astype(int)
-    second = first ^ (rng.random(500) < 0.2)
-    table = polars.DataFrame({"agree": (first == second).astype(int), "weight": 1 / probability})
-    sample = svy.Sample(table, svy.Design(wgt="weight"))
-    (theirs,) = (e for e in sample.estimation.prop("agree").estimates if e.y_level == 1)
-    ours = observed_agreement(first, second, sample_weight=1 / probability)
-    assert ours.value == pytest.approx(theirs.est, rel=1e-12)
-    # The same error: ours is in the width of its interval.
-    assert (ours.high - ours.low) / 2 / 1.96 == pytest.approx(theirs.se, rel=0.1)
 
 
 def slice_of(first, further):
