@@ -35,6 +35,7 @@ def trailing():
 
 
 def test_good_scores_pass(scores, day, prob, trailing):
+    prob[:2] = 0.0, 1.0
     checked = run([scores(IDS[500:], prob[500:]), scores(IDS[:500], prob[:500])], day)
 
     assert checked.result.status == "passed"
@@ -64,11 +65,6 @@ def test_a_bad_probability_is_quarantined_and_the_rest_goes_on(scores, day, prob
     assert checked.result.status == "warned"
     kept = [i for b in valid_scores([batch], checked) for i in b["comment_id"].to_pylist()]
     assert kept == [i for i in IDS if i != "c3"]
-
-
-@pytest.mark.parametrize("bound", [0.0, 1.0])
-def test_both_ends_are_probabilities(scores, day, bound):
-    assert run([scores(["c0"], [bound])], day, ids=["c0"]).result.status == "passed"
 
 
 def test_cut_comments_are_counted_and_warned_of(scores, day, prob):
