@@ -83,13 +83,6 @@ def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, 
     assert np.mean(found) == pytest.approx(0.07, rel=0.25)
 
 
-@pytest.mark.soak  # the planned width is met with people who err
-@pytest.mark.simulation
-def test_people_who_err_take_more_labels(labelled, planned):
-    alike = plan_labels(labelled, POLICY, widths=[0.07], error_rates=(0.0, 0.0))
-    assert alike.set_index("metric").loc["accuracy", "total"] < 0.9 * planned["total"]
-
-
 @pytest.mark.soak
 def test_a_budget_is_kept_and_gives_the_width_that_takes_it_or_a_narrower_one_if_larger(labelled):
     """The two questions have the same answer, the wider way round."""

@@ -27,33 +27,21 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
     ("variable", "value", "expected"),
     [
         ("REVIEW_FRACTION", "0", "a number in (0, 1], got 0"),
-        ("REVIEW_FRACTION", "-0.1", "a number in (0, 1], got -0.1"),
         ("REVIEW_FRACTION", "1.5", "a number in (0, 1], got 1.5"),
         ("REVIEW_FRACTION", "nan", "a number in (0, 1], got nan"),
         ("REVIEW_FRACTION", "one half", "a number in (0, 1], got 'one half'"),
-        ("REVIEW_FRACTION", "", "a number in (0, 1], got ''"),
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
         ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
-        (
-            "STRATEGY",
-            "guessing",
-            "uncertainty, predictive_variance, toxicity, hybrid or cost, got guessing",
-        ),
+        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
-        ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),
         ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
         ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
         ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
-        ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),
-        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
         ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
-        ("ALERT_CHANNELS", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("SCORER", "http://mod:hunter2@host name", "valid text"),
-        ("SCORER_TOKEN", "", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hunter2\n", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hünter2", "visible ASCII characters, without a line break at the end"),
-        ("OIDC_ROLES", '["hunter2"]', 'a JSON map such as {"a": "b"}'),
         ("OIDC_ROLES", '{"a": 1}', 'a JSON map such as {"a": "b"}'),
     ],
 )
@@ -66,15 +54,6 @@ def test_the_error_for_an_invalid_value_names_variable_range_and_value(
     assert str(caught.value) == f"MODWATCH_{variable} must be {expected}"
 
 
-def test_all_invalid_variables_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_FIRST_DAY", "today")
-    monkeypatch.setenv("MODWATCH_SHARD_TOKENS", "few")
-    with pytest.raises(
-        SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_TOKENS must be "
-    ):
-        load_settings()
-
-
 def test_the_shortest_history_suits_validation() -> None:
     shortest = Thresholds().min_trailing_days
     assert Settings(history_days=shortest).history_days == shortest
@@ -82,12 +61,10 @@ def test_the_shortest_history_suits_validation() -> None:
         Settings(history_days=shortest - 1)
 
 
-@pytest.mark.parametrize("value", ["0.000001", "0.05", "1"])
-def test_every_review_fraction_above_0_up_to_1_will_do(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", value)
-    assert load_settings().review_fraction == float(value)
+def test_every_review_fraction_above_0_up_to_1_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("0.000001", "1"):
+        monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", value)
+        assert load_settings().review_fraction == float(value)
 
 
 def test_a_required_variable_of_the_source_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +92,6 @@ def test_a_variable_of_another_source_is_rejected(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"PATH": "incoming"}, "files"),
         ({"PATH": "incoming", "TIMESTAMP_COLUMN": "posted"}, "files"),
         ({"PATH": "corpus", "FIRST_DAY": "2026-01-05"}, "replay"),
         ({"URL": "sqlite:///a.db", "QUERY": "SELECT"}, "sql"),
@@ -153,10 +129,16 @@ def test_an_invalid_source_in_json_is_not_quoted(
     assert "hunter2" not in str(caught.value)
 
 
-def test_days_out_of_order_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_out_of_order_are_rejected_and_all_invalid_variables_named_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MODWATCH_FIRST_DAY", "2026-01-05")
     monkeypatch.setenv("MODWATCH_LAST_DAY", "2026-01-04")
     with pytest.raises(SettingsError, match=r"MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY"):
+        load_settings()
+    monkeypatch.setenv("MODWATCH_FIRST_DAY", "today")
+    monkeypatch.setenv("MODWATCH_SHARD_TOKENS", "few")
+    with pytest.raises(SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_TOKENS must be"):
         load_settings()
 
 
@@ -168,18 +150,12 @@ MAIL = {
 }
 
 
-def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({**WEBHOOK, "WEBHOOK_URL": "file:///etc/hunter2"}, "MODWATCH_ALERT_WEBHOOK_URL"),
         ({**WEBHOOK, "WEBHOOK_URL": "https://hunter2\r\nX: y"}, "MODWATCH_ALERT_WEBHOOK_URL"),
         ({**WEBHOOK, "WEBHOOK_SECRET": ""}, "MODWATCH_ALERT_WEBHOOK_SECRET"),
-        ({**WEBHOOK, "WEBHOOK_SECRET": "whsec_"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": "whsec_hunter2"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 31}!"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 92}"}, "base64 of 24 to 64 bytes"),
@@ -189,19 +165,16 @@ def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
         ({"TIMEOUT": "0"}, "MODWATCH_ALERT_TIMEOUT"),
     ],
 )
-def test_half_a_channel_is_rejected(
+def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, str], message: str
 ) -> None:
-    set_alerts(monkeypatch, values)
+    for name, value in values.items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     with pytest.raises(SettingsError, match=message) as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-
-
-def test_whole_channels_are_taken_and_shown_without_secrets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    set_alerts(monkeypatch, WEBHOOK | MAIL)
+    for name, value in (WEBHOOK | MAIL | {"TIMEOUT": "1"}).items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     settings = load_settings()
     assert settings.alert_mail_to == ("ops@example.org",)
     assert "hunter2" not in repr(settings)
@@ -243,14 +216,6 @@ def test_what_is_no_json_is_named_and_not_quoted(
     assert caught.value.__suppress_context__
 
 
-def test_settings_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = load_settings()
-    with pytest.raises(ValidationError):
-        settings.review_fraction = 0.5
-    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "0.5")
-    assert settings.review_fraction == 0.05
-
-
 def test_the_lake_may_lie_elsewhere() -> None:
     settings = Settings(home=Path("h"), lake="s3://bucket/lake/")
     assert settings.lake_root == "s3://bucket/lake/"
@@ -262,22 +227,18 @@ def test_the_lake_may_lie_elsewhere() -> None:
     ("variable", "nearest"),
     [
         ("MODWATCH_REVIEW_FRACTON", "MODWATCH_REVIEW_FRACTION"),
-        ("MODWATCH_SOURCE__PATHS", "MODWATCH_SOURCE__PATH"),
-        ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_FORMAT"),
         ("MODWATCH_SOURCE_KIND", "MODWATCH_SOURCE__KIND"),
         ("modwatch_shard_token", "MODWATCH_SHARD_TOKENS"),
     ],
 )
-def test_a_misspelt_variable_is_rejected_with_the_nearest(
+def test_a_misspelt_variable_is_rejected_with_the_nearest_if_one_is_near(
     monkeypatch: pytest.MonkeyPatch, variable: str, nearest: str
 ) -> None:
     monkeypatch.setenv(variable, "x")
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert str(caught.value) == f"{variable} is not a setting of Modwatch; did you mean {nearest}?"
-
-
-def test_a_variable_like_no_other_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(variable)
     monkeypatch.setenv("MODWATCH_XYZZY", "x")
     with pytest.raises(SettingsError, match="MODWATCH_XYZZY is not a setting of Modwatch; unset"):
         load_settings()

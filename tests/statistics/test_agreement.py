@@ -253,27 +253,6 @@ def test_too_few_pairs_and_coin_tosses_are_insufficient():
     assert weightless.reason == "0 pairs of labels; 30 are needed"
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60),
-    st.integers(1, 5),
-    st.integers(0, 2**32 - 1),
-)
-def test_order_sides_and_equal_weights_decide_nothing(labels, weight, seed):
-    first, second = np.array(labels).T
-    moved = np.random.default_rng(seed).permutation(first.size)
-    found = annotator_error_rate(first, second, minimum=1)
-    for other in (
-        annotator_error_rate(second[moved], first[moved], minimum=1),
-        annotator_error_rate(first, second, sample_weight=np.full(first.size, weight), minimum=1),
-    ):
-        assert other.status == found.status
-        if found.status == "ok":
-            assert found.low <= found.value <= found.high <= 0.5
-            assert [other.value, other.low, other.high] == pytest.approx(
-                [found.value, found.low, found.high]
-            )
-
-
 def test_weights_count_as_repetition_for_the_rate_and_not_for_its_precision():
     first, second = np.zeros(60), (np.arange(60) < 3).astype(float)
     weight = np.where(np.arange(60) < 30, 1.0, 3.0)

@@ -102,21 +102,6 @@ def test_without_errors_confirmations_leave_the_plain_estimates():
         assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
 
 
-def test_three_equal_labels_of_everything_give_the_estimates_of_a_single_phase():
-    days = window(0.05)
-    confirmed = []
-    for day in days:
-        rows = np.repeat(np.flatnonzero(day.labelled), 2)
-        further = Confirmations(row=rows, label=day.label[rows])
-        confirmed.append(replace(day, confirmations=further))
-    plain, found = beside_the_plain(days, confirmed)
-    value = plain["value"].to_numpy(float)
-    assert found["value"].to_numpy(float) == pytest.approx(value, abs=1e-6)
-    for end in ("low", "high"):
-        # The chance in how draws are joined remains.
-        assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
-
-
 @pytest.mark.simulation
 def test_the_posterior_holds_the_truth_as_often_as_it_says():
     errors = []
@@ -131,21 +116,6 @@ def test_the_posterior_holds_the_truth_as_often_as_it_says():
     assert abs(errors.mean()) < 0.5
     assert 0.75 < errors.std() < 1.25
     assert (np.abs(errors) < 1.96).mean() > 0.86
-
-
-def test_few_confirmations_leave_the_rates_far_apart():
-    labels, _ = team(1, confirmed=0.0)
-    assert labels.given.max() == 1
-    found = alone(labels)
-    low, high = np.quantile(found.false_negative[:, 0], [0.05, 0.95])
-    assert high - low > 0.25
-    confirmed = alone(team(1)[0])
-    effect, weight = np.ones(4000), np.ones(4000)
-    wide, narrow = (
-        value.deviations(effect, weight, np.random.default_rng(0)).std()
-        for value in (found, confirmed)
-    )
-    assert wide > 3 * narrow
 
 
 def test_known_answers_tell_the_rates_where_confirmations_do_not():
@@ -213,16 +183,6 @@ def test_constant_and_extreme_scores_are_estimated():
             toxic=result.sum(axis=1).astype(np.int64),
         )
         assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.04)
-
-
-def test_shared_errors_make_toxic_comments_fewer_or_more():
-    labels = team(7)[0]
-    found = alone(labels).mean.sum()
-    fewer, more = (
-        true_labels(labels, ErrorEvidence.sharing(*shared)).mean.sum()
-        for shared in ((0.6, 0), (0, 0.8))
-    )
-    assert fewer < found < more
 
 
 def test_rates_and_prevalence_of_hard_comments_are_found_where_that_is_stated():
@@ -310,16 +270,6 @@ def test_confirmed_and_overturned_labels_are_counted():
     )
     row = measure_days([day]).set_index("metric").loc["overturned"]
     assert (row["n"], row["value"]) == (40, 0.25)
-
-
-def test_all_overturned_toxic_labels_leave_hardly_any_toxic_comment():
-    day = partly_labelled()
-    first = np.flatnonzero(day.labelled & (day.label == 1))
-    rows = np.concatenate([first, first])
-    overturned = replace(day, confirmations=Confirmations(row=rows, label=np.zeros(rows.size, int)))
-    found = measure_days([overturned]).set_index("metric").loc["prevalence"]
-    assert found["value"] < 0.02
-    assert found["high"] < 0.1
 
 
 def test_the_reliability_diagram_allows_for_errors():

@@ -44,7 +44,7 @@ def test_csv_with_quotes_line_ends_and_bom(tmp_path, name):
     assert column_names(path) == ("id", "text")
 
 
-@pytest.mark.parametrize(("delimiter", "rows"), zip(DELIMITERS, [0, 1, 30, 2], strict=True))
+@pytest.mark.parametrize(("delimiter", "rows"), [*zip(DELIMITERS, [0, 1, 30, 2], strict=True)])
 def test_the_delimiter_is_found_by_the_header(tmp_path, delimiter, rows):
     path = tmp_path / "a.csv"
     content = [{"id": str(row), "text": "a; b, c | d", "more": ""} for row in range(rows)]

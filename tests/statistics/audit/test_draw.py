@@ -131,20 +131,6 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
     assert found.population == stands_for
 
 
-@pytest.mark.parametrize(("labels", "step"), [(1, 7), (10, 400), (100, 1)])
-def test_of_a_long_stream_the_smallest_are_kept(labels: int, step: int) -> None:
-    rows = [Row(number % 2, f"c{number}", number / 400) for number in range(400)]
-    plan = plan_of(parts_of(rows), {"unflagged": [0.125]}, labels)
-    found = draw(plan, parts_of(rows, range(0, 400, step)), sizes_of(plan)).comments
-    for number, planned in enumerate(plan.strata):
-        days = [FIRST, FIRST + datetime.timedelta(days=1)]
-        mine = [row for row in rows if stratum_of(plan, row) == number]
-        keys = [int(keys_of(plan, days[row.day], [row.comment_id])[0]) for row in mine]
-        assert [match.key for match in found if match.stratum == number] == sorted(keys)[
-            : planned.labels
-        ]
-
-
 @given(streams(), st.data())
 def test_a_second_stage_goes_on_where_the_first_ended(
     stream: tuple[list[Row], AuditPlan], data: st.DataObject

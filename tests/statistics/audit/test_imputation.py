@@ -178,7 +178,7 @@ def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
     assert figure(result, "recall")["low_if_random"] is None  # both labels count
 
 
-@pytest.mark.parametrize(("side", "wrong"), zip(SIDES, [PEOPLE[:1], PEOPLE[1:]], strict=True))
+@pytest.mark.parametrize(("side", "wrong"), [*zip(SIDES, [PEOPLE[:1], PEOPLE[1:]], strict=True)])
 def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(
     side: str, wrong: Sequence[str]
 ) -> None:

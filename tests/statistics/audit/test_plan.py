@@ -249,13 +249,6 @@ def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
         a_plan(**changes)
 
 
-def test_whole_numbers_and_floats_are_written_alike() -> None:
-    one, other = (a_plan(first_stage_share=share) for share in (1, 1.0))
-    assert one.digest == other.digest
-    assert '"first_stage_share":1.0' in one.to_json()
-    assert AuditPlan.from_json(one.to_json()) == one
-
-
 def edited(change: Callable[[dict[str, Any]], object], **how: Any) -> str:
     fields = json.loads(a_plan(options={"bins": 8}).to_json())
     change(fields)
@@ -318,12 +311,6 @@ def test_hostile_types_are_refused_wherever_they_stand() -> None:
 )  # fmt: skip
 def test_garbage_is_no_plan(text: str) -> None:
     with pytest.raises(AuditError, match=r"not an audit plan|format of the plan is not 1"):
-        AuditPlan.from_json(text)
-
-
-@given(st.text() | st.recursive(st.none() | st.floats(), st.lists).map(json.dumps))
-def test_anything_else_is_refused_in_words(text: str) -> None:
-    with pytest.raises(AuditError):
         AuditPlan.from_json(text)
 
 

@@ -117,19 +117,6 @@ def test_annotators_without_identity_are_not_enough() -> None:
         estimate_flip_rates(nameless)
 
 
-def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
-    """With the same random numbers, the labels held out would be all slips and some more."""
-    rng = np.random.default_rng(0)
-    items, row = 600, 10
-    flipped = rng.random(items * row) < 0.1
-    item, annotator = np.arange(items).repeat(row), np.tile(np.arange(row), items)
-    opinion = item % 2 ^ (item // 2 % 2 & annotator % 2)  # two camps
-    label = (opinion ^ flipped).astype(int)
-    found = svd_flip_rates(Annotations.from_columns(item=item, annotator=annotator, label=label))
-    assert found.mean == pytest.approx(0.1, abs=0.02)
-    assert 0.1 < float(found.rates("high").mean()) < 0.2
-
-
 def test_labels_that_are_all_alike_are_named() -> None:
     made = Annotations.from_columns(
         item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1)

@@ -220,15 +220,6 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak, reported=3) == active(weak)
 
 
-def test_a_report_changes_nothing_that_was_stated_of_earlier_days() -> None:
-    rng = np.random.default_rng(8)
-    columns = draw(rng, np.r_[np.full(20, 0.9), np.full(20, 0.86)])
-    plain = follow_falls(*columns)
-    for reported, reported_on in itertools.product((7, 15, 20), (12, 22, 30)):
-        held = follow_falls(*columns, reported=reported, reported_on=reported_on)
-        assert_same(held[:reported_on], plain[:reported_on])
-
-
 def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
     columns = series((0.9, 12), (0.86, 6), (0.95, 1), (0.6, 4), margin=0.06)
     weak = follow_falls(*columns, reported=12, reported_on=16)
@@ -259,16 +250,6 @@ def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
     better = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 10), (0.8, 8), margin=0.03))[-1]
     assert better is not None
     assert better.further is None
-
-
-def test_a_day_that_is_low_by_chance_does_not_date_a_fall() -> None:
-    """Its wide interval says that it is low, and no less of it than that of a high day."""
-    value, low, high = series((0.9, 20), (0.8, 3))
-    value[17:19], low[17:19], high[17:19] = 0.86, 0.78, 0.9
-    found = change_point(value, low, high)
-    assert found is not None
-    assert found.day == 20
-    assert found.day_low <= 18
 
 
 def test_a_day_with_few_labels_dates_less() -> None:

@@ -33,12 +33,6 @@ def test_psi_of_two_points() -> None:
     )
 
 
-@pytest.mark.parametrize("size", [10**4, 10**10])
-def test_psi_of_populations_without_overlap_does_not_grow_with_n(size: int) -> None:
-    far = population_stability_index([size, 0], [0, size]).value
-    assert far == pytest.approx(0.99 * math.log(0.995 / 0.005) * 2, rel=1e-2)
-
-
 def test_jensen_shannon_of_three_points() -> None:
     half = jensen_shannon([MANY, MANY, 0], [0, MANY, MANY])
     assert half.value == pytest.approx(0.5)
@@ -67,16 +61,6 @@ def test_scores_that_spread_move_both_ways() -> None:
     spread = wasserstein([MANY, 0, MANY], [0, 2 * MANY, 0], width=0.1)
     assert spread.value == pytest.approx(0.1)
     assert spread.direction == "both"
-
-
-def test_wasserstein_is_that_of_the_scores_but_for_a_bin() -> None:
-    rng = np.random.default_rng(0)
-    day, before = rng.beta(1, 6, 200_000), rng.beta(1, 8, 200_000)
-    binned = [np.histogram(side, 1000, (0, 1))[0] for side in (day, before)]
-    exact = stats.wasserstein_distance(day, before)
-    assert wasserstein(*binned, width=WIDTH).value == pytest.approx(exact, abs=WIDTH / 10)
-    shift = mean_shift(*binned, width=WIDTH).value
-    assert shift == pytest.approx(day.mean() - before.mean(), abs=WIDTH / 10)
 
 
 @given(histograms, histograms)
@@ -159,14 +143,6 @@ def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> Non
     assert abs(shift) < 0.001
     told_apart = (runs[:, :3, 1] > 0).mean(axis=0)
     assert (told_apart <= 0.05).all()
-
-
-@pytest.mark.parametrize("n", [1_000, 1_000_000])
-def test_a_shift_has_the_same_size_at_any_n(n: int) -> None:
-    found, expected = simulated(SHIFTED, n, 14 * n)[:, :, 0], truth(SHIFTED)
-    noise = found.std(axis=0) / math.sqrt(len(found))
-    assert (abs(found.mean(axis=0) - expected) < 3 * noise + 0.02 * expected).all()
-    assert expected == pytest.approx([0.106, 0.019, 0.03, 0.03], rel=0.1)
 
 
 @pytest.mark.parametrize(("day", "n"), [(USUAL, 200), (SHIFTED, 1_000)], ids=["usual", "shifted"])

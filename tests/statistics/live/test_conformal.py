@@ -231,21 +231,3 @@ def test_a_group_with_few_labels_of_a_kind_takes_those_of_all_groups() -> None:
     few = group == 1
     assert np.array_equal(apart[few, 1], together[few, 1])
     assert not np.array_equal(apart[few, 0], together[few, 0])
-
-
-@pytest.mark.simulation
-def test_sets_cover_what_they_promise_for_each_label_and_apart_in_each_group() -> None:
-    together, apart = [], []
-    for seed in range(20):
-        day, group, label = designed(np.random.default_rng(seed), wrong=0.3)
-        sample = Sample([day])
-        rows = np.flatnonzero(day.labelled)
-        for found, of in ((together, None), (apart, group[rows])):
-            sets = crossed_sets(sample, sample.label, of)
-            hit = sets[np.arange(rows.size), label[rows]]
-            parts = [label[rows] == one for one in (0, 1)]
-            parts += [part & (group[rows] == 1) for part in parts]
-            found.append([np.average(hit[part], weights=sample.weight[part]) for part in parts])
-    assert np.mean(together, axis=0)[:2] == pytest.approx([0.9, 0.9], abs=0.015)
-    assert np.mean(together, axis=0)[3] < 0.87
-    assert np.mean(apart, axis=0) == pytest.approx([0.9] * 4, abs=0.02)

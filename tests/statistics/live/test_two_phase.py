@@ -11,7 +11,6 @@ from scipy import stats
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
-from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.sample import Sample
 
 #: Share of toxic comments, false-positive rate, false-negative rate.
@@ -165,60 +164,3 @@ def test_the_error_of_a_double_sample_is_that_of_cochran(parameters):
     value, error = by_cochran(first, truth, chosen)
     assert ours.value == pytest.approx(value, abs=0.15 * error)
     assert (ours.high - ours.low) / WIDTH == pytest.approx(error, rel=0.06)
-
-
-def outcomes(parameters, confirmed):
-    """Return the probability of each outcome: its first label, and the further ones."""
-    prevalence, up, down = parameters
-    chances = {}
-    for first in (0, 1):
-        for further in [(), (first,), (1 - first, 0), (1 - first, 1)]:
-            labels = np.array([first, *further])
-            toxic = prevalence * np.prod(np.where(labels == 1, 1 - down, down))
-            other = (1 - prevalence) * np.prod(np.where(labels == 1, up, 1 - up))
-            taken = confirmed[first] if further else 1 - confirmed[first]
-            chances[first, further] = taken * (toxic + other)
-    return chances
-
-
-def efficient_error(parameters, confirmed):
-    """Return the standard error of the share of toxic comments, by the information."""
-    at = np.array(parameters)
-    steps = 1e-6 * np.eye(3)
-    keys = [key for key, chance in outcomes(at, confirmed).items() if chance > 0]
-    chance = np.array([outcomes(at, confirmed)[key] for key in keys])
-    slopes = np.array(
-        [
-            [
-                (outcomes(at + step, confirmed)[key] - outcomes(at - step, confirmed)[key]) / 2e-6
-                for key in keys
-            ]
-            for step in steps
-        ]
-    )
-    return np.sqrt(np.linalg.inv(LABELS * (slopes / chance) @ slopes.T)[0, 0])
-
-
-def expected_day(parameters, confirmed):
-    """Return a day on which every outcome is as frequent as expected."""
-    first, rows, labels = [], [], []
-    for (label, further), chance in outcomes(parameters, confirmed).items():
-        for _ in range(round(LABELS * chance)):
-            rows += [len(first)] * len(further)
-            labels += further
-            first.append(label)
-    return slice_of(np.array(first), (np.array(rows, np.int64), np.array(labels, np.int64)))
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize("prevalence", [0.05, 0.4])
-def test_the_estimate_from_both_phases_is_efficient(prevalence):
-    """Confirmed by people who err: against the information of first and further labels."""
-    parameters = (prevalence, 0.05, 0.1)
-    error = efficient_error(parameters, CONFIRMED)
-    table = measure_days(
-        [expected_day(parameters, CONFIRMED)], review_fractions=[], strategies=[], known=ALONE
-    )
-    found = table.set_index("metric").loc["prevalence"]
-    assert found["value"] == pytest.approx(prevalence, abs=0.4 * error)
-    assert (found["high"] - found["low"]) / WIDTH == pytest.approx(error, rel=0.3)
