@@ -33,14 +33,6 @@ def days(draw):
     return prob, rng.integers(0, 2**64, size, dtype=np.uint64)
 
 
-def by_row(routing):
-    order = np.argsort(routing.row)
-    return [
-        column[order].tolist()
-        for column in (routing.row, routing.stratum, routing.inclusion_probability, routing.rank)
-    ]
-
-
 @given(days(), policies)
 def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
     prob, keys = day
@@ -249,17 +241,6 @@ def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) ->
     assert (found[routing.row] == routing.stratum).all()
     with pytest.raises(DesignError, match="scores, decisions or the routing policy have changed"):
         strata_of(score, routing.strata, top, flagged=prob > 0.7)
-
-
-def test_decisions_by_a_threshold_route_what_the_threshold_routes() -> None:
-    rng = np.random.default_rng(6)
-    prob = rng.random(500)
-    keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
-    policy = RoutingPolicy(review_fraction=0.2)
-    one = design_routing(prob, keys, policy, threshold=0.3)
-    other = design_routing(prob, keys, policy, flagged=prob.astype(float) > 0.3)
-    assert by_row(one) == by_row(other)
-    pd.testing.assert_frame_equal(one.strata, other.strata)
 
 
 def test_keys_and_decisions_must_fit() -> None:

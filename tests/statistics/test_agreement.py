@@ -119,29 +119,6 @@ def test_kappa_is_scikit_learns_whatever_the_names_and_the_order(labels, names, 
             assert getattr(other, name) == pytest.approx(getattr(found, name), abs=1e-9)
 
 
-@given(
-    st.lists(
-        st.lists(st.sampled_from([0.0, 1.0, 2.0, NAN]), min_size=3, max_size=3),
-        min_size=1,
-        max_size=30,
-    ),
-    st.permutations([0, 1, 2]),
-    st.integers(0, 2**32 - 1),
-)
-def test_alpha_knows_neither_raters_nor_names_nor_order(units, names, seed):
-    matrix = np.array(units).T
-    rng = np.random.default_rng(seed)
-    found = alpha(matrix, resamples=50)
-    shuffled = rng.permuted(matrix, axis=0)[:, rng.permutation(matrix.shape[1])]
-    renamed = np.where(np.isnan(matrix), NAN, np.array(names)[np.nan_to_num(matrix).astype(int)])
-    for other in (alpha(shuffled, resamples=50), alpha(renamed, resamples=50)):
-        assert (other.status, other.n) == (found.status, found.n)
-        assert other.value == (None if found.value is None else pytest.approx(found.value))
-    if found.status == "ok":
-        assert -1 <= found.value <= 1
-        assert found.low <= found.value <= found.high <= 1
-
-
 @given(PAIRS)
 def test_alpha_of_pairs_is_the_textbook_sum(labels):
     """D_o and D_e written out over every pair of values (Krippendorff 2011, Eq. 1)."""

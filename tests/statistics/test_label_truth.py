@@ -105,7 +105,7 @@ def test_without_errors_confirmations_leave_the_plain_estimates():
 @pytest.mark.simulation
 def test_the_posterior_holds_the_truth_as_often_as_it_says():
     errors = []
-    for seed in range(12):
+    for seed in range(8):
         labels, truth = team(seed)
         found = true_labels(labels, ErrorEvidence.sharing(0, 0), seed=seed)
         for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):

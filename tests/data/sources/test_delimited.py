@@ -234,24 +234,6 @@ def test_every_line_is_accounted_for_whatever_is_damaged(tmp_path_factory, rows,
     assert all((f"an invented remark: {text}", None) in found for _, text in rows)
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "places"),
-    [
-        ("text,label", lambda n, text: f"{text},{('hate', 'fine')[n % 2]}", (9, 10)),
-        ("created_at,text", lambda n, text: f"{NOON.format(n % 60)},{text}", (1, 298)),
-    ],
-)
-def test_two_lone_quotes_do_not_join_records_of_two_columns(tmp_path, header, row, places):
-    content = [f"a remark {n} of many" for n in range(300)]
-    first, last = places
-    content[first], content[last] = f'"{content[first]}', f'{content[last]}"'
-    content[250] = '"with, a comma"'
-    rows = [row(n, text) for n, text in enumerate(content)]
-    records = read(tmp_path / "a.csv", "\n".join([header, *rows, ""]))
-    assert len(records) == 300
-    assert sum(record.problem is not None for record in records) <= 1
-
-
 @pytest.mark.parametrize("columns", ["id,text", "text,id"])
 def test_two_lone_quotes_do_not_join_records_of_random_ids(tmp_path, columns):
     content = [f"{'really ' * (n % 5)}a remark, or two"[n % 3 :] for n in range(2_000)]
@@ -275,15 +257,6 @@ def test_escaped_quotes_at_the_end_of_a_line(tmp_path, end, text):
     assert texts(records)[30] == re.sub(r"\\(.)", r"\1", text)
 
 
-def test_a_title_with_a_line_break_is_one_field(tmp_path):
-    rows = [[str(n), "short title", f"word {n}", NOON.format(n)] for n in range(60)]
-    rows[0][1] = "two\nlines"
-    out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerows([["id", "title", "text", "at"], *rows])
-    records = read(tmp_path / "a.csv", out.getvalue())
-    assert [record.values["title"] for record in records] == [row[1] for row in rows]
-
-
 @pytest.mark.parametrize(("kind", "problem"), [("quoted", None), ("bare", "malformed_record")])
 def test_a_carriage_return_alone_ends_no_line_of_a_file_with_line_feeds(tmp_path, kind, problem):
     text = "first half\rsecond half"
@@ -301,13 +274,6 @@ def test_a_text_that_quotes_a_table_is_one_record(tmp_path):
     records = read(tmp_path / "a.csv", "".join(["id,text\n", *rows]))
     assert len(records) == 60
     assert not any(record.problem for record in records)
-
-
-def test_two_lone_quotes_do_not_join_lines_with_bare_delimiters(tmp_path):
-    content = [f"oh, remark {n}, yes" if n % 3 else f"remark {n}" for n in range(300)]
-    content[9], content[19] = f'"{content[9]}', f'{content[19]}"'
-    rows = [f"p{n},{text},{NOON.format(n % 60)},en\n" for n, text in enumerate(content)]
-    assert len(read(tmp_path / "a.csv", "".join(["id,text,at,language\n", *rows]))) == 300
 
 
 def test_quotes_that_are_trusted_close_where_they_close(tmp_path):

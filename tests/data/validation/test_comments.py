@@ -175,15 +175,6 @@ def test_an_id_of_an_earlier_day_stays_with_that_day(landed, validate):
     assert [n for n, reason in enumerate(reasons(checked)) if reason] == [3, 7]
 
 
-def test_the_first_good_row_keeps_an_id(landed, validate):
-    ids = ["a", "a", "a", "b"]
-    texts = [" ", "good", "good", "good"]
-
-    checked = validate(landed(4, comment_id=ids, text=texts))
-
-    assert reasons(checked) == ["blank_text", "", "duplicate_id", ""]
-
-
 def test_duplicates_with_another_text_are_counted(landed, validate):
     """A file that is delivered again with corrections contradicts itself."""
     ids = ["a", "b", "a", "b", "a", "c"]

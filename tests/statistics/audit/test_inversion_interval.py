@@ -8,9 +8,9 @@ from audit_drawing import counts
 from hypothesis import given
 from scipy import stats
 from scipy.optimize import brentq
-from simulated_audits import draw_positives, simulate
+from simulated_audits import simulate
 
-from modwatch.statistics.audit.inversion_interval import _below, inversion_interval, pattern
+from modwatch.statistics.audit.inversion_interval import inversion_interval, pattern
 from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 
@@ -137,41 +137,3 @@ def test_the_pattern_has_a_mean_of_one(made):
     shape = pattern(weighted)
     assert (shape >= 0).all()
     assert shape @ (weighted.weight * weighted.labels) == pytest.approx(1)
-
-
-#: Population, labels and true rate of each stratum.
-DESIGNS = {
-    "sharp and rare": ([990_000, 9_000, 1_000], [500, 200, 100], [1e-5, 0.05, 0.6]),
-    "dull": ([10**5] * 8, [50] * 8, [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.3]),
-    "mostly positive": ([4_000_000, 10**6, 500_000], [30] * 3, [0.97, 0.8, 0.6]),
-    "half labelled": ([400, 200, 100], [200, 100, 50], [0.05, 0.2, 0.5]),
-}
-
-
-class TestBelow:
-    """The distribution of the estimate that the interval rests on, against draws of it."""
-
-    @staticmethod
-    def off(population, labels, rate, generator, draws=30_000):
-        """Return how far the probability is off, at 60 draws, and at those in tails of 10 %."""
-        population, labels = np.array(population), np.array(labels)
-        found = draw_positives(
-            np.minimum(population, 10**8),
-            np.round(np.minimum(population, 10**8) * rate),
-            labels,
-            generator,
-            repetitions=draws,
-        )
-        shares = found @ (population / population.sum() / labels)
-        made = of(population, labels, found[:: draws // 60], rate)
-        result = _below(made, np.broadcast_to(rate, made.positives.shape))
-        distance = shares - made.rate[:, None]
-        level = (distance < -1e-12).mean(-1) + (np.abs(distance) <= 1e-12).mean(-1) / 2
-        error = np.abs(result - level)
-        return error.max(), error[(level < 0.1) | (level > 0.9)].max()
-
-    @pytest.mark.parametrize("name", DESIGNS)
-    def test_made_up_designs(self, name):
-        anywhere, tails = self.off(*DESIGNS[name], np.random.default_rng(1))
-        assert anywhere < 0.03
-        assert tails < 0.01

@@ -10,6 +10,7 @@ from audit_drawing import counts
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_audits import draw_positives
 
 from modwatch.statistics.audit.share_interval import (
     METHODS,
@@ -141,6 +142,25 @@ def test_a_bound_at_the_level_is_the_end_of_the_interval_at_twice_the_tail(metho
     bound, _ = interval(made, IntervalOptions(method=method, level=0.95, sides="lower"))
     _, above = interval(made, IntervalOptions(method=method, level=0.95, sides="upper"))
     assert [float(bound), float(above)] == pytest.approx([float(low), float(high)])
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_holds_the_truth(method):
+    """100 audits of eight strata, each 95 %, less two standard errors.
+
+    `benchmarks/audit.py` has 108 populations.
+    """
+    population, labels = [8_000] * 6 + [1_000] * 2, [60] * 6 + [40] * 2
+    positives = [16, 40, 80, 160, 240, 400, 300, 700]
+    found = draw_positives(population, positives, labels, np.random.default_rng(7), repetitions=100)
+    truth, rule = sum(positives) / sum(population), IntervalOptions(method=method)
+    if method == "bootstrap":  # of one audit at a time
+        ends = [interval(sampled(population, labels, row), rule) for row in found]
+        low, high = np.transpose(ends)
+    else:
+        low, high = interval(sampled(population, labels, found), rule)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
 
 
 @pytest.mark.parametrize("method", ["inversion", "korn_graubard", "logit"])

@@ -136,28 +136,6 @@ def test_weights_are_the_expectation_of_ten_draws() -> None:
     assert sampled == pytest.approx(exact, abs=0.01)
 
 
-def test_a_model_that_predicts_the_majority_of_other_people_reaches_the_oracle() -> None:
-    """Judged by its own labels it exceeds it."""
-    everybody = world(2, annotators=20, items=6_000, retests=0)
-    counts = everybody.annotations.counts()
-    chosen = np.tile(np.arange(20) < 10, 6_000)
-    made = Annotations.from_columns(
-        item=everybody.annotations.item[chosen],
-        annotator=everybody.annotations.annotator[chosen],
-        label=everybody.annotations.label[chosen],
-    )
-    rates, own = fixed_flip_rate(made, 0.1), made.counts()
-    other = counts - own
-
-    def normalised(votes: np.ndarray) -> pd.Series:
-        share = votes[:, 1] / votes.sum(axis=1)
-        table = adjusted_metrics(made, share, rates, threshold=0.49)
-        return table.loc[["accuracy", "f1"], "normalised"]
-
-    assert normalised(other).to_numpy() == pytest.approx(1, abs=0.015)
-    assert (normalised(own) > 1.02).all()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Three:
     """Labels of three classes by six people, who flip a share of theirs, and a model."""

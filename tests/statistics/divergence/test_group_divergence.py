@@ -116,7 +116,7 @@ def test_intervals_cover_the_figure_of_all_such_people() -> None:
             hits.setdefault(metric, []).extend(own[metric])
         hits.setdefault("difference", []).extend(gap["agreement"])
     for metric, held in hits.items():
-        assert 0.91 <= np.mean(held) <= 0.99, metric
+        assert 0.91 <= np.mean(held) <= 0.995, metric
 
 
 def test_small_groups_are_shrunk_more() -> None:

@@ -62,7 +62,7 @@ def test_few_positives_do_not_bias_the_share():
     """A plain quotient of Poisson counts is above its truth by a third of its spread here."""
     rng = np.random.default_rng(4)
     rows, wanted, plain, found = 400, 0.7, [], []
-    for lost in rng.binomial(rows, 3 / rows, size=600):
+    for lost in rng.binomial(rows, 3 / rows, size=1500):
         sides = [side(0, rows, 0.0), side(lost, rows, 0.0, span=400.0)]
         sure = np.zeros(rows)
         sure[0] = 7.0

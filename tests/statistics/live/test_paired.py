@@ -118,7 +118,9 @@ def test_a_sample_finds_the_better_model_though_people_err(truth):
     assert rows.loc["auroc", "low"] > 0
     # Pairs tell more than two separate intervals.
     alone = [
-        measure_days(model.days, threshold=model.threshold).set_index("metric").loc["auroc"]
+        measure_days(model.days, threshold=model.threshold, review_fractions=[], strategies=[])
+        .set_index("metric")
+        .loc["auroc"]
         for model in (champion, other)
     ]
     widths = sum(row["high"] - row["low"] for row in alone)
