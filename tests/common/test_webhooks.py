@@ -107,8 +107,7 @@ def test_a_receiver_says_when_to_come_back(expected: str, seconds: object) -> No
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n"],
+    "answer", [b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n"]
 )
 def test_no_answer_is_known_from_its_kind(answer: bytes | None) -> None:
     with webhook(answer) as server:

@@ -203,8 +203,7 @@ def test_lists_and_maps_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "variable",
-    ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"],
+    "variable", ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"]
 )
 def test_what_is_no_json_is_named_and_not_quoted(
     monkeypatch: pytest.MonkeyPatch, variable: str

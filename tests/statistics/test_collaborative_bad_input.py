@@ -10,13 +10,7 @@ from modwatch.statistics.collaboration import collaborative as c
 
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
-ALL_FIVE = [
-    c.oc_accuracy,
-    c.oc_auroc,
-    c.oc_auprc,
-    c.review_efficiency,
-    c.review_effectiveness,
-]
+ALL_FIVE = [c.oc_accuracy, c.oc_auroc, c.oc_auprc, c.review_efficiency, c.review_effectiveness]
 
 GOOD = {"y_true": [0, 1], "y_prob": [0.2, 0.7], "y_score": [1, 2], "review_fraction": 0.5}
 

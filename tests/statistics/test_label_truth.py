@@ -185,32 +185,6 @@ def test_constant_and_extreme_scores_are_estimated():
         assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.04)
 
 
-def test_rates_and_prevalence_of_hard_comments_are_found_where_that_is_stated():
-    """Labels with beta-distributed difficulty, a third one where two differ."""
-    rng, size, rates, again = np.random.default_rng(0), 60_000, (0.02, 0.2), (0.2, 0.3)
-    truth = rng.random(size) < 0.2
-    rate, same = (np.where(truth, pair[1], pair[0]) for pair in (rates, again))
-    total = (1 - rate) / (same - rate) - 1  # α + β
-    chance = rng.beta(rate * total, (1 - rate) * total)
-    labels = truth[:, None] ^ (rng.random((size, 3)) < chance[:, None])
-    differ = labels[:, 0] != labels[:, 1]
-    labels = GivenLabels(
-        prob=np.full(size, 0.3),
-        group=np.zeros(size, np.int64),
-        given=2 + differ,
-        toxic=labels[:, :2].sum(axis=1) + (differ & labels[:, 2]),
-    )
-    found = true_labels(labels, ErrorEvidence.sharing(*again))
-    at_most = slice(3 * DRAWS // 4, DRAWS)  # both are shared as far as stated
-    for drawn, true in (
-        (found.false_positive, rates[0]),
-        (found.false_negative, rates[1]),
-        (found.prior, 0.2),
-    ):
-        part = drawn[at_most, 0]
-        assert abs(part.mean() - true) < 4 * part.std() < true
-
-
 def test_half_of_the_draws_share_errors_of_either_kind_up_to_the_stated_part():
     labels = team(7)[0]
     plain, found = alone(labels), true_labels(labels, ErrorEvidence.sharing(0.6, 0))

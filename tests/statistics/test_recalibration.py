@@ -49,15 +49,6 @@ def test_odds_are_multiplied():
     assert special.logit(shifted([0.2, 0.7], 1.5)) == pytest.approx(special.logit([0.2, 0.7]) + 1.5)
 
 
-def test_training_on_as_many_of_both_is_undone():
-    """Scores of a model trained at 1/2, used at 1 %: the shift is the logit of the prevalence."""
-    generator = np.random.default_rng(0)
-    label = generator.random(400_000) < 0.01
-    latent = generator.normal(2.0 * label, 1.0)
-    balanced = special.expit(2.0 * latent - 2.0)
-    assert prior_shift(balanced, 0.01) == pytest.approx(special.logit(0.01), abs=0.05)
-
-
 def test_scores_of_exactly_0_and_1_may_be_wrong():
     found = Calibration(intercept=1.0).probability([0.0, 1.0])
     assert 0 < found[0] < 1e-5

@@ -140,10 +140,7 @@ def test_columns_are_mapped_and_optional_ones_found(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "column"),
-    [
-        ({"columns": {"thread_id": "thread"}}, "thread"),
-        ({"timestamp_column": "when"}, "when"),
-    ],
+    [({"columns": {"thread_id": "thread"}}, "thread"), ({"timestamp_column": "when"}, "when")],
 )
 def test_a_missing_column_is_named_with_those_there_are(tmp_path, options, column):
     source = FileSource(path=csv_file(tmp_path, "a,x,2024-03-01T01:00:00Z"), **options)

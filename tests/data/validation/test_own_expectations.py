@@ -142,9 +142,7 @@ def test_chunks_give_the_same_counts_and_whole_columns_are_whole(
         of("expect_column_mean_to_be_between", column="text_length", min_value=2, max_value=2),
     )
     batch = landed(
-        6,
-        text=["a1", "b1", " ", "a2", "b1", "a3"],
-        platform=["a", "", "c", "b", None, "a"],
+        6, text=["a1", "b1", " ", "a2", "b1", "a3"], platform=["a", "", "c", "b", None, "a"]
     )
     whole = validate(batch, expectations=rules)
     monkeypatch.setattr(own_expectations, "CHUNK_ROWS", 2)

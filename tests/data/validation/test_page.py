@@ -104,11 +104,7 @@ def test_the_style_sheet_is_the_one_that_the_policy_allows(results):
 
 @pytest.mark.parametrize(
     ("context", "name", "template"),
-    [
-        (Strip, "strip", "day.html"),
-        (Bar, "bar", "day.html"),
-        (DayLine, "line", "index.html"),
-    ],
+    [(Strip, "strip", "day.html"), (Bar, "bar", "day.html"), (DayLine, "line", "index.html")],
 )
 def test_templates_use_every_field_of_their_context(context, name, template):
     text = (TEMPLATES / template).read_text("utf-8")

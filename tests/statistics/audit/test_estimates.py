@@ -157,15 +157,6 @@ def test_the_bias_of_recall_is_mended():
     assert abs(mended) < plain / 3
 
 
-def test_known_true_positives_carry_the_interval_of_the_missed_over():
-    """Footnote 19: with TP known, the ends of the prevalence give those of recall."""
-    made = audit(([400], [400], [330]), ([9_600], [500], [35]))
-    missed = made.side("unflagged")
-    figure = made.interval_estimate("recall")
-    expected = [330 / (330 + 9_600 * float(end)) for end in (missed.high, missed.low)]
-    assert [float(figure.low), float(figure.high)] == pytest.approx(expected)
-
-
 class TestInsufficient:
     def test_too_few_positives_are_reported_with_the_labels_that_would_do(self):
         found = audit(([100], [50], [40]), ([9_900], [300], [2])).estimate("prevalence_unflagged")

@@ -46,8 +46,7 @@ def coverage(population: Sizes, labels: Sizes, score: tuple[float, ...]) -> np.n
 
 
 @pytest.mark.parametrize(
-    ("population", "labels"),
-    [(100, 76), (100, 99), (30, 10), (7, 3), (60, 1)],
+    ("population", "labels"), [(100, 76), (100, 99), (30, 10), (7, 3), (60, 1)]
 )
 def test_of_one_stratum_it_is_never_below_its_level(population: int, labels: int) -> None:
     assert coverage((population,), (labels,), (0.5,)).min() >= 0.95

@@ -88,13 +88,3 @@ def test_no_method_takes_lone_labels_for_certain(method: str) -> None:
     )
     low, high = interval(counts.weighted(), IntervalOptions(method=method))
     assert high - low > 0.4
-
-
-def test_error_of_lone_labels_is_not_too_small_on_average() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.array([0.2, 0.5, 0.4, 0.7, 0.3, 0.6])
-    drawn = rng.binomial(1, truth, (4_000, 6))
-    counts = StratumCounts.from_arrays(
-        population=[10_000] * 6, labels=[1] * 6, positives=drawn, score=[0.5] * 6
-    ).weighted()
-    assert counts.variance.mean() > 0.75 * counts.rate.var()

@@ -482,22 +482,3 @@ def test_the_same_evidence_gives_the_same_bytes() -> None:
     assert document["plan"] == evidence.plan.digest
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_json({"figure": float("nan")})
-
-
-def test_labels_given_at_once_are_taken_in_one_order(comments: Comments) -> None:
-    """Of three labels of a comment two count, and not those that happen to come first."""
-    chance = random.Random(1)
-
-    def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
-        return [
-            replace(row, labeller=name, label=int(chance.random() < 0.3))
-            for row in label_all(drawn, comments.truth)
-            for name in ("ann", "bob", "cem")
-        ]
-
-    evidence = carried_out(comments, make_plan(comments, 300, rule=QUICK), people)
-    content = to_json(computed(evidence))
-    for _ in range(3):
-        labels = [*evidence.labels]
-        chance.shuffle(labels)
-        assert to_json(computed(replace(evidence, labels=labels))) == content

@@ -56,15 +56,6 @@ def test_scikit_learn_agrees(drawn, times):
         assert value == pytest.approx(expected)
 
 
-@given(rows, times)
-def test_whole_weights_repeat_rows_of_the_model(drawn, times):
-    other = repeated(drawn, times)
-    for metric in METRICS:
-        value = metric(*columns(drawn)[:2], sample_weight=times[: len(drawn)])
-        expected = metric(*columns(other)[:2]) if other else None
-        assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_soft_labels_need_a_threshold(metric):
     soft, prob = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8]

@@ -67,24 +67,6 @@ def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own() -> None:
         assert found.low > max(item.value for item in calm)
 
 
-def test_the_order_of_the_profiles_does_not_matter() -> None:
-    made = crowd(1, people=60)
-    profiles = annotator_profiles(conformity_delta(made.annotations, made.prob))
-    group = made.groups.code[profiles.annotator]
-    one = demographic_divergence(profiles, group, draws=99)
-    shuffled = np.random.default_rng(0).permutation(group.size)
-    other = demographic_divergence(
-        Profiles(
-            annotator=profiles.annotator[shuffled], share=profiles.share[shuffled], left_out=0
-        ),
-        group[shuffled],
-        draws=99,
-    )
-    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
-    assert one.p_value == other.p_value
-    assert np.array_equal(one.cluster[shuffled], other.cluster)
-
-
 @pytest.mark.simulation
 def test_the_interval_covers_the_divergence_of_all_such_people() -> None:
     """Half of the people are in each cluster; of three groups, one is in either `apart`."""

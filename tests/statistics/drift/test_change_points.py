@@ -220,17 +220,6 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak, reported=3) == active(weak)
 
 
-def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
-    columns = series((0.9, 12), (0.86, 6), (0.95, 1), (0.6, 4), margin=0.06)
-    weak = follow_falls(*columns, reported=12, reported_on=16)
-    assert weak[17] is not None
-    assert weak[17].first.day == 12
-    found = weak[-1]
-    assert found is not None
-    assert found.first.day == 19
-    assert found.first.before.value > 0.88
-
-
 def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
     found = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03))[-1]
     assert found is not None
@@ -301,10 +290,7 @@ def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("weekend", "spread", "correlation"),
-    [(0.08, 0, 0), (0, 0.02, 0.5)],
-)
+@pytest.mark.parametrize(("weekend", "spread", "correlation"), [(0.08, 0, 0), (0, 0.02, 0.5)])
 def test_false_alarms_are_rare_with_seasons_and_wandering(
     weekend: float, spread: float, correlation: float
 ) -> None:

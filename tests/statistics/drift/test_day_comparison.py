@@ -143,12 +143,6 @@ def test_constant_scores(score: float, way: str | None) -> None:
     assert found["jensen_shannon prob"].value == (0 if way is None else 1)
 
 
-@pytest.mark.parametrize("score", [0.0, 1.0])
-def test_one_class_only(score: float) -> None:
-    found = compared(of_scores(np.full(500, score)))
-    assert found["flagged_share_change flagged"].direction == ("higher" if score else "lower")
-
-
 def test_quantile_bins_hold_like_mass() -> None:
     reference = pooled(WEEK).scores["prob"]
     mass = np.bincount(quantile_bins(reference), reference) / reference.sum()

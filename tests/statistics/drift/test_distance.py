@@ -153,8 +153,7 @@ def test_intervals_hold(day: np.ndarray, n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "bounds"),
-    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))],
+    ("counts", "bounds"), [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))]
 )
 def test_change_of_a_share_as_published(
     counts: tuple[int, int, int, int], bounds: tuple[float, float]

@@ -11,11 +11,7 @@ from modwatch.statistics import (
     fully_labelled,
     measure_days,
 )
-from modwatch.statistics.live.conformal import (
-    crossed_sets,
-    has_enough_labels,
-    set_review_scores,
-)
+from modwatch.statistics.live.conformal import crossed_sets, has_enough_labels, set_review_scores
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.sample import Sample
 
@@ -167,14 +163,6 @@ def test_half_a_toxic_comment_counts_half_for_either_label():
         sample_weight=np.full(80, 0.5), new_weight=np.full(40, 0.5),
     )  # fmt: skip
     assert score == pytest.approx(twice.review_score)
-
-
-def test_two_groups_are_another_order():
-    day, group, _ = designed(np.random.default_rng(2), wrong=0.3)
-    sample = Sample([day])
-    (score,) = set_review_scores([day], sample, sample.label, [group])
-    order = np.argsort(day.prob * (1 - day.prob))
-    assert (np.diff(score[order]) < -0.01).any()
 
 
 def test_where_every_label_is_known_the_conformal_row_is_what_its_order_reviews():

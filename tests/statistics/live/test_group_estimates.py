@@ -236,16 +236,6 @@ def test_sets_need_labels(rng):
     assert (row["status"], row["reason"]) == ("insufficient", "fewer than 30 effective labels")
 
 
-def test_a_stratum_without_labels_joins_the_nearest_one(rng):
-    prob = rng.beta(0.4, 2, 3_000)
-    label = (rng.random(3_000) < prob).astype(int)
-    day = sampled(rng, None, prob, label)
-    members = (rng.random(3_000) < 0.5) & ~(day.routed & (day.stratum == 2))
-    table = by_metric(measure_groups([day], [(GROUP, [members])]))
-    assert table.loc["accuracy", "status"] == "ok"
-    assert table.loc["accuracy", "comments"] == members.sum()
-
-
 def test_a_group_without_labels_is_insufficient_and_says_why(rng):
     prob = rng.beta(0.4, 2, 2_000)
     day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int))

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.live.group_estimates import GroupedDay, measure_groups
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.row_weights import row_weights
@@ -135,52 +134,3 @@ def test_completion_leaves_out_labels_that_came_too_late():
     assert estimates(day).loc["completion", "value"] == 0.8
     late = LabelledDay(**{**vars(day), "late": 2})
     assert estimates(late).loc["completion", "value"] == 1.0
-
-
-def simulated_day(rng, follow_up):
-    """Return a day on which 60 % of the toxic comments and 95 % of the others get a label."""
-    truth = rng.random(2200) < 0.2
-    stratum = np.repeat([0, 1], [200, 2000])
-    routed = (stratum == 0) | (rng.permutation(2200) < 400)
-    missing = routed & (rng.random(2200) > np.where(truth, 0.6, 0.95))
-    drawn = np.zeros(2200, bool)
-    if follow_up:
-        for part in (stratum == 0, stratum == 1):
-            among = rng.permutation(np.flatnonzero(missing & part))
-            drawn[among[: max(len(among) // 3, 2)]] = True
-    day = LabelledDay(
-        prob=np.full(2200, 0.4),
-        stratum=np.where(routed, stratum, -1),
-        label=truth.astype(int),
-        labelled=(routed & ~missing) | drawn,
-        population=np.array([200, 2000]),
-        sample=np.bincount(stratum[routed], minlength=2),
-        missing=np.where(missing, stratum, -1) if follow_up else None,
-    )
-    return day, truth
-
-
-@pytest.mark.parametrize("follow_up", [True, False])
-def test_intervals_hold_where_labels_are_missing_by_label(follow_up):
-    rng, held, errors = np.random.default_rng(5), [], []
-    for _ in range(50):
-        day, truth = simulated_day(rng, follow_up)
-        found = estimates(day).loc["prevalence"]
-        held.append(found["low"] <= truth.mean() <= found["high"])
-        errors.append(found["value"] - truth.mean())
-    assert np.mean(held) >= 0.88 if follow_up else np.mean(held) <= 0.5
-    assert (abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(50)) == follow_up
-
-
-def test_groups_of_comments_use_follow_ups():
-    rng, found = np.random.default_rng(6), {True: [], False: []}
-    for follow_up, errors in found.items():
-        for _ in range(10):
-            day, truth = simulated_day(rng, follow_up)
-            stratum = np.repeat([0, 1], [200, 2000])
-            grouped = GroupedDay(labelled=day, stratum=stratum, routed=day.stratum >= 0)
-            member = np.arange(2200) % 2 == 0
-            table = measure_groups([grouped], [(("platform", "a"), [member])])
-            table = table.set_index(["group", "metric"])
-            errors.append(table.loc[("a", "prevalence"), "value"] - truth[member].mean())
-    assert abs(np.mean(found[True])) < 0.025 < -np.mean(found[False])
