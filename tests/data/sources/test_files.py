@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -282,6 +283,7 @@ def damaged(fields: list[str], damage: str, dialect: dict) -> bytes:
     return line.replace(b"T", b"T\xff", 1) if damage == "bytes" else line
 
 
+@examples(40)
 @given(rows=st.lists(st.tuples(texts, damages), min_size=1, max_size=30), dialect=dialects)
 def test_the_account_of_all_days_closes_and_no_valid_row_changes(tmp_path_factory, rows, dialect):
     path = tmp_path_factory.mktemp("property") / "a.csv"
