@@ -287,10 +287,11 @@ def test_quotes_that_are_trusted_close_where_they_close(tmp_path):
     assert len(list(read_records(path))) == len(ROWS) + 3
 
 
-def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path):
+@pytest.mark.parametrize("text", ['"three\nshort\nlines"', "a short line"])
+def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path, text):
     content = [f"a remark {n}" for n in range(300)]
     content[9], content[199] = f'"{content[9]}', f'{content[199]}"'
-    content[20] = '"three\nshort\nlines"'
+    content[20] = text
     records = read(tmp_path / "a.csv", "\n".join(["text", *content, ""]))
     assert [(r.line, r.problem) for r in records if r.problem] == [(11, "unclosed_quote")]
     assert len(records) == 300

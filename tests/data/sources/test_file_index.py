@@ -178,6 +178,7 @@ def test_a_file_that_is_replaced_with_size_and_time_of_another_is_read_again(sou
             before.st_size,
             before.st_mtime_ns,
         )
+        assert source.counts([DAY]) == {DAY: 23}
         assert landed(source) == 23
         text = text.replace("2026-11-25T23", "2026-11-15T23")
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -258,6 +258,13 @@ def test_volume_against_the_trailing_median(landed, validate, usual, rows, names
     assert checked.result.rejected == ("volume_collapse" in names)
 
 
+def test_the_volume_of_steady_days_is_judged_more_strictly(landed, validate, usual):
+    days = (DAY - timedelta(days=n) for n in range(1, 36))
+    steady = {day: Volume(rows=100, ratio=1 + day.day % 3 / 20) for day in days}
+    assert not failed(validate(landed(50), trailing=usual(3, 100)))
+    assert failed(validate(landed(50), trailing=usual(3, 100), volumes=steady)) == {"volume_shift"}
+
+
 def test_a_volume_that_was_as_low_a_year_before_is_no_warning(landed, validate, usual):
     before = {DAY.replace(year=2025): Volume(rows=25, ratio=0.25)}
     warned = validate(landed(30), trailing=usual(3, 100))

@@ -142,6 +142,8 @@ def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
     assert halfway is not None
     assert (halfway.first.day, halfway.level_since) == (10, 20)
     assert halfway.change[0] == pytest.approx(-0.1)
+    lucky = series((0.95, 10), (0.65, 10), (0.95, 1), (0.65, 5), margin=0.03)
+    assert active(lucky) == "." * 10 + "x" * 16
 
 
 def assert_same(found: Sequence[Fall | None], expected: Sequence[Fall | None]) -> None:
