@@ -1,6 +1,5 @@
 """Signed requests against a real server that misbehaves."""
 
-import hmac
 import logging
 import socket
 import threading
@@ -29,22 +28,12 @@ def ask(url: str, timeout: float = 0.3) -> Answer:
     return post(url, b'{"a": 1}', secret="s3cret", key="k-1", timeout=timeout, clock=lambda: NOW)
 
 
-def test_a_request_is_signed_and_numbered() -> None:
-    with webhook() as server:
-        assert ask(server.url) == Answer(status=200)
-    [request] = server.requests
-    assert request.body == b'{"a": 1}'
-    assert request.headers["webhook-id"] == "k-1"
-    assert request.headers["webhook-timestamp"] == "1767600000"
-    expected = hmac.digest(b"s3cret", b"k-1.1767600000." + request.body, "sha256")
-    assert request.headers["webhook-signature"] == f"v1,{b64encode(expected).decode()}"
-
-
 @pytest.mark.parametrize("secret", ["s3cret", f"whsec_{b64encode(b's3cret').decode()}"])
 def test_the_library_verifies_a_request(secret: str) -> None:
     with webhook() as server:
         post(server.url, b'{"a": 1}', secret=secret, key="k-1", timeout=0.3)
     [request] = server.requests
+    assert request.headers["webhook-id"] == "k-1"
     receiver = Webhook(secret) if secret.startswith("whsec_") else Webhook(secret.encode())
     assert receiver.verify(request.body, dict(request.headers)) == {"a": 1}
     changes = [(b'{"a": 2}', {}), (request.body, {"webhook-id": "k-2"})]
@@ -60,6 +49,7 @@ def test_a_request_is_fresh_for_five_minutes() -> None:
         for late in (-400, 400):
             clock = (lambda moment: lambda: moment)(time.time() + late)
             post(server.url, b"{}", secret="s3cret", key="k", timeout=0.3, clock=clock)
+        assert int(server.requests[-1].headers["webhook-timestamp"]) == int(clock())
     for request in server.requests:
         with pytest.raises(WebhookVerificationError, match="timestamp"):
             Webhook(b"s3cret").verify(request.body, dict(request.headers))

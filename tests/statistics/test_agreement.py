@@ -216,6 +216,12 @@ def test_people_who_agree_may_still_err():
     assert (found.value, found.low, found.n) == (0, 0, 30)
     # The mid-P upper limit of none in 30 solves (1−r)³⁰/2 = 2.5 %.
     assert found.high == pytest.approx(error_of(np.array([1 - 0.05 ** (1 / 30)]))[0], abs=1e-3)
+    weight = np.full(100, 3.0)
+    pairs = (np.zeros(100), (np.arange(100) < 18) * 1)
+    found = annotator_error_rate(*pairs, sample_weight=weight)
+    differ = observed_disagreement(*pairs)
+    ends = error_of(np.array([differ.low, differ.high]))
+    assert (found.low, found.high) == pytest.approx(tuple(ends), abs=1e-6)
 
 
 def test_too_few_pairs_and_coin_tosses_are_insufficient():
@@ -239,17 +245,3 @@ def test_weights_count_as_repetition_for_the_rate_and_not_for_its_precision():
     weighted = annotator_error_rate(first, second, sample_weight=weight)
     assert weighted.value == pytest.approx(repeated.value)
     assert weighted.high > repeated.high
-
-
-def test_the_interval_covers():
-    rng = np.random.default_rng(3)
-    for error, n in ((0.01, 60), (0.2, 100)):
-        differ = rng.binomial(n, 2 * error * (1 - error), 600)
-        found = {
-            k: annotator_error_rate(np.zeros(n), (np.arange(n) < k) * 1.0)
-            for k in set(differ.tolist())
-        }
-        covered = [
-            found[k].status == "ok" and found[k].low <= error <= found[k].high for k in differ
-        ]
-        assert np.mean(covered) >= 0.93

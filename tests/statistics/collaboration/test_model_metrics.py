@@ -15,6 +15,12 @@ from modwatch.statistics.collaboration import model_metrics as c
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
 METRICS = [c.accuracy, c.recall, c.precision, c.auroc, c.auprc]
+CALIBRATION_METRICS = [
+    c.calibration_auroc,
+    c.calibration_auprc,
+    c.brier_score,
+    c.expected_calibration_error,
+]
 
 
 def test_values_in_the_head():
@@ -56,7 +62,7 @@ def test_scikit_learn_agrees(drawn, times):
         assert value == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, *CALIBRATION_METRICS])
 def test_soft_labels_need_a_threshold(metric):
     soft, prob = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8]
     with pytest.raises(MetricInputError, match="label_threshold"):
@@ -69,14 +75,6 @@ def test_prevalence_depends_on_the_label_threshold():
     soft = [0.0, 0.2, 0.7, 0.9]
     assert c.prevalence(soft, label_threshold=0) == 0.75
     assert c.prevalence(soft, label_threshold=0.7) == 0.25
-
-
-CALIBRATION_METRICS = [
-    c.calibration_auroc,
-    c.calibration_auprc,
-    c.brier_score,
-    c.expected_calibration_error,
-]
 
 
 pairs = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20)), min_size=1, max_size=20)
@@ -124,8 +122,10 @@ def test_no_calibration_leaves_its_range_whatever_the_weights(drawn, weights):
 
 
 @given(pairs)
-def test_scikit_learn_agrees_on_how_uncertainty_ranks_errors(drawn):
+def test_scikit_learn_agrees_on_brier_and_on_how_uncertainty_ranks_errors(drawn):
     label, prob = columns_of_pairs(drawn)
+    if 0 < label.sum() < label.size:
+        assert c.brier_score(label, prob) == pytest.approx(brier_score_loss(label, prob))
     wrong = (prob > 0.5) != (label == 1)
     if 0 < wrong.sum() < wrong.size:
         uncertainty = prob * (1 - prob)
@@ -159,13 +159,6 @@ def test_one_bin_holds_the_means_of_all_and_many_hold_their_own(drawn, bins):
             assert row.mean_prob is row.positive_rate is pd.NA
 
 
-@given(pairs)
-def test_scikit_learn_agrees_on_brier(drawn):
-    label, prob = columns_of_pairs(drawn)
-    if 0 < label.sum() < label.size:
-        assert c.brier_score(label, prob) == pytest.approx(brier_score_loss(label, prob))
-
-
 def test_the_reliability_curve_counts_every_row_once():
     curve = c.reliability_curve([1, 0, 1], [0.0, 0.5, 1.0], n_bins=2, sample_weight=[1, 2, 3])
     assert curve["count"].tolist() == [2, 1]
@@ -196,11 +189,3 @@ def test_input_that_does_not_fit_calibration_is_refused(change, message):
     for metric in (*CALIBRATION_METRICS, c.reliability_curve):
         with pytest.raises(MetricInputError, match=message):
             metric(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))
-
-
-@pytest.mark.parametrize("metric", CALIBRATION_METRICS)
-def test_soft_labels_are_cut_for_calibration(metric):
-    soft, prob = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8]
-    for cut in (0, 0.7):
-        hard = metric((soft > cut).astype(int), prob)
-        assert metric(soft, prob, label_threshold=cut) == hard
