@@ -15,7 +15,7 @@ from modwatch.statistics import (
     review_scores,
 )
 from modwatch.statistics.audit import allocation, sample_design
-from modwatch.statistics.audit.confirmation_rules import planned_rules
+from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
 from modwatch.statistics.audit.draw import Scored
 from modwatch.statistics.audit.estimates import AuditEstimator
 from modwatch.statistics.audit.finite_inversion import hypergeometric_interval
@@ -39,9 +39,15 @@ from modwatch.statistics.sampling import random_keys
 NAN, INF = float("nan"), float("inf")
 
 
+STRATA = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
+
+
 def strata(**changes):
-    given = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
-    return StratumCounts.from_arrays(**given | changes)
+    return StratumCounts.from_arrays(**STRATA | changes)
+
+
+def beyond(sizes, first, labels):
+    return allocation.beyond(np.ones(len(sizes)), np.array(sizes), np.array(first), labels)
 
 
 def stage(population, labels, positives):
@@ -136,14 +142,20 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
     "a negative minimum": (lambda: allocation.equal([10, 10], 10, minimum=-1), "at least 0, got"),
     "a worst case below 1": (lambda: allocation.neyman([9], [0.1], 9, worst_case=0.9), "got 0.9"),
     "no worst case": (lambda: allocation.neyman([9], [0.1], 9, worst_case=NAN), "got nan"),
+    "fewer than given": (lambda: beyond([9, 9], [3, 3], 5), "5 labels are fewer than the 6"),
+    "a rule": (lambda: ConfirmationRule(negative=1.1, positive=0.0), "of a confirmation must be"),
     "a share above 1": (lambda: planned_rules({}, {}, 1.1), r"must be in \[0, 1\]"),
     "strata method": (lambda: sample_design.DesignOptions(method="kmeans"), "got 'kmeans'"),
     "no bins": (lambda: sample_design.DesignOptions(bins=0), "at least 1, got 0"),
     "allocation": (lambda: sample_design.DesignOptions(allocation="pilot"), "got 'pilot'"),
     "prevalence 0": (lambda: sample_design.DesignOptions(expected_prevalence=0.0), "got 0.0"),
+    "all flagged": (lambda: sample_design.DesignOptions(flagged_share=1.0), "flagged_share must"),
+    "a variance": (lambda: sample_design.DesignOptions(worst_case=0.9), "at least 1, got 0.9"),
     "an empty period": (lambda: designed(100, ()), "The period has no comments"),
     "a budget of NaN": (lambda: designed(NAN), "must be whole"),
     "cut nothing": (lambda: cut([]), "There are no comments"),
+    "cut: method": (lambda: cut([0.5], "kmeans"), "got 'kmeans'"),
+    "cut: bins": (lambda: cut([0.5], bins=0), "at least 1, got 0"),
     "interval method": (lambda: IntervalOptions(method="wald"), "got 'wald'"),
     "interval sides": (lambda: IntervalOptions(sides="left"), "got 'left'"),
     "level 1": (lambda: IntervalOptions(level=1.0), r"must be in \(0.5, 1\)"),
@@ -152,6 +164,7 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
     "prevalence of none": (lambda: required_labels(0), r"must be in \(0, 1\], got 0"),
     "prevalence of 1.1": (lambda: required_labels(1.1), r"must be in \(0, 1\]"),
     "no error": (lambda: required_labels(0.1, relative_error=0), "above 0, got 0"),
+    "confidence 1": (lambda: required_labels(0.1, confidence=1), r"Confidence must be in \(0, 1\)"),
     "too small shares": (lambda: required_labels_stratified([9, 9], [0.1, 0.1], [0.5, 0.4]), "sum"),
     "no spread": (lambda: optimal_shares([9, 9], [0.0, 1.0]), "No stratum varies"),
     "shift to 0": (lambda: recalibration.prior_shift([0.5], 0.0), r"must be in \(0, 1\)"),
@@ -169,6 +182,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "a population of NaN": (lambda: allocation.equal([10, NAN], 10), "NaN"),
     "a spread too few": (lambda: allocation.neyman([10, 10], [0.1], 10), LENGTHS),
     "a spread of NaN": (lambda: allocation.neyman([10, 10], [0.1, NAN], 10), "NaN"),
+    "strata: none": (lambda: strata(**dict.fromkeys(STRATA, ())), "There are no strata"),
     "strata: lengths": (lambda: strata(labels=[5]), "must have equal lengths"),
     "strata: score": (lambda: strata(score=[0.1, 1.1]), r"score must contain values in \[0, 1\]"),
     "strata: NaN": (lambda: strata(score=[0.1, NAN]), "score contains NaN"),
@@ -186,6 +200,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
         "repetitions",
     ),
     "scores: range": (lambda: counts([1.5], [1]), "score"),
+    "scores: lengths": (lambda: counts([0.5], [1, 2]), "must have equal lengths"),
     "scores: halves": (lambda: counts([0.5], [0.5]), "count"),
     "cut: expected": (lambda: cut([0.1, 0.2], expected=[0.5, 2.0]), "expected"),
     "assign outside": (
@@ -225,6 +240,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "models: groups": (lambda: compared(groups=[[]]), "groups of 1 comments for 2"),
     "primary: sum": (lambda: primary_labels([0.6, 0.6], 0.1), "sum to 1"),
     "primary: one class": (lambda: primary_labels([1.0], 0.1), "at least two classes"),
+    "primary: chance": (lambda: primary_labels([0.6, 0.4], 0.5), r"must be in \[0, 0.5\)"),
     "primary: rates": (lambda: primary_labels([[0.6, 0.4]], [0.1, 0.2]), "one for each item"),
     "expected: NaN": (lambda: expected([0.5, NAN]), "prob"),
     "expected: range": (lambda: expected([1.5]), "prob"),
@@ -243,6 +259,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "map: intercept": (lambda: recalibration.Calibration(intercept=INF), "finite"),
     "map: slope": (lambda: recalibration.Calibration(slope=-0.1), "slope of at least 0"),
     "known: label": (lambda: known_labels(label=[2]), "other than 0 and 1"),
+    "known: lengths": (lambda: known_labels(label=[1, 0]), "inconsistent numbers"),
     "known: weight": (lambda: known_labels(weight=[0.0]), "weight must"),
     "rates: range": (lambda: required_labels_stratified([9, 9], [0.1, 1.5], [0.5, 0.5]), "rate"),
     "spread: lengths": (lambda: optimal_shares([9, 9], [0.1]), LENGTHS),
@@ -254,6 +271,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "pairs: lengths": (lambda: agreement.cohen_kappa([0, 1], [0]), "y1 2, y2 1"),
     "pairs: NaN": (lambda: agreement.observed_agreement([0, NAN], [0, 1]), "y1 contains NaN"),
     "units: NaN": (lambda: alpha([1], [NAN]), "labels contains NaN"),
+    "units: resamples": (lambda: alpha([1, 1], [0, 1], resamples=0), "at least 1, got 0"),
     "shared: negative": (lambda: label_truth.ErrorEvidence.sharing(-0.1, -0.1), "shared"),
     "given: more": (lambda: given_labels(toxic=2), "label"),
     "sets: coverage": (lambda: predicted(coverage=1.0), "coverage must be between 0 and 1"),
